@@ -1,0 +1,1 @@
+"""Reliability of AI agents, from the telemetry they already emit."""

@@ -1,0 +1,43 @@
+"""What a metric says about a window, and what it is."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Direction = Literal["lower", "higher", "neutral"]
+
+
+class Reading(NamedTuple):
+    """A value and the number of runs behind it. `value` None: no evidence, which is neither 0 nor 1.
+
+    `parts` names what an aggregate was made of, `note` says in a few words what a reader must know of this value.
+    """
+
+    value: float | None
+    runs: int
+    parts: tuple[str, ...] = ()
+    note: str = ""
+
+
+NO_EVIDENCE = Reading(None, 0)
+
+
+class MetricSpec(NamedTuple):
+    """One line of the metric table: instruments, Prometheus text, docs, panels and alerts are made from it (DESIGN §6.4).
+
+    `unit` stands in braces (`{ratio}`), or is `s`; `evidence` says what a run must carry to count; `improve` what to do.
+    """
+
+    name: str
+    title: str
+    family: str
+    unit: str
+    low: float | None
+    high: float | None
+    direction: Direction
+    description: str
+    formula: str
+    evidence: str
+    source: str
+    improve: str
+    stability: str = "development"

@@ -1,0 +1,87 @@
+"""A row: what a window keeps of a run, and all that a metric may look at.
+
+Rows are compact and self-contained: adding one and evicting it later see exactly the same facts, whatever happened since.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from otel_reliability.model.run import Outcome
+
+
+class Path(NamedTuple):
+    """The ordered tool names of a run, with what metrics need of them, made once a distinct path and shared.
+
+    `code` spells the path with one character a tool, so that edit distances run on plain strings; codes are comparable only
+    between paths of one `windows.paths.PathTable`. `counts` is (tool, how often), sorted by tool.
+    """
+
+    names: tuple[str, ...]
+    code: str
+    tools: frozenset[str]
+    counts: tuple[tuple[str, int], ...]
+
+
+class Retries(NamedTuple):
+    """The retries of one run. `tool` is the tool of the longest chain; tokens and nanoseconds are what the retries cost."""
+
+    count: int
+    longest_chain: int
+    tool: str | None
+    tokens: int
+    duration_ns: int
+    repeats: int
+
+
+class Row(NamedTuple):
+    """One run as a window keeps it. None means: no evidence.
+
+    - `path`: None for runs that give no evidence to path metrics (tools unobservable, or the run incomplete).
+    - `retries`, `tool_calls`, `failed_calls`: None where the tools are unobservable.
+    - `effects`: (tool, hash) of the calls that changed something, None where they cannot be told.
+    - `signals`: (evaluation name, score) of the run, sorted; `derived` names those we computed ourselves.
+    - `latency_ns`: mean duration of its model calls.
+    """
+
+    end_ns: int
+    run_id: str
+    start_ns: int
+    task: str | None
+    input_class: str | None
+    condition: str
+    branches: tuple[tuple[str, str], ...]
+    path: Path | None
+    tool_calls: int | None
+    failed_calls: int | None
+    retries: Retries | None
+    pressure: float | None
+    model_calls: int
+    tokens: int | None
+    latency_ns: int | None
+    outcome: Outcome
+    confidence: float | None
+    cost: float | None
+    violations: tuple[tuple[str, str], ...] | None
+    session_id: str | None
+    signals: tuple[tuple[str, float], ...]
+    effects: frozenset[tuple[str, bytes | None]] | None
+    weight: int
+    arguments_known: bool
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """The order of runs in a window: by end, then by run id."""
+        return (self.end_ns, self.run_id)
+
+    @property
+    def success(self) -> bool | None:
+        """True or False where the outcome is known, else None."""
+        if self.outcome is Outcome.SUCCESS:
+            return True
+        return False if self.outcome is Outcome.FAILURE else None
+
+    @property
+    def baseline(self) -> bool:
+        """Whether the run was undisturbed: perturbed runs count for robustness only (DESIGN §4.3)."""
+        return self.condition == "baseline"

@@ -1,0 +1,143 @@
+"""A run: one agent invocation, rebuilt from its spans."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+from otel_reliability.model.span import Evaluation, SpanId, TraceId
+
+
+class Outcome(enum.Enum):
+    """How a run ended. COMPLETED: it ended without an error, which is *unknown* for every metric that needs outcomes."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    COMPLETED = "completed"
+    UNKNOWN = "unknown"
+
+
+class CloseReason(enum.Enum):
+    """Why a run was closed (DESIGN §3.7). Stamped on the run, and the same word in self-telemetry."""
+
+    ROOT = "root"
+    IDLE = "idle_timeout"
+    SPAN_LIMIT = "span_limit"
+    MEMORY = "memory"
+    OPEN_RUNS = "open_runs"
+    FLUSH = "force_flush"
+    SHUTDOWN = "shutdown"
+    END_OF_INPUT = "end_of_input"
+
+
+class Tools(enum.Enum):
+    """Where a run's tool calls were read from (DESIGN §3.6)."""
+
+    OBSERVED = "observed"
+    MESSAGES = "messages"
+    UNOBSERVABLE = "unobservable"
+
+
+class AgentKey(NamedTuple):
+    """Whose run it is: what every window, series and report line is keyed by. Absent parts are empty."""
+
+    service_namespace: str
+    service_name: str
+    environment: str
+    agent: str
+    extra: tuple[tuple[str, str], ...] = ()
+
+
+class ToolCall(NamedTuple):
+    """One tool call of a run. `retry`: it repeats a call that failed. `repeat`: it repeats one that succeeded (a loop).
+
+    `chain` is the position in its retry chain (0: the first attempt). `agent` is the agent that took it.
+    """
+
+    name: str
+    ok: bool
+    retry: bool
+    repeat: bool
+    chain: int
+    agent: str
+    start_ns: int
+    end_ns: int
+    arguments: bytes | None
+    result: bytes | None
+    effect: bytes | None
+
+
+class ModelCall(NamedTuple):
+    """One model call of a run."""
+
+    model: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    failed: bool
+    agent: str
+    start_ns: int
+    end_ns: int
+
+
+class Run(NamedTuple):
+    """One agent invocation, first span to last. What `otel-reliability runs` prints, and what windows take their rows from.
+
+    `tool_calls` and `path` are None when the tools are unobservable. The path is the ordered tool names, hand-offs as
+    `→agent`; its parallel groups are in canonical order (DESIGN §3.3). `tool_calls` stand in the order of the clock.
+    `weight` is how many runs this one stands for under head sampling (DESIGN §3.12), 1 without.
+    """
+
+    run_id: str
+    trace_id: TraceId
+    root_span_id: SpanId | None
+    key: AgentKey
+    session_id: str | None
+    task_id: str | None
+    trial: int | None
+    condition: str
+    input_class: str | None
+    branches: tuple[tuple[str, str], ...]
+    nested: bool
+    implicit: bool
+    incomplete: bool
+    start_ns: int
+    end_ns: int
+    path: tuple[str, ...] | None
+    tools: Tools
+    tool_calls: tuple[ToolCall, ...] | None
+    model_calls: tuple[ModelCall, ...]
+    input_tokens: int | None
+    output_tokens: int | None
+    token_pressure: float | None
+    arguments_known: bool
+    outcome: Outcome
+    outcome_source: str
+    confidence: float | None
+    cost: float | None
+    violations: tuple[tuple[str, str], ...] | None
+    evaluations: tuple[Evaluation, ...]
+    weight: int
+    span_count: int
+    closed_by: CloseReason = CloseReason.ROOT
+
+    @property
+    def success(self) -> bool | None:
+        """True or False where the outcome is known, else None."""
+        if self.outcome is Outcome.SUCCESS:
+            return True
+        return False if self.outcome is Outcome.FAILURE else None
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds from its first span's start to its last span's end."""
+        return (self.end_ns - self.start_ns) / 1e9
+
+    @property
+    def retries(self) -> int | None:
+        """How many tool calls were retries; None when the tools are unobservable."""
+        return None if self.tool_calls is None else sum(call.retry for call in self.tool_calls)
+
+    @property
+    def longest_retry_chain(self) -> int | None:
+        """The greatest number of retries of one call; None when the tools are unobservable."""
+        return None if self.tool_calls is None else max((call.chain for call in self.tool_calls), default=0)

@@ -1,0 +1,253 @@
+"""Spans: as received (`RawSpan`), and in our vocabulary (`AgentSpan`).
+
+Ids are raw bytes (16 for a trace, 8 for a span), times are nanoseconds since the Unix epoch, enums of OTLP keep their numbers.
+All types are named tuples: they cost one C call to make, compare by value and cannot be changed.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+TraceId: TypeAlias = bytes
+SpanId: TypeAlias = bytes
+SpanRef: TypeAlias = tuple[TraceId, SpanId]
+
+STATUS_UNSET: Final = 0
+STATUS_OK: Final = 1
+STATUS_ERROR: Final = 2
+
+KIND_UNSPECIFIED: Final = 0
+KIND_INTERNAL: Final = 1
+KIND_SERVER: Final = 2
+KIND_CLIENT: Final = 3
+KIND_PRODUCER: Final = 4
+KIND_CONSUMER: Final = 5
+
+
+class Resource(NamedTuple):
+    """Who sent a span. Made once a resource, shared by its spans.
+
+    Absent parts are empty strings, so that a key made of them always has the same shape.
+    """
+
+    service_namespace: str = ""
+    service_name: str = ""
+    environment: str = ""
+    attributes: Mapping[str, Any] = {}
+
+    @classmethod
+    def of(cls, attributes: Mapping[str, Any]) -> Resource:
+        """Read a resource's attributes. `deployment.environment` is the older name of `deployment.environment.name`.
+
+        >>> Resource.of({"service.name": "shop", "deployment.environment": "prod"})[:3]
+        ('', 'shop', 'prod')
+        """
+
+        def text(key: str) -> str:
+            value = attributes.get(key)
+            return value if isinstance(value, str) else ""
+
+        return cls(
+            text("service.namespace"),
+            text("service.name"),
+            text("deployment.environment.name") or text("deployment.environment"),
+            attributes,
+        )
+
+
+class RawEvent(NamedTuple):
+    """An event of a span: `exception`, `gen_ai.evaluation.result`, a framework's own."""
+
+    name: str
+    time_ns: int
+    attributes: Mapping[str, Any]
+
+
+class RawSpan(NamedTuple):
+    """A finished span as any source gives it.
+
+    `parent_remote` is True or False where the source knows whether the parent lives in another process (OTLP flags bits 8
+    and 9, or the SDK's own context), None where it cannot know. `attributes` may decode its values when they are asked for;
+    whoever reads them must not expect more than `get`, `in` and iteration.
+    """
+
+    trace_id: TraceId
+    span_id: SpanId
+    parent_id: SpanId | None
+    name: str
+    span_kind: int
+    start_ns: int
+    end_ns: int
+    status: int
+    parent_remote: bool | None
+    attributes: Mapping[str, Any]
+    events: tuple[RawEvent, ...]
+    links: tuple[SpanRef, ...]
+    scope: str
+    scope_version: str
+    resource: Resource
+    trace_state: str = ""
+
+
+class Kind(enum.Enum):
+    """What a span is in our vocabulary (DESIGN §3.1)."""
+
+    AGENT = "agent"
+    WORKFLOW = "workflow"
+    CHAIN = "chain"
+    MODEL = "model"
+    TOOL = "tool"
+    HANDOFF = "handoff"
+    RETRIEVAL = "retrieval"
+    EVALUATION = "evaluation"
+    OTHER = "other"
+
+
+class Call(NamedTuple):
+    """One tool call as a span or a message tells it. `name` None: a call happened, but nobody can name it.
+
+    `arguments`, `result` and `effect` are keyed hashes (`conventions.hashing`), None where the telemetry does not hold them.
+    `effect` is the hash of the arguments without free text (DESIGN §5.6).
+    """
+
+    name: str | None
+    call_id: str | None = None
+    arguments: bytes | None = None
+    failed: bool = False
+    result: bytes | None = None
+    effect: bytes | None = None
+
+
+class Tokens(NamedTuple):
+    """Input (cached part included) and output tokens; None where not told."""
+
+    input: int | None = None
+    output: int | None = None
+
+
+class InvocationFacts(NamedTuple):
+    """What an agent, workflow or chain span tells beyond its times.
+
+    A convention turns every quirk of its framework into one of these plain marks, so that assembly knows no framework:
+
+    - `name`: the agent's (or the workflow's explicit) name. `weak`: taken only where nothing else names the run.
+    - `fallback_name`: names the run where nothing better does (a class name).
+    - `tokens`: the invocation's own totals; None where they run on over turns or tell the last call only.
+    - `limit_reached`: the convention's mark of a run stopped by a limit of turns, steps or length.
+    - `expects_finish`: without a finish mark directly below, the run was stopped by a limit.
+    - `call`: this invocation stands for its own tool call in the run above (no tool span tells it).
+    - `emits_no_tools`: its scope never emits tool spans (the static table of DESIGN §3.6).
+    - `hides_failure`: its scope ends agent spans OK although the run failed (the table of DESIGN §3.8).
+    - `manages`: names of the agents it can call; `called_as`: the name under which it was called, where its own is only a class.
+    """
+
+    name: str | None = None
+    weak: bool = False
+    fallback_name: str | None = None
+    tokens: Tokens | None = None
+    limit_reached: bool = False
+    expects_finish: bool = False
+    call: Call | None = None
+    emits_no_tools: bool = False
+    hides_failure: bool = False
+    manages: tuple[str, ...] = ()
+    called_as: str | None = None
+
+
+class ToolFacts(NamedTuple):
+    """The calls a tool span tells (usually one), or that it only marks the end of a run (`finish`)."""
+
+    calls: tuple[Call, ...] = ()
+    finish: bool = False
+
+
+class ModelFacts(NamedTuple):
+    """What a model call tells. `calls` are the tool calls its messages asked for, where messages are captured."""
+
+    model: str | None = None
+    request_model: str | None = None
+    tokens: Tokens = Tokens()
+    asked_for_tools: bool = False
+    calls: tuple[Call, ...] = ()
+    context_limit: int | None = None
+    cost: float | None = None
+    response_id: str | None = None
+    emits_no_tools: bool = False
+
+
+class HandoffFacts(NamedTuple):
+    """To whom a hand-off went; None: to the next agent that starts."""
+
+    target: str | None = None
+
+
+Facts: TypeAlias = InvocationFacts | ToolFacts | ModelFacts | HandoffFacts
+
+
+class Evaluation(NamedTuple):
+    """A judgement that came with the telemetry. It names the span, the response or neither."""
+
+    name: str
+    score: float | None
+    label: str | None
+    time_ns: int
+    trace_id: TraceId | None = None
+    span_id: SpanId | None = None
+    response_id: str | None = None
+
+
+class Notes(NamedTuple):
+    """What users add (`reliability.*`, DESIGN §3.10), read and checked. None: not said.
+
+    `refused` names what was there and could not stand: `(attribute, reason)`; such evidence counts as absent.
+    """
+
+    task_id: str | None = None
+    trial: int | None = None
+    success: bool | None = None
+    reward: float | None = None
+    confidence: float | None = None
+    cost: float | None = None
+    condition: str | None = None
+    violations: tuple[tuple[str, str], ...] | None = None
+    branches: tuple[tuple[str, str], ...] = ()
+    input_class: str | None = None
+    context_limit: int | None = None
+    run_key: str | None = None
+    refused: tuple[tuple[str, str], ...] = ()
+
+
+class Session(NamedTuple):
+    """A conversation id and how much its key is worth (0 is best): DESIGN §3.11."""
+
+    rank: int
+    id: str
+
+
+class AgentSpan(NamedTuple):
+    """A span in our vocabulary. Of a span of kind OTHER we keep nothing but its place, its times and what is said about it.
+
+    `link` is set only for a parentless messaging hop with exactly one link (DESIGN §3.2g): the link is its parent.
+    `threshold` is the sampling threshold T of the span's trace state (`ot=th:`), None where the span carries none.
+    """
+
+    trace_id: TraceId
+    span_id: SpanId
+    parent_id: SpanId | None
+    parent_remote: bool | None
+    start_ns: int
+    end_ns: int
+    span_kind: int
+    kind: Kind
+    failed: bool
+    facts: Facts | None
+    scope: str
+    resource: Resource
+    session: Session | None = None
+    notes: Notes | None = None
+    evaluations: tuple[Evaluation, ...] = ()
+    link: SpanRef | None = None
+    threshold: int | None = None
+    name: str = ""
