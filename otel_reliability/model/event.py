@@ -1,0 +1,27 @@
+"""What happens to a run after it was rebuilt: the only thing that leaves assembly."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+from otel_reliability.model.run import Run
+
+
+class RunChange(enum.Enum):
+    """CLOSED: a run is done. REVISED: late spans changed a closed run (`previous` is what it was). WITHDRAWN: a closed run
+    turned out to be part of another, or none. SETTLED: its `reopen` has passed, it will not change any more: counters and
+    histograms record it now, once (DESIGN §3.13)."""
+
+    CLOSED = "closed"
+    REVISED = "revised"
+    WITHDRAWN = "withdrawn"
+    SETTLED = "settled"
+
+
+class RunEvent(NamedTuple):
+    """One change of one run. `previous` is set for REVISED only; for WITHDRAWN `run` is the run that goes."""
+
+    change: RunChange
+    run: Run
+    previous: Run | None = None
