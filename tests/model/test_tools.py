@@ -1,0 +1,88 @@
+"""The judgement whether a tool changes the world."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.config import ToolSettings
+from otel_reliability.model.run import ToolCall
+from otel_reliability.model.tools import DEFAULT_RULES, ToolRules, effects_of, is_reading, verdict, words
+
+
+def call(name: str, effect: bytes | None = b"1", *, ok: bool = True) -> ToolCall:
+    return ToolCall(name, ok, False, False, 0, "agent", 0, 1, None, None, effect)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("get_order", ("get", "order")),
+        ("shop.orders/get-order", ("get", "order")),
+        ("mcp__github__create issue", ("create", "issue")),
+        ("createIssue2", ("create", "issue2")),
+        ("parseJSONBody", ("parse", "json", "body")),
+        ("trailing__", ("trailing",)),
+        ("", ()),
+        ("__", ()),
+    ],
+)
+def test_words_are_those_of_the_last_part(name: str, expected: tuple[str, ...]) -> None:
+    """A name is split at its separators and at its changes of case, and only its last part counts."""
+    assert words(name) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["think", "is_open", "has_seat", "count_rows", "checkStatus", "check", "do_web_search", "Grep"]
+)
+def test_names_that_read(name: str) -> None:
+    """A first word of looking, or search, lookup, grep, query anywhere, makes a reading tool."""
+    assert is_reading(name)
+    assert not verdict(name).effect
+
+
+@pytest.mark.parametrize(
+    "name", ["check_in", "check_out_guest", "book_flight", "target_audience", "issue_refund", "getaway", ""]
+)
+def test_names_that_change_something(name: str) -> None:
+    """Anything that is not known to read changes something; `check in` and `check out` are deeds, words count as a whole."""
+    assert verdict(name).effect
+
+
+@pytest.mark.parametrize("name", ["transfer_to_human", "handoff_billing", "hand_over", "→billing"])
+def test_handing_the_work_over_changes_nothing(name: str) -> None:
+    """A hand-off is no effect, whichever way it is told."""
+    assert verdict(name).why == "hands the work over"
+
+
+def test_the_first_rule_that_speaks_decides() -> None:
+    """Helpers stand before effects, effects before reads, the user's words before those of the name."""
+    rules = ToolRules(helpers=("a*",), effects=("ab*", "get_*"), reads=("abc", "g*", "send"))
+    said = {name: verdict(name, rules) for name in ("abc", "get_x", "go", "send")}
+    assert [said[name].effect for name in said] == [False, True, False, False]
+    assert said["get_x"].why == "tools.effects: get_*"
+
+
+def test_default_rules_are_those_of_the_settings() -> None:
+    """The rules used where nobody configured any are the defaults of `tools`."""
+    settings = ToolSettings()
+    assert ToolRules(settings.helpers, settings.effects, settings.reads) == DEFAULT_RULES
+
+
+def test_effects_are_the_changing_calls_that_did_not_fail() -> None:
+    """Reads, failed calls and a second identical call leave the set of effects as it is."""
+    calls = [
+        call("get_order"),
+        call("cancel", b"7"),
+        call("cancel", b"7"),
+        call("cancel", b"8", ok=False),
+        call("refund", None),
+    ]
+    assert effects_of(calls) == {("cancel", b"7"), ("refund", None)}
+
+
+@given(st.text())
+def test_the_judgement_is_total(name: str) -> None:
+    """Whatever a tool is called, there is a verdict with a reason."""
+    assert verdict(name).why
