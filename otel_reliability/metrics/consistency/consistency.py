@@ -1,0 +1,25 @@
+"""consistency (R_Con): how repeatable the agent's work is, in one number."""
+
+from __future__ import annotations
+
+from otel_reliability.metrics.means import mean_of_present
+
+
+def consistency(
+    outcome: float | None,
+    trajectory_distribution: float | None,
+    trajectory_sequence: float | None,
+    resource: float | None,
+) -> float | None:
+    """R_Con = ⅓ C_out + ⅓ mean(C_traj_d, C_traj_s) + ⅓ C_res, renormalised over what exists.
+
+    Weights go by category: the two trajectory metrics share one third, so that they do not weigh double. An agent that
+    fails every time in the same way has C_out = 1 and no trajectories: read R_Con beside the pass rate.
+
+    >>> round(consistency(0.0, 0.8, 0.6, 1.0), 4)
+    0.5667
+    >>> consistency(0.0, None, None, 1.0)
+    0.5
+    """
+    trajectory = mean_of_present((trajectory_distribution, trajectory_sequence))
+    return mean_of_present((outcome, trajectory, resource))

@@ -1,0 +1,46 @@
+"""outcome_consistency (C_out): do repeated attempts at a task end alike?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from otel_reliability.metrics.consistency.outcome_agreement import agreement
+from otel_reliability.metrics.means import clamp, mean_of_present
+from otel_reliability.metrics.outcomes import passes
+from otel_reliability.metrics.profiles import Profile
+
+EPSILON: Final = 1e-8
+
+
+def sameness(passed: int, runs: int) -> float | None:
+    """C_out of one task: 1 − s² / (p̂(1 − p̂) + 1e-8), s² the sample variance (K − 1), cut to [0, 1].
+
+    s² is K/(K − 1) times p̂(1 − p̂), so the ratio exceeds 1 for any mixed task and the value is 0: one failure in a
+    hundred counts as much as fifty. (Only where p̂(1 − p̂) comes near 1e-8 · K does it rise above 0.)
+
+    >>> sameness(5, 5), sameness(0, 5), sameness(4, 5)
+    (1.0, 1.0, 0.0)
+    >>> sameness(1, 1) is None
+    True
+    """
+    if runs < 2:
+        return None
+    share = passed / runs
+    variance = passed * (runs - passed) / (runs * (runs - 1))
+    return clamp(1.0 - variance / (share * (1.0 - share) + EPSILON))
+
+
+def outcome_consistency(tasks: Iterable[Sequence[float]], profile: Profile = "published") -> float | None:
+    """C_out over tasks: the mean of the tasks with at least 2 attempts, each task weighing the same.
+
+    `tasks` holds the outcomes of the attempts at each task; an outcome below 1 is a failure. Under `published` this is
+    the share of unanimous tasks; under `hal-harness` it is `outcome_agreement`. None where no task has 2 attempts.
+
+    >>> outcome_consistency([[1, 1, 1], [1, 0, 1], [0, 0]])
+    0.6666666666666666
+    >>> round(outcome_consistency([[1, 1, 1], [1, 0, 1], [0, 0]], "hal-harness"), 4)
+    0.7037
+    """
+    of_task = sameness if profile == "published" else agreement
+    return mean_of_present(of_task(passes(outcomes), len(outcomes)) for outcomes in tasks)

@@ -1,0 +1,38 @@
+"""trajectory_sequence (C_traj_s): do successful attempts take the same steps in the same order?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+import Levenshtein
+
+from otel_reliability.metrics.means import mean_of_present
+
+
+def edit_share(left: Sequence[str], right: Sequence[str]) -> float:
+    """Levenshtein distance (insert, delete, replace at cost 1) over the longer length; 0 for two empty paths.
+
+    >>> edit_share(["a", "b"], ["a", "b", "c", "d"])
+    0.5
+    """
+    longest = max(len(left), len(right))
+    return Levenshtein.distance(left, right) / longest if longest else 0.0
+
+
+def trajectory_sequence(tasks: Iterable[Sequence[Sequence[str]]]) -> float | None:
+    """C_traj_s: 1 − the mean edit share over all pairs of a task's successful attempts, then the mean over tasks.
+
+    `tasks` holds, for each task, the paths (tool names in order) of its *successful* attempts; empty paths are left out.
+    None where no task has two paths.
+
+    >>> round(trajectory_sequence([[["a", "b", "c"], ["c", "b", "a"]]]), 4)
+    0.3333
+    """
+    return mean_of_present(_of_task([path for path in paths if path]) for paths in tasks)
+
+
+def _of_task(paths: Sequence[Sequence[str]]) -> float | None:
+    shares = [edit_share(left, right) for left, right in combinations(paths, 2)]
+    return 1.0 - math.fsum(shares) / len(shares) if shares else None

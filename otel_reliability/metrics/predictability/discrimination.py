@@ -1,0 +1,36 @@
+"""discrimination (P_auroc): is the agent surer of what succeeds than of what fails?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from otel_reliability.metrics.predictability.samples import Block, blocks, samples, totals
+
+
+def area(found: Sequence[Block]) -> float | None:
+    """The share of (success, failure) pairs in which the success was surer, ties counting half; None for one class.
+
+    >>> area([(0.9, 1, 0), (0.5, 2, 1)])
+    0.75
+    """
+    runs, failures = totals(found)
+    successes = runs - failures
+    if not failures or not successes:
+        return None
+    halves, surer = 0, 0
+    for _, block, failed in found:
+        halves += failed * (2 * surer + block - failed)
+        surer += block - failed
+    return halves / (2 * successes * failures)
+
+
+def discrimination(confidences: Sequence[float | None], outcomes: Sequence[float]) -> float | None:
+    """P_auroc = (concordant + ½ tied) / (n₊ · n₋), Mann–Whitney, pooled over the attempts of all tasks.
+
+    0.5 is chance, below it the confidence misleads. Attempts without a confidence are left out; an outcome below 1 is a
+    failure; None unless there are both.
+
+    >>> discrimination([0.9, 0.8, 0.3], [1, 0, 0]), discrimination([0.9, 0.8], [1, 1])
+    (1.0, None)
+    """
+    return area(blocks(samples(confidences, outcomes)))
