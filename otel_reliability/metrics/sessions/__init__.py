@@ -1,0 +1,18 @@
+"""Sessions: what the traces of one conversation tell together. Pure functions of signals that others judged."""
+
+from __future__ import annotations
+
+from otel_reliability.metrics.sessions.agent_consistency import agent_consistency
+from otel_reliability.metrics.sessions.agent_reliability import agent_reliability
+from otel_reliability.metrics.sessions.bands import consistency_band, reliability_band
+from otel_reliability.metrics.sessions.signals import DEFAULT_WEIGHTS, SIGNALS, SessionScore
+
+__all__ = [
+    "DEFAULT_WEIGHTS",
+    "SIGNALS",
+    "SessionScore",
+    "agent_consistency",
+    "agent_reliability",
+    "consistency_band",
+    "reliability_band",
+]

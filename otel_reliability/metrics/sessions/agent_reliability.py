@@ -1,0 +1,86 @@
+"""agent_reliability: did the agent ever fail badly in this session?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from otel_reliability.metrics.sessions.signals import (
+    EMPTY,
+    PLACES,
+    UNEVALUABLE,
+    SessionScore,
+    TraceSignals,
+    clamped,
+    merged,
+    named,
+    risks,
+    rounded,
+)
+
+TOP_K_SHARE: Final = 0.15
+MAX_SHARE: Final = 0.1
+FLAG_ABOVE: Final = 0.5
+
+
+def agent_reliability(
+    traces: Sequence[str], signals: TraceSignals, weights: Mapping[str, float] | None = None
+) -> SessionScore:
+    """Max-compose and tail risk: a session is as good as its worst traces.
+
+    Per trace, risk = max over its signals of w · (1 − score). Over the n traces with a signal, the k = max(1, ⌈0.15 n⌉)
+    greatest risks count: raw = 0.9 · mean of these + 0.1 · the greatest; score = 1 − raw, cut to [0, 1] and rounded to four
+    places. Traces with a risk above 0.5 (strictly) are flagged. Signals and weights are taken as they come, unchecked.
+
+    No traces or no signals at all: 1.0, with a reason that says so.
+
+    >>> score, reason, metadata = agent_reliability(
+    ...     ["t1"], {"t1": {"confidence": 0.88, "loop_detection": 0.95, "tool_correctness": 0.92, "coherence": 0.97}}
+    ... )
+    >>> score, reason
+    (0.88, 'No elevated risk across 1 traces.')
+    >>> metadata["per_trace_signals"]["t1"]["tool_risk"], metadata["aggregation"]["mean_top_k_risk"]
+    (0.08, 0.12)
+    """
+    if not traces or not signals:
+        return EMPTY
+    weighed = merged(weights)
+    found = {trace: risks(signals[trace]) for trace in traces if trace in signals}
+    evaluated = {trace: risk for trace, risk in found.items() if risk}
+    if not evaluated:
+        return UNEVALUABLE
+    steps = {trace: max(weighed[name] * value for name, value in risk.items()) for trace, risk in evaluated.items()}
+    return _score(len(traces), weighed, evaluated, steps)
+
+
+def _score(total: int, weights: dict[str, float], evaluated: TraceSignals, steps: Mapping[str, float]) -> SessionScore:
+    ranked = sorted(steps.values(), reverse=True)
+    top = ranked[: max(1, math.ceil(len(ranked) * TOP_K_SHARE))]
+    mean_top, greatest = sum(top) / len(top), ranked[0]
+    raw = (1 - MAX_SHARE) * mean_top + MAX_SHARE * greatest
+    flagged = [trace for trace, step in steps.items() if step > FLAG_ABOVE]
+    metadata = {
+        "total_traces_in_session": total,
+        "traces_evaluated": len(steps),
+        "raw_risk": round(raw, PLACES),
+        "signal_weights": weights,
+        "per_trace_signals": {
+            trace: rounded({**named(risk), "step_risk": steps[trace]}) for trace, risk in evaluated.items()
+        },
+        "flagged_traces": flagged,
+        "aggregation": {
+            "method": "max_compose_top_k",
+            "top_k_percentile": TOP_K_SHARE,
+            "ensemble_weight": MAX_SHARE,
+            "mean_top_k_risk": round(mean_top, PLACES),
+            "max_risk": round(greatest, PLACES),
+        },
+    }
+    return SessionScore(clamped(1.0 - raw), _reason(len(flagged), len(steps)), metadata)
+
+
+def _reason(flagged: int, evaluated: int) -> str:
+    if flagged:
+        return f"Elevated risk in {flagged} of {evaluated} traces."
+    return f"No elevated risk across {evaluated} traces."
