@@ -1,0 +1,45 @@
+"""The multi-run reporting document's numbers, from an independent script: integers exactly, widths to 1e-9."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from otel_reliability.metrics.passes import TARGETS, confidence_band, recommend_runs, summarize
+from tests.oracles.reading import close, each
+
+FILE = "oracles/seed4.json"
+
+
+@pytest.mark.parametrize("case", each(FILE, "cases"))
+def test_summaries_are_the_oracles(case: dict[str, Any]) -> None:
+    """Every number of a batch's summary and every dot path is the oracle's; an empty batch has no summary."""
+    summary = summarize(case["outcomes"])
+    expected = case["expected"]
+
+    if expected is None:
+        assert summary is None
+        return
+    assert summary is not None
+    assert expected["runs"] == summary.runs
+    assert expected["pass_at_k"] == summary.pass_at_k
+    assert expected["passhat_k"] == summary.passhat_k
+    assert tuple(expected["decay_curve"]) == summary.decay_curve
+    assert expected["variance_amplification"] == summary.variance_amplification
+    assert expected["graceful_degradation"] == summary.graceful_degradation
+    assert expected["targets"] == summary.metrics_object()
+    assert expected["targets"] == {path: summary.resolve_target(path) for path in TARGETS}
+
+
+@pytest.mark.parametrize("case", each(FILE, "recommend_runs"))
+def test_recommended_runs_are_exact(case: dict[str, Any]) -> None:
+    """The number of runs is the exact-rational one, whether the width is given as text or as a float."""
+    assert case["runs_exact"] == recommend_runs(case["half_width"], case["level"])
+    assert case["runs_exact"] == recommend_runs(float(case["half_width"]), case["level"])
+
+
+@pytest.mark.parametrize("case", each(FILE, "confidence_band"))
+def test_bands_are_the_oracles(case: dict[str, Any]) -> None:
+    """The worst-case half-width of a number of runs agrees to 1e-9."""
+    assert close(confidence_band(case["runs"], case["level"]), case["half_width"])
