@@ -134,6 +134,7 @@ class InvocationFacts(NamedTuple):
 
     - `name`: the agent's (or the workflow's explicit) name. `weak`: taken only where nothing else names the run.
     - `fallback_name`: names the run where nothing better does (a class name).
+    - `agent_if_root`: a chain or workflow that is the agent itself where nothing stands above it (a LangGraph graph).
     - `tokens`: the invocation's own totals; None where they run on over turns or tell the last call only.
     - `limit_reached`: the convention's mark of a run stopped by a limit of turns, steps or length.
     - `expects_finish`: without a finish mark directly below, the run was stopped by a limit.
@@ -146,6 +147,7 @@ class InvocationFacts(NamedTuple):
     name: str | None = None
     weak: bool = False
     fallback_name: str | None = None
+    agent_if_root: bool = False
     tokens: Tokens | None = None
     limit_reached: bool = False
     expects_finish: bool = False
@@ -231,6 +233,7 @@ class AgentSpan(NamedTuple):
 
     `link` is set only for a parentless messaging hop with exactly one link (DESIGN §3.2g): the link is its parent.
     `threshold` is the sampling threshold T of the span's trace state (`ot=th:`), None where the span carries none.
+    `extra` are the attributes that the settings add to an agent's identity.
     """
 
     trace_id: TraceId
@@ -250,4 +253,4 @@ class AgentSpan(NamedTuple):
     evaluations: tuple[Evaluation, ...] = ()
     link: SpanRef | None = None
     threshold: int | None = None
-    name: str = ""
+    extra: tuple[tuple[str, str], ...] = ()

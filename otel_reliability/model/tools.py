@@ -1,8 +1,8 @@
 """Which tool calls change the world: a judgement by the tool's name, and the effects of a run (DESIGN §5.6).
 
-Two attempts at one task agree where they left the same changes behind, however they got there. Telemetry does not say which
-tools change something, but their names do: `get_order` reads, `cancel_order` does not. Whoever knows better says so in one
-line (`tools.effects`, `tools.reads`); `verdict` tells what was judged, and why.
+Two attempts at one task agree where they left the same changes behind, however they got there. Telemetry does not say
+which tools change something, but their names do: `get_order` reads, `cancel_order` does not. Whoever knows better says so
+in one line (`tools.effects`, `tools.reads`); `verdict` tells what was judged, and why.
 """
 
 from __future__ import annotations
@@ -109,5 +109,5 @@ def verdict(name: str, rules: ToolRules = DEFAULT_RULES) -> Verdict:
 
 
 def effects_of(calls: Iterable[ToolCall], rules: ToolRules = DEFAULT_RULES) -> frozenset[Effect]:
-    """The changes that a run's calls made: (tool, hash of its arguments without free text) of those that did not fail."""
+    """The changes that a run's calls made: (tool, hash of the arguments without free text) of those that did not fail."""
     return frozenset((call.name, call.effect) for call in calls if call.ok and verdict(call.name, rules).effect)

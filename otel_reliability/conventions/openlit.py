@@ -1,0 +1,62 @@
+"""openlit: GenAI operations with quirks of their own.
+
+Source: openlit 1.35 (CrewAI 0.177) and 1.45 (LangGraph 1.2).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from otel_reliability.conventions import genai, values
+from otel_reliability.conventions.base import NOTHING, Told
+from otel_reliability.conventions.hashing import Hasher
+from otel_reliability.model.span import InvocationFacts, Kind, RawSpan
+
+LANGGRAPH: Final = "openlit.instrumentation.langgraph"
+
+
+class OpenLit:
+    """Spans of openlit's instrumentations."""
+
+    name: ClassVar[str] = "openlit"
+    scopes: ClassVar[tuple[str, ...]] = ("openlit",)
+    keys: ClassVar[frozenset[str]] = frozenset()
+    prefixes: ClassVar[tuple[str, ...]] = ()
+    eager: ClassVar[bool] = False
+
+    def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
+        """Agents and workflows by the quirks below, everything else by its GenAI operation."""
+        operation = span.attributes.get(genai.OPERATION)
+        if span.scope.startswith(LANGGRAPH):
+            return _langgraph(span, operation)
+        if operation == "invoke_agent":
+            return _agent(span)
+        if operation in genai.MODEL_OPERATIONS and _is_crewai(span):
+            return Told(Kind.MODEL, genai.model_facts(span, hasher)._replace(emits_no_tools=True))
+        return None
+
+
+def _is_crewai(span: RawSpan) -> bool:
+    return span.attributes.get(genai.SYSTEM) == "crewai"
+
+
+def _langgraph(span: RawSpan, operation: object) -> Told | None:
+    """Q23: here `invoke_agent` is a graph node, nothing more; the workflow's usage is its last call's, never a total."""
+    if operation == "invoke_agent":
+        return NOTHING
+    if operation == "invoke_workflow":
+        named = values.name(span.attributes.get(genai.WORKFLOW_NAME))
+        return Told(Kind.WORKFLOW, InvocationFacts(name=named, agent_if_root=True))
+    if operation is None and span.name.startswith("invoke_agent "):
+        return NOTHING
+    return None
+
+
+def _agent(span: RawSpan) -> Told:
+    """Q24: crew and task say `invoke_agent` too, without an agent's name; CrewAI's tools are never told here."""
+    silent = _is_crewai(span)
+    named = values.name(span.attributes.get(genai.AGENT_NAME))
+    if named is None:
+        return Told(Kind.WORKFLOW, InvocationFacts(emits_no_tools=silent))
+    facts = genai.agent_facts(span)
+    return Told(Kind.AGENT, facts._replace(emits_no_tools=silent))

@@ -1,0 +1,150 @@
+"""OpenLLMetry / Traceloop: spans that carry `traceloop.span.kind`, and its model spans of the generations before 0.50.
+
+Source: traceloop/openllmetry, semconv-ai 0.5.1, instrumentations 0.40 to 0.62.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from otel_reliability.conventions import genai, values
+from otel_reliability.conventions.base import NOTHING, Told
+from otel_reliability.conventions.hashing import Hasher
+from otel_reliability.model.span import Call, HandoffFacts, InvocationFacts, Kind, ModelFacts, RawSpan, ToolFacts
+
+SPAN_KIND: Final = "traceloop.span.kind"
+ENTITY_NAME: Final = "traceloop.entity.name"
+ENTITY_INPUT: Final = "traceloop.entity.input"
+ENTITY_OUTPUT: Final = "traceloop.entity.output"
+WORKFLOW_NAME: Final = "traceloop.workflow.name"
+REQUEST_TYPE: Final = "llm.request.type"
+ASSOCIATION: Final = "traceloop.association.properties."
+SESSIONS: Final = tuple(ASSOCIATION + key for key in ("session_id", "thread_id", "conversation_id"))
+TO_AGENT: Final = "gen_ai.handoff.to_agent"
+
+LANGCHAIN: Final = "opentelemetry.instrumentation.langchain"
+CREWAI: Final = "opentelemetry.instrumentation.crewai"
+OPENAI_AGENTS: Final = "opentelemetry.instrumentation.openai_agents"
+
+MODEL_REQUESTS: Final = frozenset({"chat", "completion", "response"})
+HIDES_FAILURE: Final = (OPENAI_AGENTS,)
+"""Q37: agent and workflow spans of these scopes end OK although the run died."""
+
+
+class OpenLLMetry:
+    """Spans that say their kind in Traceloop's words; the kind beats the operation (Q6)."""
+
+    name: ClassVar[str] = "OpenLLMetry"
+    scopes: ClassVar[tuple[str, ...]] = ()
+    keys: ClassVar[frozenset[str]] = frozenset(
+        {
+            SPAN_KIND, ENTITY_NAME, ENTITY_INPUT, ENTITY_OUTPUT, WORKFLOW_NAME, REQUEST_TYPE, TO_AGENT,
+            "crewai.agent.role", "gen_ai.completion.0.finish_reason", *SESSIONS,
+        }
+    )  # fmt: skip
+    prefixes: ClassVar[tuple[str, ...]] = ("gen_ai.completion.",)
+    eager: ClassVar[bool] = False
+
+    def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
+        """Read by Traceloop's kind; without one, CrewAI's crew and the older model spans are told apart."""
+        attributes = span.attributes
+        kind = attributes.get(SPAN_KIND)
+        if not isinstance(kind, str):
+            return _without_kind(span, hasher)
+        if kind == "tool":
+            return Told(Kind.TOOL, ToolFacts((_call(span, hasher),)))
+        if kind == "agent":
+            return Told(Kind.AGENT, _agent(span), session=_session(span))
+        if kind == "workflow":
+            return _workflow(span)
+        if kind == "handoff":
+            return Told(Kind.HANDOFF, HandoffFacts(_target(span)))
+        return NOTHING
+
+
+def _without_kind(span: RawSpan, hasher: Hasher) -> Told | None:
+    """CrewAI's crew is a container (Q6); `llm.request.type` tells a model call that names no operation (Q36)."""
+    if span.name == "crewai.workflow":
+        return Told(Kind.WORKFLOW, InvocationFacts())
+    if genai.OPERATION not in span.attributes and span.attributes.get(REQUEST_TYPE) in MODEL_REQUESTS:
+        return _model(span, hasher)
+    return None
+
+
+def _agent(span: RawSpan) -> InvocationFacts:
+    attributes = span.attributes
+    named = genai.first(attributes, (genai.AGENT_NAME, "crewai.agent.role", ENTITY_NAME))
+    return InvocationFacts(
+        name=values.name(named) or values.name(span.name.removesuffix(".agent")),
+        emits_no_tools=span.scope in genai.NO_TOOL_SPANS,
+        hides_failure=span.scope.startswith(HIDES_FAILURE),
+    )
+
+
+def _workflow(span: RawSpan) -> Told:
+    """A workflow; of LangChain it is the graph, hence the agent where nothing stands above it (Q1)."""
+    attributes = span.attributes
+    named = values.name(genai.first(attributes, (WORKFLOW_NAME, ENTITY_NAME)))
+    if span.scope.startswith(LANGCHAIN):
+        generic = named in {"LangGraph", "RunnableSequence"}
+        facts = InvocationFacts(name=None if generic else named, agent_if_root=not generic)
+        return Told(Kind.WORKFLOW, facts, session=_session(span) or _thread(attributes))
+    if span.scope.startswith(OPENAI_AGENTS):
+        return Told(Kind.WORKFLOW, InvocationFacts(hides_failure=True), session=_session(span))
+    return Told(Kind.WORKFLOW, InvocationFacts(name=named), session=_session(span))
+
+
+def _thread(attributes: Mapping[str, Any]) -> str | None:
+    """Q36: up to 0.46 the thread id stands only in the workflow's input (read there alone: parsing costs)."""
+    metadata = values.mapping(attributes.get(ENTITY_INPUT)).get("metadata")
+    return values.identifier(metadata.get("thread_id")) if isinstance(metadata, Mapping) else None
+
+
+def _session(span: RawSpan) -> str | None:
+    return values.identifier(genai.first(span.attributes, SESSIONS))
+
+
+def _target(span: RawSpan) -> str | None:
+    """`support_agent → unknown.handoff` goes to whoever starts next (Q37)."""
+    named = values.name(span.attributes.get(TO_AGENT))
+    if named is None:
+        named = values.name(span.name.removesuffix(".handoff").rpartition("→")[2].strip())
+    return None if named == "unknown" else named
+
+
+def _call(span: RawSpan, hasher: Hasher) -> Call:
+    """A tool call. LangChain's arguments stand in a wrapper with ids of their own: only `.inputs` is theirs (Q12)."""
+    attributes = span.attributes
+    name = genai.first(attributes, (genai.TOOL_NAME, ENTITY_NAME)) or span.name.removesuffix(".tool")
+    given = genai.first(attributes, (genai.ARGUMENTS, ENTITY_INPUT))
+    call_id = attributes.get(genai.CALL_ID)
+    if span.scope.startswith(LANGCHAIN):
+        wrapper = values.mapping(given)
+        if "inputs" in wrapper:
+            given = wrapper["inputs"]
+        elif "input_str" in wrapper:
+            given = wrapper["input_str"]
+        extra = wrapper.get("kwargs")
+        call_id = call_id or (extra.get("tool_call_id") if isinstance(extra, Mapping) else None)
+    result = genai.first(attributes, (genai.RESULT, ENTITY_OUTPUT))
+    failed = genai.tool_failed(span)
+    return hasher.call(values.text(name), values.identifier(call_id), given, result, failed=failed)
+
+
+def _model(span: RawSpan, hasher: Hasher) -> Told:
+    """A model call of the generations that name no operation; its calls stand in `gen_ai.completion.N.tool_calls.M`."""
+    facts = genai.model_facts(span, hasher)
+    calls = tuple(_completion_calls(span.attributes, hasher))
+    reasons = values.words(span.attributes.get("gen_ai.completion.0.finish_reason"))
+    asked = facts.asked_for_tools or bool(calls) or not genai.TOOL_WORDS.isdisjoint(reasons)
+    return Told(Kind.MODEL, ModelFacts(*facts)._replace(calls=calls or facts.calls, asked_for_tools=asked))
+
+
+def _completion_calls(attributes: Mapping[str, Any], hasher: Hasher) -> list[Call]:
+    prefix, found = "gen_ai.completion.0.tool_calls.", list[Call]()
+    while len(found) < 256 and (name := values.text(attributes.get(f"{prefix}{len(found)}.name"))) is not None:
+        start = f"{prefix}{len(found)}."
+        call_id = values.identifier(attributes.get(start + "id"))
+        found.append(hasher.call(name, call_id, attributes.get(start + "arguments"), failed=False))
+    return found
