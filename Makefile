@@ -1,0 +1,104 @@
+# Every verb makes its own environment from a lock file and needs nothing but a Python from 3.11 to 3.14 and make.
+# Environments are made again when their lock changes, and only then.
+
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+# The first Python on the path that is new enough and can make environments; `make test PYTHON=python3.13` takes another.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	$$python -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null \
+	&& { echo $$python; break; }; done)
+# Test processes at a time.
+WORKERS ?= 2
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export UV_PYTHON_DOWNLOADS := never
+
+BIN := .venv/bin
+LOCKED := --all-extras --generate-hashes --no-emit-index-url --no-header --quiet --universal --python-version 3.11
+
+.PHONY: help demo test lint types matrix docs bench soak lock clean
+
+#: This list.
+help:
+	@awk '/^#: /{text = text substr($$0, 3) " "; next} /^[a-z]+:/ && text {sub(/:.*/, ""); printf "  make %-8s%s\n", $$0, text} {text = ""}' Makefile
+
+#: A small fleet of agents under a real SDK: live metrics, and the scorecard of the spans it left. Start here.
+demo: .venv-demo/ready
+	.venv-demo/bin/python -m otel_reliability.demo
+
+#: Everything that must hold: lint, import rules, types, and all tests with doctests and coverage, at the newest SDK and the oldest.
+test: lint types .venv-lowest/ready
+	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term
+	.venv-lowest/bin/python -m pytest -n $(WORKERS) -m sdk
+
+#: Lint, format and import rules.
+lint: .venv/ready
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports --no-logo
+
+#: Strict types, over the package and its tests.
+types: .venv/ready
+	$(BIN)/pyright
+
+#: All tests on Python 3.11, 3.12 and 3.13.
+matrix: $(foreach version,3.11 3.12 3.13,matrix-$(version))
+
+matrix-%:
+	for python in $$HOME/.pyenv/versions/$*.*/bin/python python$*; do $$python -c 'import venv' 2>/dev/null && break; done; \
+	$(MAKE) --no-print-directory PYTHON=$$python .venv-$*/ready
+	.venv-$*/bin/python -m pytest -n $(WORKERS)
+
+#: Write the pages that are made from the code (a test fails when they have fallen behind).
+docs: .venv/ready
+	$(BIN)/python docs/generate.py
+
+#: Measure speed and memory.
+bench: .venv/ready
+	for benchmark in benchmarks/bench_*.py; do $(BIN)/python $$benchmark; done
+
+#: The long tests, and the property tests with many more examples.
+soak: .venv/ready
+	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=soak
+
+#: Lock the newest versions of everything, and the oldest that pyproject.toml allows.
+lock: .venv/ready
+	$(BIN)/uv pip compile $(LOCKED) --upgrade pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile $(LOCKED) --upgrade --resolution lowest-direct pyproject.toml -o requirements-lowest.lock
+	! grep -En '[a-z]+://' requirements*.lock
+
+#: Remove what the other verbs made.
+clean:
+	rm -rf .venv .venv-* .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* htmlcov dist build
+
+# An environment begins as a venv with uv as it is locked.
+define venv
+	$(if $(PYTHON),,$(error No Python from 3.11 to 3.14 with venv is on the path; on Debian: apt-get install python3-venv))
+	$(PYTHON) -m venv $(@D)
+	sed -n '/^uv==/,/[^\\]$$/p' $< > $(@D)/uv.txt
+	$(@D)/bin/python -m pip install --quiet --require-hashes --requirement $(@D)/uv.txt
+endef
+UV = VIRTUAL_ENV=$(CURDIR)/$(@D) $(@D)/bin/uv --quiet pip
+
+# For tests: exactly what is locked, and the package linked into it.
+define environment
+	$(venv)
+	$(UV) sync --require-hashes $<
+	$(UV) install --no-deps --no-build-isolation --editable .
+	touch $@
+endef
+
+.venv/ready .venv-3.11/ready .venv-3.12/ready .venv-3.13/ready: requirements.lock pyproject.toml
+	$(environment)
+
+.venv-lowest/ready: requirements-lowest.lock pyproject.toml
+	$(environment)
+
+# For the demo: what the command line needs and no more, as locked.
+.venv-demo/ready: requirements.lock pyproject.toml
+	$(venv)
+	$(UV) install --constraint $< --build-constraint $< --editable '.[cli]'
+	touch $@

@@ -1,0 +1,64 @@
+"""What holds for every test: how many examples a law gets, which tests meet the SDK, and what may be skipped."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Generator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+CI = bool(os.environ.get("CI"))
+SDK = re.compile(
+    r"^\s*(from|import) opentelemetry\b|\botel_reliability\.(cli|demo|exporter|processor|sources\.sdk|telemetry)\b",
+    re.MULTILINE,
+)
+
+# Deadlines measure the machine, which is shared. A law that needs many steps to reach a state is slow on purpose.
+settings.register_profile("moderate", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("moderate"), derandomize=True, print_blob=True)
+settings.register_profile("soak", settings.get_profile("moderate"), max_examples=3_000)
+settings.load_profile("ci" if CI else "moderate")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what meets the SDK; leave out what is long, unless the profile is `soak`."""
+    for item in items:
+        if meets_sdk(item.path):
+            item.add_marker("sdk")
+    if config.getoption("--hypothesis-profile") != "soak":
+        long = [item for item in items if item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
+
+
+@functools.cache
+def meets_sdk(path: Path) -> bool:
+    """Whether a file of tests, or of doctests, uses the SDK, itself or through a part of ours that does."""
+    return bool(SDK.search(path.read_text(encoding="utf-8")))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where CI is set, a test skips only for want of ../shared: of what has to be there, absence is a failure."""
+    return refuse_skip((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for a module that skips as a whole."""
+    return refuse_skip((yield))
+
+
+def refuse_skip(report: Report) -> Report:
+    """Turn a skip into a failure that tells its reason."""
+    if CI and report.skipped and not hasattr(report, "wasxfail") and "../shared" not in str(report.longrepr):
+        report.outcome = "failed"
+        report.longrepr = f"CI is set, and this was skipped: {report.longrepr}"
+    return report
