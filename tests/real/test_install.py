@@ -1,0 +1,193 @@
+"""The installer: made once, made whole, made again when its recipe changes; its pins agree with one another."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.real import install
+
+HERE = Path(__file__).resolve().parent
+Build = Callable[[install.Shell, Path, Path], None]
+
+
+class Workshop:
+    """A cache of its own and one component, `thing`, whose recipe is a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.recipe = folder / "recipe"
+        self.recipe.write_text("one")
+        self.versions = folder / "versions.toml"
+        self.versions.write_text(f'[thing]\nversion = "1"\nprograms = ["bin/thing"]\nrecipe = ["{self.recipe}"]\n')
+        self.cache = folder / "cache"
+        self.built: list[str] = []
+
+    def build(self, shell: install.Shell, work: Path, out: Path) -> None:
+        """Build by copying the recipe into the program."""
+        self.built.append(self.recipe.read_text())
+        (work / "left over").touch()
+        (out / "bin").mkdir()
+        (out / "bin" / "thing").write_text(self.recipe.read_text())
+
+    def kept(self) -> Sequence[str]:
+        """What the cache shows to whoever looks."""
+        return sorted(path.name for path in self.cache.iterdir() if path.is_dir())
+
+
+@pytest.fixture
+def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
+    """The installer with `thing` in place of the real components."""
+    workshop = Workshop(tmp_path)
+    monkeypatch.setenv("OTEL_RELIABILITY_CACHE", str(workshop.cache))
+    monkeypatch.setattr(install, "VERSIONS", workshop.versions)
+    monkeypatch.setattr(install, "BUILDERS", {"thing": workshop.build})
+    return workshop
+
+
+def test_builds_once(workshop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second run finds what the first made, tells where it is, and makes nothing."""
+    assert install.main([]) == 0
+    assert install.main(["thing"]) == 0
+
+    assert workshop.built == ["one"]
+    assert workshop.kept() == ["thing-1"]
+    assert capsys.readouterr().out.count(f"thing 1: ready in {workshop.cache / 'thing-1'}") == 2
+
+
+def test_builds_again_when_the_recipe_changes(workshop: Workshop) -> None:
+    """A changed recipe replaces what an older one made, and leaves no second folder."""
+    install.main([])
+    workshop.recipe.write_text("two")
+    assert not install.components()["thing"].ready()
+
+    install.main([])
+
+    assert (workshop.cache / "thing-1" / "bin" / "thing").read_text() == "two"
+    assert workshop.kept() == ["thing-1"]
+
+
+def test_builds_again_what_lost_its_program(workshop: Workshop) -> None:
+    """A folder without its program does not count as installed."""
+    install.main([])
+    (workshop.cache / "thing-1" / "bin" / "thing").unlink()
+
+    install.main([])
+
+    assert workshop.built == ["one", "one"]
+
+
+def test_a_failed_build_leaves_what_was_there(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build that fails half way leaves no half of itself, and keeps the older program."""
+    install.main([])
+    workshop.recipe.write_text("two")
+
+    def fail(shell: install.Shell, work: Path, out: Path) -> None:
+        workshop.build(shell, work, out)
+        shell.run("doing the impossible", "sh", "-c", "echo no such luck; exit 3", cwd=work)
+
+    monkeypatch.setattr(install, "BUILDERS", {"thing": fail})
+    assert install.main([]) == 1
+    assert workshop.kept() == ["thing-1"]
+    assert (workshop.cache / "thing-1" / "bin" / "thing").read_text() == "one"
+
+
+def test_says_why_something_cannot_be_had(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The reason names the command's exit code and its last words; `--optional` tells it and does not fail."""
+
+    def fail(shell: install.Shell, work: Path, out: Path) -> None:
+        shell.run("doing the impossible", "sh", "-c", "echo no such luck; exit 3", cwd=work)
+
+    monkeypatch.setattr(install, "BUILDERS", {"thing": fail})
+    assert install.main(["--optional"]) == 0
+    said = capsys.readouterr().out
+    assert "thing 1: cannot be had: doing the impossible failed with exit code 3" in said
+    assert "no such luck" in said
+
+
+def test_names_a_program_that_the_machine_lacks(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A missing compiler is told by name, before anything is tried."""
+
+    def fail(shell: install.Shell, work: Path, out: Path) -> None:
+        shell.run("compiling", "no-such-compiler", cwd=work)
+
+    monkeypatch.setattr(install, "BUILDERS", {"thing": fail})
+    assert install.main([]) == 1
+    assert "needs `no-such-compiler`, which is not on this machine" in capsys.readouterr().out
+
+
+def test_of_two_at_once_one_builds(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second installer waits for the first, then finds the work done."""
+    first_is_in, let_go = threading.Event(), threading.Event()
+
+    def slow(shell: install.Shell, work: Path, out: Path) -> None:
+        first_is_in.set()
+        assert let_go.wait(30)
+        workshop.build(shell, work, out)
+
+    monkeypatch.setattr(install, "BUILDERS", {"thing": slow})
+    both = [threading.Thread(target=install.main, args=([],)) for _ in range(2)]
+    both[0].start()
+    assert first_is_in.wait(30)
+    both[1].start()
+    let_go.set()
+    for thread in both:
+        thread.join(30)
+
+    assert workshop.built == ["one"]
+
+
+def test_refuses_an_unknown_name(workshop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
+    """A misspelt component is refused with the known ones."""
+    with pytest.raises(SystemExit) as refused:
+        install.main(["thimg"])
+
+    assert refused.value.code == 2
+    assert "got thimg; known are thing" in capsys.readouterr().err
+
+
+def test_every_part_of_the_collector_is_pinned() -> None:
+    """go.mod pins exactly the versions of builder.yaml, and go.sum has the checksum of each, so a build needs no look-up."""
+    parts = re.findall(r"gomod: (.+)", _text("collector/builder.yaml"))
+    pinned = _text("collector/go.mod")
+    sums = _text("collector/go.sum")
+
+    assert len(parts) > 20
+    assert [part for part in sorted(parts) if f"\t{part}\n" not in pinned] == []
+    assert [part for part in sorted(parts) if f"{part} h1:" not in sums] == []
+
+
+def test_the_collector_is_of_one_release() -> None:
+    """Whatever of the Collector is built is of the release that versions.toml names."""
+    version = install.components()["collector"].version
+    releases = re.findall(
+        r"gomod: \S*(?:exporter|receiver|processor|connector)\S* v(\S+)", _text("collector/builder.yaml")
+    )
+
+    assert len(releases) > 15
+    assert set(releases) == {version}
+
+
+def test_the_broker_is_of_one_release() -> None:
+    """Maven collects Kafka in the version that versions.toml names."""
+    pom = ET.fromstring(_text("kafka/pom.xml"))
+    space = {"m": "http://maven.apache.org/POM/4.0.0"}
+    versions = {
+        part.findtext("m:version", None, space)
+        for part in pom.iterfind("m:dependencies/m:dependency", space)
+        if part.findtext("m:groupId", None, space) == "org.apache.kafka"
+    }
+
+    assert versions == {install.components()["kafka"].version}
+
+
+def _text(path: str) -> str:
+    return (HERE / path).read_text()
