@@ -1,0 +1,163 @@
+"""Send OTLP to a server as an SDK would, and read what a Collector wrote to a file."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, cast
+
+import grpc
+from google.protobuf.json_format import ParseDict
+from google.protobuf.message import Message
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
+
+from tests.real.waiting import PATIENCE
+from tests.real.web import ask
+
+M = TypeVar("M", bound=Message)
+
+LATER = frozenset({429, 502, 503, 504})
+"""The statuses after which a client sends the same request again; every other failure is final."""
+
+_HEX = frozenset({"traceId", "spanId", "parentSpanId"})
+
+
+class Refused(AssertionError):
+    """A server did not take what was sent."""
+
+
+class Written(NamedTuple):
+    """One span of a file, and the service it came from."""
+
+    service: str
+    span: Span
+
+
+def attributes(values: Mapping[str, str | int]) -> list[KeyValue]:
+    """Attributes as OTLP carries them."""
+    return [
+        KeyValue(key=key, value=AnyValue(int_value=value) if isinstance(value, int) else AnyValue(string_value=value))
+        for key, value in values.items()
+    ]
+
+
+def span(trace_id: bytes, span_id: bytes, name: str, *, parent: bytes = b"", **values: str | int) -> Span:
+    """A finished span of one millisecond that ended now; `gen_ai__operation__name="chat"` sets `gen_ai.operation.name`."""
+    end = time.time_ns()
+    return Span(
+        trace_id=trace_id,
+        span_id=span_id,
+        parent_span_id=parent,
+        name=name,
+        kind=Span.SPAN_KIND_INTERNAL,
+        start_time_unix_nano=end - 1_000_000,
+        end_time_unix_nano=end,
+        attributes=attributes({key.replace("__", "."): value for key, value in values.items()}),
+        status=Status(),  # SDKs always send one
+    )
+
+
+def of_service(name: str, spans: Sequence[Span]) -> ResourceSpans:
+    """Spans under the resource of one service."""
+    group = ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])
+    group.resource.attributes.extend(attributes({"service.name": name}))
+    return group
+
+
+def send(url: str, *groups: ResourceSpans) -> None:
+    """Send spans by OTLP/HTTP in protobuf to a server's base address."""
+    _deliver(f"{url}/v1/traces", ExportTraceServiceRequest(resource_spans=groups).SerializeToString(), "x-protobuf")
+
+
+def send_grpc(target: str, *groups: ResourceSpans) -> None:
+    """Send spans by OTLP/gRPC."""
+    with grpc.insecure_channel(target) as channel:
+        export = channel.unary_unary(
+            "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+            request_serializer=ExportTraceServiceRequest.SerializeToString,
+            response_deserializer=ExportTraceServiceResponse.FromString,
+        )
+        answer = export(ExportTraceServiceRequest(resource_spans=groups), timeout=PATIENCE)
+    if answer.partial_success.rejected_spans:
+        raise Refused(f"{target} refused {answer.partial_success.rejected_spans} spans: {answer.partial_success}")
+
+
+def replay(path: Path, url: str, *, encoding: str = "protobuf") -> int:
+    """Send a recording, one request a line, by OTLP/HTTP, as `protobuf` or as the `json` it is; return how many lines.
+
+    A recording is a file of OTLP-JSON lines, spans or logs, gzip-compressed where its name ends in `.gz`. A server that is
+    busy is asked again when it says, as every OTLP client does; one that refuses raises `Refused`.
+    """
+    sent = 0
+    for text in lines(path):
+        fields: dict[str, Any] = json.loads(text)
+        signal, kind = (
+            ("traces", ExportTraceServiceRequest) if "resourceSpans" in fields else ("logs", ExportLogsServiceRequest)
+        )
+        body = text.encode() if encoding == "json" else from_json(fields, kind()).SerializeToString()
+        _deliver(f"{url}/v1/{signal}", body, "json" if encoding == "json" else "x-protobuf")
+        sent += 1
+    return sent
+
+
+def written(path: Path) -> list[Written]:
+    """The spans that a Collector's file exporter has written so far; a line that it is still writing is left out."""
+    whole = [line for line in lines(path) if line.endswith("\n")] if path.exists() else []
+    requests = [from_json(json.loads(line), ExportTraceServiceRequest()) for line in whole]
+    return [
+        Written(_service(group), span)
+        for request in requests
+        for group in request.resource_spans
+        for scope in group.scope_spans
+        for span in scope.spans
+    ]
+
+
+def lines(path: Path) -> Iterator[str]:
+    """The lines of a recording that hold anything."""
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as recording:
+        yield from (line for line in recording if line.strip())
+
+
+def from_json(fields: dict[str, Any], message: M) -> M:
+    """Fill a message from OTLP-JSON, whose ids are hex where protobuf's own JSON has base64."""
+    return ParseDict(_with_base64_ids(fields), message, ignore_unknown_fields=True)
+
+
+def _with_base64_ids(node: Any) -> Any:
+    match node:
+        case dict():
+            return {key: _value(key, value) for key, value in cast("dict[str, Any]", node).items()}
+        case list():
+            return [_with_base64_ids(item) for item in cast("list[Any]", node)]
+        case _:
+            return node
+
+
+def _value(key: str, value: Any) -> Any:
+    return base64.b64encode(bytes.fromhex(value)).decode() if key in _HEX else _with_base64_ids(value)
+
+
+def _service(group: ResourceSpans) -> str:
+    return next((item.value.string_value for item in group.resource.attributes if item.key == "service.name"), "")
+
+
+def _deliver(url: str, body: bytes, kind: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        answer = ask(url, body=body, headers={"Content-Type": f"application/{kind}"})
+        if answer.status == 200:
+            return
+        if answer.status not in LATER or time.monotonic() > deadline:
+            raise Refused(f"{url} answered {answer.status}: {answer.body[:500]!r}")
+        time.sleep(min(float(answer.headers.get("Retry-After", "0.2")), 5.0))

@@ -1,0 +1,63 @@
+"""Fixtures that start real programs: `collector`, `prometheus`, `promtool`, `chromium`, `kafka`.
+
+`collector`, `prometheus` and `kafka` are factories: each call starts one more program on free ports of loopback, waits until it
+is ready and returns its handle (addresses, log, `stop`, `kill`, `restart`). Whatever a test started ends with it. Logs and
+stores are in the test's `tmp_path`. A test whose program is absent is
+skipped with the reason, which the suite's conftest turns into a failure where CI is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.real.chromium.handle import Chromium
+from tests.real.collector.handle import Collectors
+from tests.real.components import folder_of, program_on_path
+from tests.real.kafka.handle import Kafkas
+from tests.real.prometheus.handle import Prometheuses, Promtool
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the mark of tests that run a real program."""
+    config.addinivalue_line("markers", "real: runs a real program that `tests/real/install.py` installed")
+
+
+@pytest.fixture
+def collector(tmp_path: Path) -> Iterator[Collectors]:
+    """Starts OpenTelemetry Collectors: `collector(config)`."""
+    program = folder_of("collector") / "bin" / "otelcol"
+    with ExitStack() as running:
+        yield Collectors(program, tmp_path, running)
+
+
+@pytest.fixture
+def prometheus(tmp_path: Path) -> Iterator[Prometheuses]:
+    """Starts Prometheus servers: `prometheus({"job": "127.0.0.1:9464"})`."""
+    program = folder_of("prometheus") / "bin" / "prometheus"
+    with ExitStack() as running:
+        yield Prometheuses(program, tmp_path, running)
+
+
+@pytest.fixture
+def promtool() -> Promtool:
+    """Prometheus' checker of rules, configurations and metrics."""
+    return Promtool(folder_of("prometheus") / "bin" / "promtool")
+
+
+@pytest.fixture
+def chromium() -> Chromium:
+    """A headless browser."""
+    programs = folder_of("chromium") / "bin"
+    return Chromium(programs / "chromium", programs / "chromedriver")
+
+
+@pytest.fixture
+def kafka(tmp_path: Path) -> Iterator[Kafkas]:
+    """Starts Kafka brokers: `kafka()`."""
+    jars = folder_of("kafka") / "lib"
+    with ExitStack() as running:
+        yield Kafkas(program_on_path("java"), jars, tmp_path, running)

@@ -1,0 +1,100 @@
+"""A real program that a test runs beside itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from tests.real.waiting import PATIENCE, NeverHappened, until
+
+
+class Died(AssertionError):
+    """The program ended, or did not come up, where it should have been running."""
+
+
+class Process:
+    """One program: started until ready, ended by its own process id, its output kept in a file.
+
+    `ready` is asked again and again while the program comes up. A program that ends meanwhile raises `Died` with the end of
+    its output. `restart` starts the same command again: same ports, same folders, output appended.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        *,
+        log: Path,
+        ready: Callable[[Process], bool],
+        env: Mapping[str, str] | None = None,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.name = name
+        self.command = [str(part) for part in command]
+        self.log = log
+        self._ready = ready
+        self._env = {**os.environ, **(env or {})}
+        self._patience = patience
+        self._said_before = 0
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        if self._child is None:
+            raise Died(f"{self.name} has no process id: it is not running; start it first")
+        return self._child.pid
+
+    @property
+    def running(self) -> bool:
+        return self._child is not None and self._child.poll() is None
+
+    def said(self) -> str:
+        """What the program has printed since it was last started."""
+        with self.log.open("rb") as log:
+            log.seek(self._said_before)
+            return log.read().decode(errors="replace")
+
+    def start(self) -> None:
+        """Start the program and return once it is ready."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            self._said_before = log.tell()
+            self._child = subprocess.Popen(
+                self.command, env=self._env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            )
+        try:
+            until(self._up, f"{self.name} to be ready", patience=self._patience)
+        except (Died, NeverHappened) as reason:
+            self.kill()
+            raise Died(f"{reason}; the end of {self.log}:\n{self.said()[-3000:]}") from None
+
+    def _up(self) -> bool:
+        if not self.running:
+            raise Died(f"{self.name} ended before it was ready")
+        return self._ready(self)
+
+    def stop(self, patience: float = 20.0) -> int | None:
+        """Ask the program to end (SIGTERM) and return its exit code; one that does not listen is killed."""
+        return self._end(signal.SIGTERM, patience)
+
+    def kill(self) -> int | None:
+        """End the program without a word of warning (SIGKILL), as a power cut would."""
+        return self._end(signal.SIGKILL, PATIENCE)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def _end(self, how: signal.Signals, patience: float) -> int | None:
+        child, self._child = self._child, None
+        if child is None:
+            return None
+        child.send_signal(how)
+        try:
+            return child.wait(patience)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            return child.wait()
