@@ -9,16 +9,31 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final
 
+from otel_reliability.config import Settings
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 
+DEFAULTS: Final = Settings()
+"""The settings of whoever gives none."""
+
 
 class Metric(ABC):
-    """A number about a window, kept up to date as rows come and go."""
+    """A number about a window, kept up to date as rows come and go.
+
+    `companions` are numbers that stand beside it and come from the same sums (a share beside a yes or no): they are emitted
+    and listed like metrics, and `beside` answers for them in their order.
+    """
+
+    __slots__ = ()
 
     spec: ClassVar[MetricSpec]
+    companions: ClassVar[tuple[MetricSpec, ...]] = ()
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        """Empty: no row has come yet."""
+        super().__init__()
 
     @abstractmethod
     def add(self, row: Row) -> None:
@@ -32,6 +47,10 @@ class Metric(ABC):
     def read(self) -> Reading:
         """The value for the rows now in the window, with the number of runs behind it. Changes nothing."""
 
+    def beside(self) -> tuple[Reading, ...]:
+        """The readings of `companions`, in their order. Changes nothing."""
+        return ()
+
     def series(self) -> tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]:
         """The readings as emitted: (attributes, reading). One without attributes, unless a metric has several (pass^k)."""
         return (((), self.read()),)
@@ -40,9 +59,19 @@ class Metric(ABC):
 class Derived(ABC):
     """A number made of other metrics' readings (score, R_Con, R): it has no state of its own."""
 
+    __slots__ = ()
+
     spec: ClassVar[MetricSpec]
     needs: ClassVar[tuple[str, ...]]
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        """Derived numbers may look at the settings (`metrics.min_runs`), and keep nothing else."""
+        super().__init__()
 
     @abstractmethod
     def derive(self, readings: Mapping[str, Reading]) -> Reading:
         """The value, from the readings of the metrics named in `needs`."""
+
+    def series(self, reading: Reading) -> tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]:
+        """The reading as emitted: (attributes, reading). One without attributes, unless it is told apart (a tier)."""
+        return (((), reading),)

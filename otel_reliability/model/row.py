@@ -5,9 +5,15 @@ Rows are compact and self-contained: adding one and evicting it later see exactl
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from otel_reliability.model.run import Outcome
+
+BASELINE: Final = "baseline"
+"""The condition of an undisturbed run."""
+
+OTHER_TASK: Final = "__other__"
+"""The task of runs beyond the ceiling of tasks: a mixture, so no group of its own and part of none."""
 
 
 class Path(NamedTuple):
@@ -84,4 +90,4 @@ class Row(NamedTuple):
     @property
     def baseline(self) -> bool:
         """Whether the run was undisturbed: perturbed runs count for robustness only (DESIGN §4.3)."""
-        return self.condition == "baseline"
+        return self.condition == BASELINE

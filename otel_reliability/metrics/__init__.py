@@ -1,0 +1,53 @@
+"""The metrics, one a file, in one folder a family, and the one table of them all.
+
+To add a metric: one file with one class, one row in its family's `ROWS`, one fixture. Windows keep it, instruments emit it,
+the docs list it, and the laws test it, because they all walk this table.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from otel_reliability.errors import UnknownMetric
+from otel_reliability.metrics import stability, window
+from otel_reliability.metrics.base import Derived, Metric
+from otel_reliability.model.reading import MetricSpec
+
+Rows: TypeAlias = tuple[type[Metric | Derived], ...]
+
+TABLE: Final[Rows] = (*window.ROWS, *stability.ROWS)
+"""Every metric and every derived number, in the order of reports."""
+
+
+def specs_of(row: type[Metric | Derived]) -> tuple[MetricSpec, ...]:
+    """What a row of the table answers for: its own spec, then its companions'."""
+    return (row.spec, *row.companions) if issubclass(row, Metric) else (row.spec,)
+
+
+SPECS: Final[tuple[MetricSpec, ...]] = tuple(spec for row in TABLE for spec in specs_of(row))
+"""What all of them are, in the order of the table."""
+
+OWNERS: Final[Mapping[str, int]] = {spec.name: at for at, row in enumerate(TABLE) for spec in specs_of(row)}
+"""Metric name → the index of its row in the table."""
+
+
+def spec_of(name: str) -> MetricSpec:
+    """The spec of that name.
+
+    >>> spec_of("path_entropy").unit
+    '{ratio}'
+    >>> spec_of("path_entropie")
+    Traceback (most recent call last):
+    otel_reliability.errors.UnknownMetric: 'path_entropie' names no metric. Did you mean path_entropy, ...?
+    """
+    for spec in SPECS:
+        if spec.name == name:
+            return spec
+    raise UnknownMetric(name, nearest(name))
+
+
+def nearest(name: str) -> tuple[str, ...]:
+    """The names most like a wrong one."""
+    return tuple(difflib.get_close_matches(name, OWNERS, n=3))

@@ -1,0 +1,56 @@
+"""Sums of floats that can be undone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+UNIT_BITS: Final = 1074
+"""Every finite float is a whole number of 2^-1074."""
+
+
+class ExactSum:
+    """The sum of numbers that come and go, without any rounding until it is asked for.
+
+    Each float is a whole number of 2^-1074, and Python's integers have no limit, so adding and removing are exact: `remove`
+    undoes `add` whatever came in between, and the order does not matter. (A rolling sum of floats drifts: after 1e16 has
+    come and gone, 0.1 is 0.0.) The value is the true sum, rounded once.
+
+    >>> total = ExactSum()
+    >>> for value in (0.1, 1e16, 0.2):
+    ...     total.add(value)
+    >>> total.remove(1e16)
+    >>> total.value == 0.1 + 0.2 and total.mean(2)
+    0.15
+    """
+
+    __slots__ = ("_units",)
+
+    def __init__(self) -> None:
+        self._units = 0
+
+    def add(self, value: float, times: int = 1) -> None:
+        """Add a finite number, so many times."""
+        self._units += units(value) * times
+
+    def remove(self, value: float, times: int = 1) -> None:
+        """Undo `add`."""
+        self._units -= units(value) * times
+
+    @property
+    def value(self) -> float:
+        """The sum, rounded once."""
+        return self._units / (1 << UNIT_BITS)
+
+    def mean(self, count: int) -> float:
+        """The sum divided by `count`, rounded once."""
+        return self._units / (count << UNIT_BITS)
+
+
+def units(value: float) -> int:
+    """The number in units of 2^-1074.
+
+    >>> units(1.0) == 2**1074, units(5e-324)
+    (True, 1)
+    """
+    numerator, denominator = value.as_integer_ratio()
+    return numerator << (UNIT_BITS + 1 - denominator.bit_length())

@@ -1,0 +1,155 @@
+"""Attempts at the same work stand in one group; a metric over groups is the mean of theirs (DESIGN §4.2)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
+from typing import Generic, NamedTuple, TypeVar
+
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.exact import ExactSum
+from otel_reliability.model.reading import NO_EVIDENCE, Reading
+from otel_reliability.model.row import BASELINE, OTHER_TASK, Row
+
+
+class Share(NamedTuple):
+    """What one group gives to the whole: its values, what they weigh, and the runs behind them.
+
+    `left_out` counts the group's runs that a ceiling kept out.
+    """
+
+    values: tuple[float, ...]
+    weight: int
+    runs: int
+    left_out: int = 0
+
+
+class Group(ABC):
+    """The sums of one group of runs."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many runs are in the group; an empty group is forgotten."""
+
+    @abstractmethod
+    def add(self, row: Row) -> None:
+        """A run enters the group."""
+
+    @abstractmethod
+    def evict(self, row: Row) -> None:
+        """A run leaves the group. Undoes `add` exactly."""
+
+    @abstractmethod
+    def share(self) -> Share | None:
+        """What the group gives to the whole; None while it has no evidence."""
+
+
+G = TypeVar("G", bound=Group)
+
+
+class Groups(Generic[G]):
+    """Groups by key, and the sums over what they give.
+
+    A group that changed is counted anew when a sum is asked for, and only then: an answer costs as much as groups changed
+    since the last one, however many there are. The sums are exact, so they do not depend on what has passed through.
+    """
+
+    __slots__ = ("_changed", "_groups", "_held", "_new", "left_out", "runs", "sums", "weight")
+
+    def __init__(self, new: Callable[[], G], values: int) -> None:
+        self._new = new
+        self._groups: dict[Hashable, G] = {}
+        self._changed: set[Hashable] = set()
+        self._held: dict[Hashable, Share] = {}
+        self.sums = tuple(ExactSum() for _ in range(values))
+        self.weight = 0
+        self.runs = 0
+        self.left_out = 0
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def get(self, key: Hashable) -> G | None:
+        """The group of that key, to look at."""
+        return self._groups.get(key)
+
+    def touch(self, key: Hashable) -> G:
+        """The group of that key, to change."""
+        self._changed.add(key)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = self._new()
+        return group
+
+    def settle(self) -> None:
+        """Bring the sums up to date."""
+        for key in self._changed:
+            self._count(self._held.pop(key, None), -1)
+            group = self._groups[key]
+            if not len(group):
+                del self._groups[key]
+            elif (share := group.share()) is not None:
+                self._held[key] = share
+                self._count(share, 1)
+        self._changed.clear()
+
+    def _count(self, share: Share | None, sign: int) -> None:
+        if share is None:
+            return
+        for total, value in zip(self.sums, share.values, strict=True):
+            total.add(value, sign * share.weight)
+        self.weight += sign * share.weight
+        self.runs += sign * share.runs
+        self.left_out += sign * share.left_out
+
+
+class PathMetric(Metric, Generic[G]):
+    """A metric about the paths of runs, averaged over the groups of at least 2 runs, each weighing as many as it has.
+
+    A group is a task; the runs without one form one further group. With `metrics.group_by: none` all runs are one group.
+    Runs that give no evidence (tools unobservable, incomplete, perturbed, of a task beyond the ceiling) are left out.
+    """
+
+    __slots__ = ("_by_task", "groups")
+
+    values = 1
+    """How many values a group gives; the first is the metric's, the others its companions'."""
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._by_task = settings.metrics.group_by == "task"
+        self.groups: Groups[G] = Groups(self.new_group(settings), self.values)
+
+    @abstractmethod
+    def new_group(self, settings: Settings) -> Callable[[], G]:
+        """What makes an empty group."""
+
+    def add(self, row: Row) -> None:
+        if self.takes(row):
+            self.groups.touch(self.group_of(row)).add(row)
+
+    def evict(self, row: Row) -> None:
+        if self.takes(row):
+            self.groups.touch(self.group_of(row)).evict(row)
+
+    def read(self) -> Reading:
+        return self.mean(0)
+
+    def takes(self, row: Row) -> bool:
+        """Whether a row is evidence."""
+        return row.path is not None and row.condition == BASELINE and not (self._by_task and row.task == OTHER_TASK)
+
+    def group_of(self, row: Row) -> Hashable:
+        """The key of the group in which a row stands."""
+        return row.task if self._by_task else None
+
+    def mean(self, at: int) -> Reading:
+        """The mean over groups of one of their values."""
+        groups = self.groups
+        groups.settle()
+        if not groups.weight:
+            return NO_EVIDENCE
+        return Reading(groups.sums[at].mean(groups.weight), groups.runs)

@@ -1,0 +1,135 @@
+"""branch_instability: does the agent decide alike when the input is alike?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from typing import Final, TypeAlias
+
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.counts import Multiset
+from otel_reliability.metrics.groups import Group, Groups, Share
+from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.row import BASELINE, OTHER_TASK, Row
+
+Decisions: TypeAlias = tuple[tuple[str | None, str], ...]
+
+WHOLE_PATH: Final = None
+"""The name of the decision that a run without named branches offers: the path it took."""
+
+
+class Branches(Group):
+    """The decisions of runs with like input: for each decision, how often each branch was taken."""
+
+    __slots__ = ("_branches", "_runs")
+
+    def __init__(self) -> None:
+        self._branches: dict[str | None, Multiset[str]] = {}
+        self._runs: Counter[tuple[str | None, ...]] = Counter()
+
+    def __len__(self) -> int:
+        return self._runs.total()
+
+    def add(self, row: Row) -> None:
+        decisions = decisions_of(row)
+        for decision, branch in decisions:
+            self._branches.setdefault(decision, Multiset()).add(branch)
+        self._runs[tuple(decision for decision, _ in decisions)] += 1
+
+    def evict(self, row: Row) -> None:
+        decisions = decisions_of(row)
+        for decision, branch in decisions:
+            self._branches[decision].remove(branch)
+            if not self._branches[decision].total:
+                del self._branches[decision]
+        names = tuple(decision for decision, _ in decisions)
+        self._runs[names] -= 1
+        if not self._runs[names]:
+            del self._runs[names]
+
+    def share(self) -> Share | None:
+        """(deviating decisions, decisions), of those that at least 2 runs took."""
+        shared = {decision: taken for decision, taken in self._branches.items() if taken.total >= 2}
+        if not shared:
+            return None
+        total = sum(taken.total for taken in shared.values())
+        usual = sum(taken.modal for taken in shared.values())
+        runs = sum(many for names, many in self._runs.items() if not shared.keys().isdisjoint(names))
+        return Share((total - usual, total), 1, runs)
+
+
+class BranchInstability(Metric):
+    """Σ (n − modal) / Σ n over all groups of at least 2 runs: the share of decisions that took an unusual branch.
+
+    A group is one decision (`reliability.branch.<decision>`) among runs of one input class, else of one task. A run of a
+    class or task that names no branch offers its whole path as one decision. Without class and task only named branches
+    count, those of all such runs together. Groups of one run do not dilute. State: integers, for each distinct branch.
+
+    The source's example, one complaint told five times:
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> instability = BranchInstability()
+    >>> for branch in ("routine", "routine", "escalate", "routine", "escalate"):
+    ...     instability.add(row(input_class="late order", branches={"kind": branch}))
+    ...     print(instability.read().value)
+    None
+    0.0
+    0.3333
+    0.25
+    0.4
+
+    References: AgentCop, *Reliability Layer*, "Branch Instability".
+    """
+
+    __slots__ = ("_groups",)
+
+    spec = MetricSpec(
+        name="branch_instability",
+        title="Branch instability",
+        family="stability",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="lower",
+        description="The share of decisions that took another than the usual branch although the input was alike.",
+        formula="Σ (n − modal) / Σ n",
+        evidence="2 runs of one input class or task, or with the same named branch",
+        source="AgentCop, Reliability Layer",
+        improve="Write down the rule of the decision that flips most, and let code take it where the rule is plain.",
+    )
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._groups: Groups[Branches] = Groups(Branches, 2)
+
+    def add(self, row: Row) -> None:
+        if row.condition == BASELINE and decisions_of(row):
+            self._groups.touch(likeness_of(row)).add(row)
+
+    def evict(self, row: Row) -> None:
+        if row.condition == BASELINE and decisions_of(row):
+            self._groups.touch(likeness_of(row)).evict(row)
+
+    def read(self) -> Reading:
+        groups = self._groups
+        groups.settle()
+        deviating, total = groups.sums
+        return Reading(deviating.value / total.value, groups.runs) if total.value else NO_EVIDENCE
+
+
+def likeness_of(row: Row) -> Hashable:
+    """What makes two inputs alike: the input class, else the task, else nothing (None).
+
+    The runs of tasks beyond the ceiling have nothing in common.
+    """
+    if row.input_class is not None:
+        return ("class", row.input_class)
+    return None if row.task is None or row.task == OTHER_TASK else ("task", row.task)
+
+
+def decisions_of(row: Row) -> Decisions:
+    """(decision, branch) of a run: its named branches, else, for a known input, its whole path."""
+    if row.branches or row.path is None or likeness_of(row) is None:
+        return row.branches
+    return ((WHOLE_PATH, row.path.code),)

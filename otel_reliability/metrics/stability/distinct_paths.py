@@ -1,0 +1,58 @@
+"""distinct_paths: how many routes were taken."""
+
+from __future__ import annotations
+
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.counts import Multiset
+from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.row import BASELINE, Row
+
+
+class DistinctPaths(Metric):
+    """The number of different paths that the window's runs took, all tasks together.
+
+    State: integers, for each distinct path.
+
+    >>> from otel_reliability.metrics.examples import rows_of
+    >>> paths = DistinctPaths()
+    >>> for row in rows_of("search reply", "search reply", "reply"):
+    ...     paths.add(row)
+    >>> paths.read()
+    Reading(value=2.0, runs=3, parts=(), note='')
+
+    References: stands beside path entropy, whose normalised value depends on the number of runs.
+    """
+
+    __slots__ = ("_paths",)
+
+    spec = MetricSpec(
+        name="distinct_paths",
+        title="Distinct paths",
+        family="stability",
+        unit="{path}",
+        low=0.0,
+        high=None,
+        direction="lower",
+        description="How many different orders of tool calls the window's runs took.",
+        formula="number of different paths",
+        evidence="1 run with observable tools",
+        source="this project",
+        improve="As for path entropy.",
+    )
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._paths = Multiset[str]()
+
+    def add(self, row: Row) -> None:
+        if row.path is not None and row.condition == BASELINE:
+            self._paths.add(row.path.code)
+
+    def evict(self, row: Row) -> None:
+        if row.path is not None and row.condition == BASELINE:
+            self._paths.remove(row.path.code)
+
+    def read(self) -> Reading:
+        runs = self._paths.total
+        return Reading(float(self._paths.distinct), runs) if runs else NO_EVIDENCE

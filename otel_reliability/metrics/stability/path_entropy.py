@@ -1,0 +1,115 @@
+"""path_entropy: does the agent take the same route to its goal each time?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from otel_reliability.config import Settings
+from otel_reliability.metrics.counts import Multiset
+from otel_reliability.metrics.groups import Group, PathMetric, Share
+from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.model.row import Row
+
+
+class PathCounts(Group):
+    """How often each path was taken in one group of runs."""
+
+    __slots__ = ("_paths",)
+
+    def __init__(self) -> None:
+        self._paths = Multiset[str]()
+
+    def __len__(self) -> int:
+        return self._paths.total
+
+    def add(self, row: Row) -> None:
+        if row.path is not None:
+            self._paths.add(row.path.code)
+
+    def evict(self, row: Row) -> None:
+        if row.path is not None:
+            self._paths.remove(row.path.code)
+
+    def share(self) -> Share | None:
+        runs = self._paths.total
+        if runs < 2:
+            return None
+        return Share((self._paths.evenness(), self._paths.bits(), self._paths.modal / runs), runs, runs)
+
+
+class PathEntropy(PathMetric[PathCounts]):
+    """Shannon entropy of the paths of n runs over its maximum: H = −Σ p log2 p, value H / log2 n.
+
+    0: every run took the same path. 1: every run took its own. A path is the ordered tool names of a run; a run that called
+    no tool took the empty path. Computed per task where runs carry one. The value depends on n (half and half is 1.0 for 2
+    runs, 0.3 for 10), so the entropy in bits, which does not, stands beside it, and the share of the runs that took their
+    task's most frequent path. No value without a group of 2 runs. State: integers, for each distinct path.
+
+    >>> from otel_reliability.metrics.examples import rows_of
+    >>> entropy = PathEntropy()
+    >>> for row in rows_of(
+    ...     "search_kb summarize respond", "call_api parse search_kb respond", "search_kb call_api respond"
+    ... ):
+    ...     entropy.add(row)
+    ...     print(entropy.read().value)
+    None
+    1.0
+    1.0
+
+    References: AgentCop, *Reliability Layer*, "Path Entropy"; C. E. Shannon, *A Mathematical Theory of Communication* (1948).
+    """
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="path_entropy",
+        title="Path entropy",
+        family="stability",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="lower",
+        description="How much the order of tool calls varies from run to run: 0 always the same, 1 never twice the same.",
+        formula="H(paths) / log2 n",
+        evidence="2 runs of a task with observable tools",
+        source="AgentCop, Reliability Layer",
+        improve="Find where paths first diverge, and make that decision explicit: in the prompt, in the tool descriptions, "
+        "or in code.",
+    )
+    companions = (
+        MetricSpec(
+            name="path_entropy_bits",
+            title="Path entropy in bits",
+            family="stability",
+            unit="{bit}",
+            low=0.0,
+            high=None,
+            direction="lower",
+            description="The entropy of the paths before it is divided by its maximum: it does not fall as the window grows.",
+            formula="H(paths) = −Σ p log2 p",
+            evidence="2 runs of a task with observable tools",
+            source="Shannon (1948)",
+            improve="As for path entropy.",
+        ),
+        MetricSpec(
+            name="modal_path_share",
+            title="Share of the usual path",
+            family="stability",
+            unit="{ratio}",
+            low=0.0,
+            high=1.0,
+            direction="higher",
+            description="The share of runs that took the most frequent path of their task.",
+            formula="Σ modal / Σ n over tasks of ≥ 2 runs",
+            evidence="2 runs of a task with observable tools",
+            source="this project",
+            improve="As for path entropy.",
+        ),
+    )
+    values = 3
+
+    def new_group(self, settings: Settings) -> Callable[[], PathCounts]:
+        return PathCounts
+
+    def beside(self) -> tuple[Reading, ...]:
+        return (self.mean(1), self.mean(2))

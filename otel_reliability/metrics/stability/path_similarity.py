@@ -1,0 +1,100 @@
+"""path_similarity: how much of the route do any two runs share? And how unlike the others is one run?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from otel_reliability.config import Settings
+from otel_reliability.metrics.groups import Group, PathMetric, Share
+from otel_reliability.metrics.pairs import LatestPairs
+from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.row import Row
+
+
+class PathPairs(Group):
+    """The pairs of one group of runs."""
+
+    __slots__ = ("_runs", "pairs")
+
+    def __init__(self, limit: int) -> None:
+        self._runs = 0
+        self.pairs = LatestPairs(limit)
+
+    def __len__(self) -> int:
+        return self._runs
+
+    def add(self, row: Row) -> None:
+        self._runs += 1
+        self.pairs.add(row)
+
+    def evict(self, row: Row) -> None:
+        self._runs -= 1
+        self.pairs.evict(row)
+
+    def share(self) -> Share | None:
+        distance = self.pairs.mean()
+        runs = len(self.pairs)
+        return None if distance is None else Share((1.0 - distance,), runs, runs, self.pairs.left_out)
+
+
+class PathSimilarity(PathMetric[PathPairs]):
+    """The mean over all pairs of runs of 1 − Levenshtein distance / longer length of their paths.
+
+    1: all runs took the same path; 0: no two share a step. Two empty paths are alike. Where path entropy sees two different
+    paths, this sees how different. Computed per task where runs carry one; no value without a group of 2 runs. At most
+    `limits.paths` (1 000) distinct paths a group are compared, the latest; the reading says how many runs that left out.
+    State: integers, for each distinct path and each run.
+
+    >>> from otel_reliability.metrics.examples import rows_of
+    >>> similarity = PathSimilarity()
+    >>> for row in rows_of("search read reply", "search reply", "search read reply"):
+    ...     similarity.add(row)
+    >>> print(f"{similarity.read().value:.4f}")
+    0.7778
+
+    References: V. I. Levenshtein, *Binary codes capable of correcting deletions, insertions and reversals* (1966); the
+    trajectory consistency of *Towards a Science of AI Agent Reliability*, over all runs instead of the successful ones.
+    """
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="path_similarity",
+        title="Path similarity",
+        family="stability",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="higher",
+        description="How much of their order of tool calls two runs of a task share on average: 1 all of it, 0 nothing.",
+        formula="mean over pairs of 1 − Levenshtein / longer length",
+        evidence="2 runs of a task with observable tools",
+        source="Levenshtein (1966)",
+        improve="Look at the runs unlike the others, and at where paths first diverge.",
+    )
+
+    def new_group(self, settings: Settings) -> Callable[[], PathPairs]:
+        return lambda: PathPairs(settings.limits.paths)
+
+    def read(self) -> Reading:
+        reading = self.mean(0)
+        left_out = self.groups.left_out
+        note = f"{left_out} earlier runs are left out: only the latest distinct paths of a task are compared"
+        return reading._replace(note=note) if left_out else reading
+
+    def distance(self, row: Row) -> Reading:
+        """path_distance of one run: its mean distance to the *other* runs that are now in its group.
+
+        A run unlike the others is worth a look; which of them is wrong, it does not say. No value without another run.
+
+        >>> from otel_reliability.metrics.examples import rows_of
+        >>> similarity = PathSimilarity()
+        >>> usual, again, odd = rows_of("search reply", "search reply", "guess")
+        >>> for row in (usual, again, odd):
+        ...     similarity.add(row)
+        >>> similarity.distance(odd).value, similarity.distance(usual).value
+        (1.0, 0.5)
+        """
+        group = self.groups.get(self.group_of(row)) if self.takes(row) else None
+        found = None if group is None else group.pairs.distance(row)
+        return NO_EVIDENCE if found is None else Reading(*found)

@@ -1,0 +1,155 @@
+"""retry_explosion: does the agent keep retrying what fails?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.stability.arguments import arguments_note
+from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.row import BASELINE, Row
+
+
+RATIO: Final = "{ratio}"
+
+
+def _beside(name: str, title: str, unit: str, description: str, formula: str) -> MetricSpec:
+    return MetricSpec(
+        name=name,
+        title=title,
+        family="stability",
+        unit=unit,
+        low=0.0,
+        high=1.0 if unit == RATIO else None,
+        direction="lower",
+        description=description,
+        formula=formula,
+        evidence="1 run with observable tools",
+        source="this project",
+        improve="As for retry explosion.",
+    )
+
+
+class RetryExplosion(Metric):
+    """1 if any run of the window has a chain of at least `metrics.retry_threshold` (3) retries of one call, else 0.
+
+    A retry is a call of the same tool with the same arguments whose latest earlier attempt failed; a success ends the chain.
+    So the fourth attempt at a failing call exceeds the threshold of 3. A streak of calls without a failure is none.
+    Beside it: the share of exploding runs, the longest chain, and what retries cost per run. Needs 1 run with observable
+    tools. State: integers.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> retries = RetryExplosion()
+    >>> for chain in (0, 2, 3, 0):
+    ...     retries.add(row(retries=chain))
+    ...     print(retries.read().value)
+    0.0
+    0.0
+    1.0
+    1.0
+    >>> {spec.name: reading.value for spec, reading in zip(retries.companions[:3], retries.beside())}
+    {'retry_explosion_share': 0.25, 'longest_retry_chain': 3.0, 'retries_per_run': 1.25}
+
+    References: AgentCop, *Reliability Layer*, "Retry Explosion".
+    """
+
+    __slots__ = ("_chains", "_cost_ns", "_exploding", "_retries", "_runs", "_threshold", "_tokens", "_unknown")
+
+    spec = MetricSpec(
+        name="retry_explosion",
+        title="Retry explosion",
+        family="stability",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="lower",
+        description="1 if any run retried one failing call at least three times, else 0.",
+        formula="1 if any run has a chain of ≥ 3 retries, else 0",
+        evidence="1 run with observable tools",
+        source="AgentCop, Reliability Layer",
+        improve="Bound retries in code, and make errors say whether a further attempt can succeed.",
+    )
+    companions = (
+        _beside(
+            "retry_explosion_share",
+            "Share of exploding runs",
+            RATIO,
+            "The share of runs that retried one failing call at least three times.",
+            "runs with a chain of ≥ 3 retries / n",
+        ),
+        _beside(
+            "longest_retry_chain",
+            "Longest retry chain",
+            "{retry}",
+            "The most retries of one call in any run.",
+            "max over runs of the longest chain",
+        ),
+        _beside(
+            "retries_per_run",
+            "Retries per run",
+            "{retry}",
+            "How many calls per run were retries.",
+            "Σ retries / n",
+        ),
+        _beside(
+            "retry_tokens_per_run",
+            "Tokens spent on retries",
+            "{token}",
+            "Tokens per run of the model calls that asked for retries.",
+            "Σ tokens / n",
+        ),
+        _beside(
+            "retry_seconds_per_run",
+            "Time spent on retries",
+            "s",
+            "Seconds per run that retried calls took.",
+            "Σ duration of retries / n",
+        ),
+    )
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._threshold = settings.metrics.retry_threshold
+        self._runs = self._exploding = self._retries = self._tokens = self._cost_ns = self._unknown = 0
+        self._chains: Counter[int] = Counter()
+
+    def add(self, row: Row) -> None:
+        self._count(row, 1)
+
+    def evict(self, row: Row) -> None:
+        self._count(row, -1)
+
+    def read(self) -> Reading:
+        return self._reading(float(self._exploding > 0))
+
+    def beside(self) -> tuple[Reading, ...]:
+        runs = self._runs or 1
+        return (
+            self._reading(self._exploding / runs),
+            self._reading(float(max(self._chains, default=0))),
+            self._reading(self._retries / runs),
+            self._reading(self._tokens / runs),
+            self._reading(self._cost_ns / (runs * 10**9)),
+        )
+
+    def _reading(self, value: float) -> Reading:
+        if not self._runs:
+            return NO_EVIDENCE
+        return Reading(value, self._runs, note=arguments_note(self._unknown, self._runs))
+
+    def _count(self, row: Row, sign: int) -> None:
+        retries = row.retries
+        if retries is None or row.condition != BASELINE:
+            return
+        self._runs += sign
+        self._unknown += sign * (not row.arguments_known)
+        if retries.count:
+            self._exploding += sign * (retries.longest_chain >= self._threshold)
+            self._retries += sign * retries.count
+            self._tokens += sign * retries.tokens
+            self._cost_ns += sign * retries.duration_ns
+            self._chains[retries.longest_chain] += sign
+            if not self._chains[retries.longest_chain]:
+                del self._chains[retries.longest_chain]

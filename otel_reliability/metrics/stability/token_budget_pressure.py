@@ -1,0 +1,64 @@
+"""token_budget_pressure: how near to its context limit does the agent work?"""
+
+from __future__ import annotations
+
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.exact import ExactSum
+from otel_reliability.metrics.means import clamp
+from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.row import BASELINE, Row
+
+
+class TokenBudgetPressure(Metric):
+    """The mean over runs of the tokens of a run's fullest model call over its model's context limit, each cut at 1.
+
+    Runs without tokens or without a known limit are left out; none with both: no value. Above 0.8 the *flag*
+    `token_pressure_high` is set, which changes neither score nor tier. State: an exact sum.
+
+    The source's example, a window of 128,000 tokens:
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> pressure = TokenBudgetPressure()
+    >>> for tokens in (24_300, 61_200, 98_400, 121_000, 115_000):
+    ...     pressure.add(row(pressure=tokens / 128_000))
+    >>> print(f"{pressure.read().value:.1%}")
+    65.6%
+
+    References: AgentCop, *Reliability Layer*, "Token Budget Pressure".
+    """
+
+    __slots__ = ("_runs", "_sum")
+
+    spec = MetricSpec(
+        name="token_budget_pressure",
+        title="Token budget pressure",
+        family="stability",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="lower",
+        description="How full the context window gets, averaged over runs: 1 is at the limit, where answers get truncated.",
+        formula="mean of min(tokens of the fullest model call / context limit, 1)",
+        evidence="1 run with tokens and a known context limit",
+        source="AgentCop, Reliability Layer",
+        improve="Shorten tool results before they go to the model, summarise long conversations, or take a larger window.",
+    )
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._runs = 0
+        self._sum = ExactSum()
+
+    def add(self, row: Row) -> None:
+        if row.pressure is not None and row.condition == BASELINE:
+            self._runs += 1
+            self._sum.add(clamp(row.pressure))
+
+    def evict(self, row: Row) -> None:
+        if row.pressure is not None and row.condition == BASELINE:
+            self._runs -= 1
+            self._sum.remove(clamp(row.pressure))
+
+    def read(self) -> Reading:
+        return Reading(self._sum.mean(self._runs), self._runs) if self._runs else NO_EVIDENCE

@@ -1,0 +1,86 @@
+"""tool_call_variation: does the agent call each tool equally often each time?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from otel_reliability.config import Settings
+from otel_reliability.metrics.groups import Group, PathMetric, Share
+from otel_reliability.model.reading import MetricSpec
+from otel_reliability.model.row import Row
+
+
+class CallCounts(Group):
+    """Σ calls and Σ calls² of each tool, over one group of runs."""
+
+    __slots__ = ("_runs", "_sums")
+
+    def __init__(self) -> None:
+        self._runs = 0
+        self._sums: dict[str, tuple[int, int]] = {}
+
+    def __len__(self) -> int:
+        return self._runs
+
+    def add(self, row: Row) -> None:
+        if row.path is not None:
+            self._runs += 1
+            sums = self._sums
+            for tool, calls in row.path.counts:
+                total, squares = sums.get(tool, (0, 0))
+                sums[tool] = (total + calls, squares + calls * calls)
+
+    def evict(self, row: Row) -> None:
+        if row.path is not None:
+            self._runs -= 1
+            sums = self._sums
+            for tool, calls in row.path.counts:
+                total, squares = sums.pop(tool)
+                if total > calls:
+                    sums[tool] = (total - calls, squares - calls * calls)
+
+    def share(self) -> Share | None:
+        if self._runs < 2:
+            return None
+        spreads = [math.sqrt(self._runs * squares - total * total) / total for total, squares in self._sums.values()]
+        value = math.fsum(min(spread, 2.0) / 2.0 for spread in spreads) / len(spreads) if spreads else 0.0
+        return Share((value,), self._runs, self._runs)
+
+
+class ToolCallVariation(PathMetric[CallCounts]):
+    """The mean over tools of min(s / mean, 2) / 2 of the calls per run; s over n, a run that never called the tool counts 0.
+
+    With Σ and Σ² of a tool's calls, s / mean = √(n·Σ² − (Σ)²) / Σ. 0: each tool is called equally often in every run. A tool
+    used once in 5 or more runs reaches 1. Unlike tool variance it sees how often tools are called. Runs without any
+    tool agree: 0. Computed per task where runs carry one; no value without a group of 2 runs. State: integers, two a tool.
+
+    >>> from otel_reliability.metrics.examples import rows_of
+    >>> variation = ToolCallVariation()
+    >>> for row in rows_of("search reply", "search search search reply"):
+    ...     variation.add(row)
+    >>> variation.read().value
+    0.125
+
+    References: the code of agentcop 0.4.12, `reliability` (there called tool variance).
+    """
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="tool_call_variation",
+        title="Tool call variation",
+        family="stability",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="lower",
+        description="How much the number of calls of each tool varies from run to run, averaged over tools.",
+        formula="mean over tools of min(s / mean, 2) / 2",
+        evidence="2 runs of a task with observable tools",
+        source="agentcop 0.4.12",
+        improve="Look at the tools whose call counts vary most: give them limits, or let one call do the work of many.",
+    )
+
+    def new_group(self, settings: Settings) -> Callable[[], CallCounts]:
+        return CallCounts

@@ -1,0 +1,77 @@
+"""tool_variance: does the agent choose the same tools each time?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from otel_reliability.config import Settings
+from otel_reliability.metrics.counts import Multiset
+from otel_reliability.metrics.groups import Group, PathMetric, Share
+from otel_reliability.model.reading import MetricSpec
+from otel_reliability.model.row import Row
+
+
+class ToolSets(Group):
+    """How often each set of tools was used in one group of runs."""
+
+    __slots__ = ("_sets",)
+
+    def __init__(self) -> None:
+        self._sets = Multiset[frozenset[str]]()
+
+    def __len__(self) -> int:
+        return self._sets.total
+
+    def add(self, row: Row) -> None:
+        if row.path is not None:
+            self._sets.add(row.path.tools)
+
+    def evict(self, row: Row) -> None:
+        if row.path is not None:
+            self._sets.remove(row.path.tools)
+
+    def share(self) -> Share | None:
+        runs = self._sets.total
+        return Share((self._sets.evenness(),), runs, runs) if runs >= 2 else None
+
+
+class ToolVariance(PathMetric[ToolSets]):
+    """Shannon entropy of the *sets* of tools that n runs used, over its maximum log2 n.
+
+    0: every run used the same tools, in whatever order and however often. 1: every run used another set. Computed per task
+    where runs carry one; no value without a group of 2 runs. State: integers, for each distinct set.
+
+    The source's example, 20 runs of which all search, 18 summarise, 3 send an email and 1 writes to the database:
+
+    >>> from otel_reliability.metrics.examples import rows_of
+    >>> usual, without = "web_search summarize", "web_search"
+    >>> email, database = "web_search summarize send_email", "web_search summarize write_to_database"
+    >>> variance = ToolVariance()
+    >>> for row in rows_of(*[usual] * 14, *[email] * 3, database, *[without] * 2):
+    ...     variance.add(row)
+    >>> print(f"{variance.read().value:.2f}")
+    0.31
+
+    References: AgentCop, *Reliability Layer*, "Tool Variance". It gives no formula; of the simple definitions this is the one
+    that prints its example's 0.31. What its code computes today is `tool_call_variation`.
+    """
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="tool_variance",
+        title="Tool variance",
+        family="stability",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="lower",
+        description="How much the set of tools used varies from run to run: 0 always the same set, 1 never twice the same.",
+        formula="H(sets of tools) / log2 n",
+        evidence="2 runs of a task with observable tools",
+        source="AgentCop, Reliability Layer",
+        improve="Look at the rare tools: take away those the task does not need, and say in the prompt when to use the others.",
+    )
+
+    def new_group(self, settings: Settings) -> Callable[[], ToolSets]:
+        return ToolSets

@@ -1,0 +1,40 @@
+"""What a window's rule answers, and who listens to a roster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from otel_reliability.model.row import Row
+
+
+class Rule(Protocol):
+    """Which of an agent's rows, sorted by (end, run id), are in the window: always those from some index on."""
+
+    def start(self, rows: Sequence[Row]) -> int:
+        """The index of the first row in the window (0 or less: all of them)."""
+        ...
+
+    def floor(self, rows: Sequence[Row], reopenable: int, settled_ns: int | None) -> int:
+        """The index of the first row worth keeping: those below it cannot come into the window any more.
+
+        `reopenable` is how many rows of the window may still change or go, `settled_ns` the greatest end time among runs
+        that can do neither, None while there is none.
+        """
+        ...
+
+
+class Listener(Protocol):
+    """Whoever is told what happens to rows: they enter the window, leave it, and are let go of."""
+
+    def add(self, row: Row) -> None:
+        """The row counts from now on."""
+        ...
+
+    def evict(self, row: Row) -> None:
+        """The row, which was added, counts no more."""
+        ...
+
+    def drop(self, row: Row) -> None:
+        """The row, which counts no more or never did, is forgotten."""
+        ...

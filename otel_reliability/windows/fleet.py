@@ -1,0 +1,129 @@
+"""All agents: who is known, which runs count for them, and who has not been seen for a day."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from typing import Final
+
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS
+from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.windows.agent import AgentState
+from otel_reliability.windows.time import clamped
+
+OTHER_AGENT: Final = AgentKey("", "", "", "__other__")
+"""Whose counters the runs of agents beyond the ceiling go to. It has no windows: a mixture of agents has no path entropy."""
+
+
+class Fleet:
+    """The windows of every agent, kept up to date by what assembly says of runs.
+
+    `accounts` counts, by (what, why): runs ("refused", window) that came too late for a window, ("clamped", "future_end"),
+    of agents ("agents", "ceiling") and tasks ("tasks", "ceiling") beyond the ceiling; and agents ("expired", "idle").
+
+    `places_return`: whether the place of an expired agent under the ceiling is free again. In the host's process it is not:
+    the SDK counts the attribute sets of dead series too.
+    """
+
+    def __init__(self, settings: Settings = DEFAULTS, *, places_return: bool = False) -> None:
+        self.accounts: Counter[tuple[str, str]] = Counter()
+        self._settings = settings
+        self._places_return = places_return
+        self._places: set[AgentKey] = set()
+        self._agents: dict[AgentKey, AgentState] = {}
+        self._seen: OrderedDict[AgentKey, float] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._agents)
+
+    def keys(self) -> list[AgentKey]:
+        """The agents that have runs, in the order in which they were first seen."""
+        return list(self._agents)
+
+    def agent(self, key: AgentKey) -> AgentState | None:
+        """What is known of an agent; None if it has no runs, has expired, or is beyond the ceiling."""
+        return self._agents.get(key)
+
+    def counted_as(self, key: AgentKey) -> AgentKey:
+        """Whose counters a run of this agent goes to: its own, or `__other__` beyond the ceiling."""
+        return key if key in self._places else OTHER_AGENT
+
+    def apply(self, event: RunEvent, now: float, wall_ns: int | None = None) -> None:
+        """Something happened to a run.
+
+        `now` is the engine's clock in seconds, by which agents expire. `wall_ns` is the Unix time in live doors: ends more
+        than five minutes later are clamped to that. None: a recording, whose times are taken as they are.
+        """
+        run, change = event.run, event.change
+        if change is RunChange.SETTLED:
+            self._settle(run)
+        elif change is RunChange.WITHDRAWN:
+            self._withdraw(run)
+            self._forget_if_empty(run.key)
+        else:
+            gone = event.previous
+            if gone is not None:
+                self._withdraw(gone)
+            self._close(run, now, wall_ns)
+            if gone is not None:
+                self._forget_if_empty(gone.key)
+
+    def advance(self, now: float) -> list[AgentKey]:
+        """Let agents expire that had no run for `limits.agent_idle` seconds, and say which: their series end."""
+        expired: list[AgentKey] = []
+        while self._seen and now - next(iter(self._seen.values())) >= self._settings.limits.agent_idle:
+            key, _ = self._seen.popitem(last=False)
+            self._forget(key)
+            expired.append(key)
+        self.accounts["expired", "idle"] += len(expired)
+        return expired
+
+    def _close(self, run: Run, now: float, wall_ns: int | None) -> None:
+        if not self._admit(run.key):
+            self.accounts["agents", "ceiling"] += 1
+            return
+        state = self._agents.get(run.key)
+        if state is None:
+            state = self._agents[run.key] = AgentState(run.key, self._settings, self.accounts)
+        state.close(self._in_time(run, wall_ns))
+        self._seen[run.key] = now
+        self._seen.move_to_end(run.key)
+
+    def _withdraw(self, run: Run) -> None:
+        state = self._agents.get(run.key)
+        if state is not None:
+            state.withdraw(run)
+
+    def _settle(self, run: Run) -> None:
+        state = self._agents.get(run.key)
+        if state is not None:
+            state.settle(run)
+
+    def _admit(self, key: AgentKey) -> bool:
+        """Whether an agent has a place under the ceiling; it gets one if there is one left."""
+        if key in self._places:
+            return True
+        if len(self._places) >= self._settings.limits.agents:
+            return False
+        self._places.add(key)
+        return True
+
+    def _in_time(self, run: Run, wall_ns: int | None) -> Run:
+        if wall_ns is None:
+            return run
+        allowed = clamped(run, wall_ns)
+        self.accounts["clamped", "future_end"] += allowed is not run
+        return allowed
+
+    def _forget_if_empty(self, key: AgentKey) -> None:
+        """An agent whose every run was withdrawn was none: its runs turned out to be another's."""
+        state = self._agents.get(key)
+        if state is not None and state.empty:
+            del self._seen[key]
+            self._forget(key)
+
+    def _forget(self, key: AgentKey) -> None:
+        del self._agents[key]
+        if self._places_return:
+            self._places.discard(key)

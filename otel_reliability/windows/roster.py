@@ -1,0 +1,116 @@
+"""The rows of one window in order: those that count, and below them the spares."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from otel_reliability.model.row import Row
+from otel_reliability.windows.base import Listener, Rule
+
+
+class Roster:
+    """Which of an agent's runs are in one window now.
+
+    Rows stand sorted by (end time, run id); the window is the part from `_start` on, as its rules say (all of them must
+    hold). Rows below are spares: they return when a run of the window is withdrawn. So which rows count is a function of
+    the rows told, not of their order of arrival, for as long as `reopenable` runs are the only ones that go.
+    """
+
+    __slots__ = ("_kept", "_listener", "_open", "_reopenable", "_rules", "_settled_ns", "_start")
+
+    def __init__(self, rules: Sequence[Rule], listener: Listener, reopenable: AbstractSet[str]) -> None:
+        self._rules = tuple(rules)
+        self._listener = listener
+        self._reopenable = reopenable
+        self._kept: list[Row] = []
+        self._start = 0
+        self._open = 0
+        self._settled_ns: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._kept) - self._start
+
+    def __contains__(self, row: Row) -> bool:
+        """Whether the row is kept at all, in the window or as a spare."""
+        return self._index(row) is not None
+
+    @property
+    def spares(self) -> int:
+        """How many runs below the window are kept."""
+        return self._start
+
+    @property
+    def newest_ns(self) -> int | None:
+        """The greatest end time; None while there is no row."""
+        return self._kept[-1].end_ns if self._kept else None
+
+    def rows(self) -> list[Row]:
+        """The rows that count now, in order."""
+        return self._kept[self._start :]
+
+    def insert(self, row: Row) -> bool:
+        """A run is told. False: it sorts below all that is worth keeping, and is refused."""
+        at = bisect_left(self._kept, row)
+        self._kept.insert(at, row)
+        if at <= self._start:
+            self._start += 1
+        else:
+            self._enter(row)
+        return at >= self._move()
+
+    def remove(self, row: Row) -> None:
+        """A run that was told is gone: withdrawn, or about to be told anew."""
+        at = self._index(row)
+        if at is None:
+            return
+        if at >= self._start:
+            self._leave(row)
+        else:
+            self._start -= 1
+        del self._kept[at]
+        self._move()
+        self._listener.drop(row)
+
+    def settle(self, row: Row) -> None:
+        """A run, still among the reopenable ones, will not change any more."""
+        if self._start < len(self._kept) and row >= self._kept[self._start]:
+            self._open -= 1
+        self._settled_ns = row.end_ns if self._settled_ns is None else max(self._settled_ns, row.end_ns)
+        self._move()
+
+    def _index(self, row: Row) -> int | None:
+        at = bisect_left(self._kept, row)
+        return at if at < len(self._kept) and self._kept[at] is row else None
+
+    def _move(self) -> int:
+        """Let rows leave or return until the window begins where the rules say; forget what cannot return."""
+        kept = self._kept
+        begin = max(0, *(rule.start(kept) for rule in self._rules))
+        while self._start < begin:
+            self._leave(kept[self._start])
+            self._start += 1
+        while self._start > begin:
+            self._start -= 1
+            self._enter(kept[self._start])
+        return self._trim()
+
+    def _trim(self) -> int:
+        floor = max(rule.floor(self._kept, self._open, self._settled_ns) for rule in self._rules)
+        floor = min(floor, self._start)
+        if floor > 0:
+            gone = self._kept[:floor]
+            del self._kept[:floor]
+            self._start -= floor
+            for row in gone:
+                self._listener.drop(row)
+        return max(floor, 0)
+
+    def _enter(self, row: Row) -> None:
+        self._open += row.run_id in self._reopenable
+        self._listener.add(row)
+
+    def _leave(self, row: Row) -> None:
+        self._open -= row.run_id in self._reopenable
+        self._listener.evict(row)

@@ -1,0 +1,123 @@
+"""From a run to the row that windows keep of it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import Final
+
+from otel_reliability.model.row import Retries, Row
+from otel_reliability.model.run import ModelCall, Run, ToolCall
+from otel_reliability.model.span import Evaluation
+from otel_reliability.model.tools import DEFAULT_RULES, ToolRules, effects_of
+from otel_reliability.windows.paths import PathTable
+
+CONSTRAINT: Final = "constraint."
+SEVERITIES: Final = frozenset({"low", "medium", "high"})
+CLEAN: Final = "none"
+
+NO_RETRIES: Final = Retries(0, 0, None, 0, 0, 0)
+
+
+def row_of(run: Run, paths: PathTable, rules: ToolRules = DEFAULT_RULES) -> Row:
+    """What a window keeps of a run. Its path is held in `paths` until it is released there.
+
+    An incomplete run, and one whose tools cannot be observed, give no evidence to path metrics: their `path` and `effects`
+    are None.
+    """
+    traceable = run.path is not None and not run.incomplete
+    calls = run.tool_calls
+    return Row(
+        end_ns=run.end_ns,
+        run_id=run.run_id,
+        start_ns=run.start_ns,
+        task=run.task_id,
+        input_class=run.input_class,
+        condition=run.condition,
+        branches=run.branches,
+        path=paths.intern(run.path) if traceable and run.path is not None else None,
+        tool_calls=None if calls is None else len(calls),
+        failed_calls=None if calls is None else sum(not call.ok for call in calls),
+        retries=None if calls is None else retries_of(calls, run.model_calls),
+        pressure=run.token_pressure,
+        model_calls=len(run.model_calls),
+        tokens=_sum(run.input_tokens, run.output_tokens),
+        latency_ns=_mean_latency(run.model_calls),
+        outcome=run.outcome,
+        confidence=run.confidence,
+        cost=run.cost,
+        violations=violations_of(run),
+        session_id=run.session_id,
+        signals=signals_of(run.evaluations),
+        effects=effects_of(calls, rules) if traceable and calls is not None else None,
+        weight=run.weight,
+        arguments_known=run.arguments_known,
+    )
+
+
+def retries_of(calls: tuple[ToolCall, ...], model_calls: tuple[ModelCall, ...]) -> Retries:
+    """The retries and repeats of a run.
+
+    A retry costs its own time, and the tokens of the model call that asked for it: the last one to end before it began
+    (which counts once, however many retries it asked for).
+    """
+    repeats = sum(call.repeat for call in calls)
+    retries = [call for call in calls if call.retry]
+    if not retries:
+        return NO_RETRIES if not repeats else NO_RETRIES._replace(repeats=repeats)
+    longest = max(retries, key=lambda call: call.chain)
+    return Retries(
+        count=len(retries),
+        longest_chain=longest.chain,
+        tool=longest.name,
+        tokens=_tokens_of(retries, model_calls),
+        duration_ns=sum(call.end_ns - call.start_ns for call in retries),
+        repeats=repeats,
+    )
+
+
+def violations_of(run: Run) -> tuple[tuple[str, str], ...] | None:
+    """(constraint, severity) of what the run violated; empty: judged and clean; None: nobody judged it.
+
+    Evaluations named `constraint.<name>` judge like `reliability.violations`, with label low, medium, high, or none.
+    """
+    if not run.evaluations:
+        return run.violations
+    judged = {
+        evaluation.name.removeprefix(CONSTRAINT): evaluation.label.lower()
+        for evaluation in sorted(run.evaluations, key=_rank)
+        if evaluation.name.startswith(CONSTRAINT)
+        and evaluation.label is not None
+        and evaluation.label.lower() in SEVERITIES | {CLEAN}
+    }
+    if not judged:
+        return run.violations
+    found = {(name, severity) for name, severity in judged.items() if severity != CLEAN}
+    return tuple(sorted({*(run.violations or ()), *found}))
+
+
+def signals_of(evaluations: tuple[Evaluation, ...]) -> tuple[tuple[str, float], ...]:
+    """(name, score) of the evaluations that have a score, sorted; of several of one name the greatest (time, score)."""
+    if not evaluations:
+        return ()
+    scores = {one.name: one.score for one in sorted(evaluations, key=_rank) if one.score is not None}
+    return tuple(sorted(scores.items()))
+
+
+def _rank(evaluation: Evaluation) -> tuple[int, float, str]:
+    return (evaluation.time_ns, float("-inf") if evaluation.score is None else evaluation.score, evaluation.label or "")
+
+
+def _tokens_of(retries: Iterable[ToolCall], model_calls: tuple[ModelCall, ...]) -> int:
+    calls = sorted(model_calls, key=lambda call: (call.end_ns, call.start_ns))
+    ends = [call.end_ns for call in calls]
+    asking = {bisect_right(ends, retry.start_ns) for retry in retries} - {0}
+    return sum(_sum(calls[at - 1].input_tokens, calls[at - 1].output_tokens) or 0 for at in asking)
+
+
+def _mean_latency(model_calls: tuple[ModelCall, ...]) -> int | None:
+    return sum(call.end_ns - call.start_ns for call in model_calls) // len(model_calls) if model_calls else None
+
+
+def _sum(left: int | None, right: int | None) -> int | None:
+    return None if left is None and right is None else (left or 0) + (right or 0)

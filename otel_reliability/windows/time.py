@@ -1,0 +1,43 @@
+"""The runs of the last while, by the runs' own times."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from otel_reliability.model.row import Row
+from otel_reliability.model.run import Run
+
+AHEAD_NS: Final = 300 * 10**9
+"""How far a run's end may lie ahead of the clock in live doors: clocks differ, but not by more than five minutes."""
+
+AFTER_ALL_IDS: Final = "\U0010ffff"
+
+
+class Period(NamedTuple):
+    """The runs that ended in (T − p, T], T the greatest end time of the agent's runs.
+
+    Time stands still while no run comes: a window is never emptied by the clock. The run that sets T may be withdrawn while
+    it is reopenable; then T falls back, at most to the greatest end of the settled runs, so rows are kept from there.
+    """
+
+    period_ns: int
+
+    def start(self, rows: Sequence[Row]) -> int:
+        return self._after(rows, rows[-1].end_ns) if rows else 0
+
+    def floor(self, rows: Sequence[Row], reopenable: int, settled_ns: int | None) -> int:
+        return 0 if settled_ns is None else self._after(rows, settled_ns)
+
+    def _after(self, rows: Sequence[Row], latest_ns: int) -> int:
+        return bisect_right(rows, (latest_ns - self.period_ns, AFTER_ALL_IDS))
+
+
+def clamped(run: Run, wall_ns: int) -> Run:
+    """The run as a live door lets it in: it ends at most five minutes after now.
+
+    One stamp from a clock that leapt ahead would else push every other run out of a window by time.
+    """
+    latest = wall_ns + AHEAD_NS
+    return run if run.end_ns <= latest else run._replace(start_ns=min(run.start_ns, latest), end_ns=latest)

@@ -1,0 +1,160 @@
+"""One window of one agent: its rows, and the metrics about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Protocol, TypeAlias
+
+from otel_reliability.config import Settings, WindowSettings
+from otel_reliability.errors import UnknownMetric
+from otel_reliability.metrics import OWNERS, SPECS, TABLE, nearest, specs_of
+from otel_reliability.metrics.base import Derived, Metric
+from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.model.row import Row
+from otel_reliability.windows.base import Rule
+from otel_reliability.windows.count import LastRuns
+from otel_reliability.windows.roster import Roster
+from otel_reliability.windows.time import Period
+
+Attributes: TypeAlias = tuple[tuple[str, str], ...]
+
+
+class Dropped(Protocol):
+    """Who is told that a window let go of a row."""
+
+    def __call__(self, row: Row) -> None: ...
+
+
+class AgentWindow:
+    """Which runs of an agent count now, and every number about them.
+
+    Readings are kept until the window changes; asking for one computes that one and what it is derived from.
+    """
+
+    __slots__ = ("_dropped", "_measures", "_metrics", "_readings", "_roster", "_series", "name", "refused", "turnover")
+
+    def __init__(
+        self, window: WindowSettings, settings: Settings, reopenable: AbstractSet[str], dropped: Dropped
+    ) -> None:
+        self.name = window.name
+        self.turnover = 0
+        """How many runs have left the window so far, for newer ones or because they were withdrawn."""
+        self.refused = 0
+        """How many runs came too late to count: they sorted below the window and its spares."""
+        self._measures = tuple(row(settings) for row in TABLE)
+        self._metrics = tuple(measure for measure in self._measures if isinstance(measure, Metric))
+        self._readings: dict[str, Reading] = {}
+        self._series: list[tuple[MetricSpec, Attributes, Reading]] | None = None
+        self._dropped = dropped
+        self._roster = Roster(rules_of(window, settings.limits.rows), self, reopenable)
+
+    @property
+    def runs(self) -> int:
+        """How many runs are in the window, under whatever condition."""
+        return len(self._roster)
+
+    @property
+    def newest_ns(self) -> int | None:
+        """When the last of its runs ended; None while it has none."""
+        return self._roster.newest_ns
+
+    @property
+    def spares(self) -> int:
+        """How many runs below the window are kept, in case one of it is withdrawn."""
+        return self._roster.spares
+
+    def rows(self) -> Sequence[Row]:
+        """The rows in the window, by (end time, run id)."""
+        return self._roster.rows()
+
+    def __contains__(self, row: Row) -> bool:
+        return row in self._roster
+
+    def insert(self, row: Row) -> bool:
+        """A run was closed. False: it sorts below all that is worth keeping, and is refused."""
+        kept = self._roster.insert(row)
+        self.refused += not kept
+        return kept
+
+    def remove(self, row: Row) -> None:
+        """A run was withdrawn."""
+        self._roster.remove(row)
+
+    def settle(self, row: Row) -> None:
+        """A run will not change any more."""
+        self._roster.settle(row)
+
+    def metric(self, name: str) -> Metric | Derived:
+        """The object that answers for this name."""
+        if name not in OWNERS:
+            raise UnknownMetric(name, nearest(name))
+        return self._measures[OWNERS[name]]
+
+    def reading(self, name: str) -> Reading:
+        """The reading of this name, of a metric, a companion or a derived number."""
+        found = self._readings.get(name)
+        if found is None:
+            self._measure(self.metric(name))
+            found = self._readings[name]
+        return found
+
+    def readings(self) -> Mapping[str, Reading]:
+        """All readings, by name, in the order of the table."""
+        return {spec.name: self.reading(spec.name) for spec in SPECS}
+
+    def series(self) -> list[tuple[MetricSpec, Attributes, Reading]]:
+        """What is emitted: (spec, attributes, reading) of all that has a value."""
+        if self._series is None:
+            self._series = [
+                entry for at in range(len(TABLE)) for entry in self._emitted(at) if entry[2].value is not None
+            ]
+        return self._series
+
+    def add(self, row: Row) -> None:
+        """A row enters: told by the roster."""
+        self._changed()
+        for metric in self._metrics:
+            metric.add(row)
+
+    def evict(self, row: Row) -> None:
+        """A row leaves: told by the roster."""
+        self._changed()
+        self.turnover += 1
+        for metric in self._metrics:
+            metric.evict(row)
+
+    def drop(self, row: Row) -> None:
+        """A row is let go of: told by the roster."""
+        self._dropped(row)
+
+    def _changed(self) -> None:
+        if self._readings:
+            self._readings = {}
+        self._series = None
+
+    def _measure(self, measure: Metric | Derived) -> None:
+        if isinstance(measure, Derived):
+            self._readings[measure.spec.name] = measure.derive({name: self.reading(name) for name in measure.needs})
+            return
+        self._readings[measure.spec.name] = measure.read()
+        for spec, reading in zip(measure.companions, measure.beside(), strict=True):
+            self._readings[spec.name] = reading
+
+    def _emitted(self, at: int) -> list[tuple[MetricSpec, Attributes, Reading]]:
+        measure = self._measures[at]
+        if isinstance(measure, Derived):
+            series = measure.series(self.reading(measure.spec.name))
+            return [(measure.spec, attributes, reading) for attributes, reading in series]
+        own = [(measure.spec, attributes, reading) for attributes, reading in measure.series()]
+        return own + [(spec, (), self.reading(spec.name)) for spec in specs_of(TABLE[at])[1:]]
+
+
+def rules_of(window: WindowSettings, most: int) -> tuple[Rule, ...]:
+    """The rules of a window; however it is written, it holds at most `most` runs.
+
+    >>> rules_of(WindowSettings("hour", last=None, period=3600.0), 100_000)
+    (LastRuns(n=100000), Period(period_ns=3600000000000))
+    """
+    last = LastRuns(most if window.last is None else min(window.last, most))
+    return (last,) if window.period is None else (last, Period(round(window.period * 1e9)))
