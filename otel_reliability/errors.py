@@ -36,7 +36,14 @@ class SourceError(ReliabilityError):
 
 
 class MalformedSpan(SourceError):
-    """One span of a readable batch that cannot be used. Its neighbours are."""
+    """One span of a readable batch that cannot be used. Its neighbours are.
+
+    `reason` is one of the fixed words it is counted by, `detail` says more, and never holds content.
+    """
+
+    def __init__(self, reason: str, detail: str) -> None:
+        self.reason, self.detail = reason, detail
+        super().__init__(f"{reason}: {detail}")
 
 
 class UndecodableBody(SourceError):

@@ -1,0 +1,129 @@
+"""What a source hands over, and the rules of a well-formed span that all sources share."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from otel_reliability.model.span import Evaluation, RawSpan, SpanId, SpanRef, TraceId
+
+TRACE_ID_BYTES: Final = 16
+SPAN_ID_BYTES: Final = 8
+NO_TRACE: Final = bytes(TRACE_ID_BYTES)
+NO_SPAN: Final = bytes(SPAN_ID_BYTES)
+LATEST_NS: Final = 2**63 - 1
+"""The last nanosecond of a signed 64-bit clock (the year 2262); OTLP's unsigned field could say more, no clock does."""
+
+FLAG_REMOTE_KNOWN: Final = 0x100
+FLAG_REMOTE: Final = 0x200
+
+
+class Reason(enum.StrEnum):
+    """Why something that arrived could not be used. The words are counted by, and never change.
+
+    The first five are of one span; SHAPE of anything that is not what its place in a request asks for; EVALUATION of one
+    log event; the others of a line, or of the rest of a file.
+    """
+
+    TRACE_ID = "trace_id"
+    SPAN_ID = "span_id"
+    PARENT_ID = "parent_id"
+    START_TIME = "start_time"
+    END_TIME = "end_time"
+    SHAPE = "shape"
+    EVALUATION = "evaluation"
+    JSON = "json"
+    ENCODING = "encoding"
+    LINE_TOO_LONG = "line_too_long"
+    TRUNCATED = "truncated"
+    COMPRESSION = "compression"
+
+
+class Malformed(NamedTuple):
+    """One thing that could not be used. `detail` is for people and holds no content; `place` is `file:line` in files."""
+
+    reason: Reason
+    detail: str
+    place: str = ""
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one request or one line held. `other_logs` counts log records that are no evaluation."""
+
+    spans: list[RawSpan] = field(default_factory=list[RawSpan])
+    malformed: list[Malformed] = field(default_factory=list[Malformed])
+    evaluations: list[Evaluation] = field(default_factory=list[Evaluation])
+    other_logs: int = 0
+
+
+def fault(trace_id: TraceId, span_id: SpanId, parent_id: bytes, start_ns: int, end_ns: int) -> Malformed | None:
+    """What makes these ids and times unusable, or None. A clock that ran backwards is no fault: see `ordered`.
+
+    >>> fault(bytes(15) + b"t", bytes(7) + b"s", b"", 1, 2)
+    >>> fault(b"short", bytes(7) + b"s", b"", 1, 2).detail
+    'the trace id has 5 bytes, not 16'
+    >>> fault(bytes(15) + b"t", bytes(7) + b"s", b"", 1, 0).detail
+    'the end time of span 0000000000000073 is absent'
+    """
+    return (
+        _bad_id(Reason.TRACE_ID, "trace id", trace_id, TRACE_ID_BYTES)
+        or _bad_id(Reason.SPAN_ID, "span id", span_id, SPAN_ID_BYTES)
+        or (_bad_length(Reason.PARENT_ID, "parent span id", parent_id, SPAN_ID_BYTES) if parent_id else None)
+        or _bad_time(Reason.START_TIME, "start time", start_ns, span_id)
+        or _bad_time(Reason.END_TIME, "end time", end_ns, span_id)
+    )
+
+
+def _bad_id(reason: Reason, what: str, value: bytes, size: int) -> Malformed | None:
+    if value in (b"", bytes(size)):
+        return Malformed(reason, f"the {what} is {'zero' if value else 'absent'}")
+    return _bad_length(reason, what, value, size)
+
+
+def _bad_length(reason: Reason, what: str, value: bytes, size: int) -> Malformed | None:
+    return None if len(value) == size else Malformed(reason, f"the {what} has {len(value)} bytes, not {size}")
+
+
+def _bad_time(reason: Reason, what: str, value: int, span_id: SpanId) -> Malformed | None:
+    if 0 < value <= LATEST_NS:
+        return None
+    return Malformed(reason, f"the {what} of span {span_id.hex()} is {'out of range' if value else 'absent'}")
+
+
+def parent(parent_id: bytes) -> SpanId | None:
+    """The parent's id; None for a root, which some senders write as eight zero bytes.
+
+    >>> parent(bytes(8))
+    """
+    return None if parent_id in (b"", NO_SPAN) else parent_id
+
+
+def parent_remote(flags: int) -> bool | None:
+    """Whether the parent lives in another process: bit 9 of a span's flags, which speaks only where bit 8 is set.
+
+    Bit 0 says *sampled* and may be set beside them.
+
+    >>> parent_remote(0x300), parent_remote(0x101), parent_remote(0x201)
+    (True, False, None)
+    """
+    return bool(flags & FLAG_REMOTE) if flags & FLAG_REMOTE_KNOWN else None
+
+
+def ordered(start_ns: int, end_ns: int) -> int:
+    """The end of a span that ends no earlier than it starts: where a clock ran backwards, it took no time.
+
+    >>> ordered(10, 7)
+    10
+    """
+    return max(start_ns, end_ns)
+
+
+def link_ref(trace_id: bytes, span_id: bytes) -> SpanRef | None:
+    """What a link points to; None where its ids cannot be any span's, which costs the span nothing else.
+
+    >>> link_ref(b"", b"")
+    """
+    whole = len(trace_id) == TRACE_ID_BYTES and len(span_id) == SPAN_ID_BYTES
+    return (trace_id, span_id) if whole and trace_id != NO_TRACE and span_id != NO_SPAN else None

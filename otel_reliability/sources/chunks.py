@@ -1,0 +1,160 @@
+"""A file, a pipe or standard input → its bytes, unpacked, piece by piece. What it is packed with is read from its first
+bytes, never from its name.
+
+Damage raises nothing: reading ends there, `Chunks.damage` says how, and what came before is kept.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, Final, Protocol, cast
+
+from otel_reliability.errors import SourceError
+from otel_reliability.sources.batch import Malformed, Reason
+
+Progress = Callable[[int, int | None], None]
+"""Called with the bytes read so far, as they lie on disk, and all there are (None for a pipe)."""
+
+STDIN: Final = "-"
+CHUNK: Final = 256 * 1024
+PACKED_CHUNK: Final = 4 * 1024
+"""What is unpacked at once: it bounds the memory, also for a file made to explode (1 000 times in gzip, more in zstd)."""
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_GZIP_WINDOW: Final = 31
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
+_KEPT: Final = "what came before it was read"
+
+
+class Frame(Protocol):
+    """One gzip member or zstd frame being unpacked: what `zlib` and `zstandard` have in common."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, /) -> bytes: ...
+
+
+class Chunks:
+    """The unpacked bytes of one input, to be iterated once. `damage` is set where they ended before they should.
+
+    Raises `SourceError` where there is nothing to read, or nothing here that could unpack it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
+        self.name = os.fspath(path)
+        self.damage: Malformed | None = None
+        self._progress = progress
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._unpacked(_pieces(self.name, self._progress))
+        except OSError as error:
+            self._end(Reason.TRUNCATED, f"reading failed here ({error.strerror}); {_KEPT}")
+
+    def _unpacked(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        head = _at_least(len(_ZSTD_MAGIC), pieces)
+        pieces = _with(head, pieces)
+        if head.startswith(_GZIP_MAGIC):
+            return self._packed("gzip", pieces, lambda: zlib.decompressobj(_GZIP_WINDOW), zlib.error)
+        if head.startswith(_ZSTD_MAGIC):
+            zstandard = self._zstandard()
+            return self._packed("zstd", pieces, zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError)
+        if head.startswith(_UTF16_MARKS):
+            self._end(Reason.ENCODING, "the file is UTF-16; write it as UTF-8")
+            return iter(())
+        return pieces
+
+    def _packed(
+        self, packing: str, pieces: Iterable[bytes], new: Callable[[], Frame], broken: type[Exception]
+    ) -> Iterator[bytes]:
+        try:
+            yield from _unpack(pieces, new)
+        except EOFError:
+            self._end(Reason.TRUNCATED, f"the {packing} data ends in the middle; {_KEPT}")
+        except broken:
+            self._end(Reason.COMPRESSION, f"the {packing} data is damaged here; {_KEPT}")
+
+    def _zstandard(self) -> Any:
+        try:
+            return importlib.import_module("zstandard")
+        except ImportError:
+            raise SourceError(
+                f"{self.name}: 'zstd' is not a packing that this installation reads; "
+                "install otel-reliability[zstd], or unpack the file first."
+            ) from None
+
+    def _end(self, reason: Reason, detail: str) -> None:
+        self.damage = Malformed(reason, detail)
+
+
+def _unpack(pieces: Iterable[bytes], new: Callable[[], Frame]) -> Iterator[bytes]:
+    """Frame after frame. Zero bytes between them are padding. Raises EOFError where the last one does not end."""
+    frame, begun = new(), False
+    for piece in _split(pieces, PACKED_CHUNK):
+        rest = piece
+        while rest:
+            yield frame.decompress(rest)
+            begun = not frame.eof
+            rest = frame.unused_data.lstrip(b"\0") if frame.eof else b""
+            frame = frame if begun else new()
+    if begun:
+        raise EOFError
+
+
+def _split(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
+    return (piece[at : at + size] for piece in pieces for at in range(0, len(piece), size))
+
+
+def _at_least(size: int, pieces: Iterator[bytes]) -> bytes:
+    """The first pieces, joined, until there are that many bytes: a pipe may give them one by one."""
+    head = b""
+    for piece in pieces:
+        head += piece
+        if len(head) >= size:
+            break
+    return head
+
+
+def _with(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    yield head
+    yield from pieces
+
+
+def _pieces(name: str, progress: Progress | None) -> Iterator[bytes]:
+    """The bytes as they lie on disk, told to `progress` as they come."""
+    read = 0
+    with _open(name) as file:
+        total = _size(file)
+        for piece in iter(lambda: file.read1(CHUNK), b""):
+            read += len(piece)
+            if progress:
+                progress(read, total)
+            yield piece
+
+
+def _open(name: str) -> AbstractContextManager[BufferedReader]:
+    if name == STDIN:
+        return nullcontext(cast("BufferedReader", sys.stdin.buffer))  # not ours to close
+    try:
+        return Path(name).open("rb")
+    except OSError as error:
+        raise SourceError(
+            f"{name}: cannot be read ({error.strerror}); give a file of OTLP-JSON lines, or -."
+        ) from error
+
+
+def _size(file: BufferedReader) -> int | None:
+    try:
+        return os.fstat(file.fileno()).st_size or None
+    except OSError:
+        return None

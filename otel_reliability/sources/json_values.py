@@ -1,0 +1,142 @@
+"""OTLP-JSON's scalars and `AnyValue` → plain Python values. Total: what has the wrong type is absent.
+
+OTLP-JSON is protobuf's JSON with two exceptions: ids are hexadecimal, enums are integers. 64-bit numbers may be strings.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+
+from otel_reliability.sources.values import MAX_DEPTH
+
+INT64: Final = range(-(2**63), 2**63)
+_DIGITS: Final = re.compile(r"-?[0-9]{1,20}")
+_URL_SAFE: Final = str.maketrans("-_", "+/")
+
+
+def text(value: object) -> str:
+    """A string, else the empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def items(value: object) -> list[Any]:
+    """A list, else the empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def record(value: object) -> dict[str, Any]:
+    """An object, else the empty one."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def whole(value: object) -> int | None:
+    """A whole number, written as a number or as a string; None where it is none.
+
+    >>> whole("1795228530895715839"), whole(3), whole(2.0), whole("3.5"), whole(True)
+    (1795228530895715839, 3, 2, None, None)
+    """
+    if type(value) is int:
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    return int(value) if isinstance(value, str) and _DIGITS.fullmatch(value) else None
+
+
+def enum(value: object, names: Mapping[str, int]) -> int:
+    """An enum's number. The specification allows integers only, but some senders write names; anything else is 0.
+
+    >>> enum("STATUS_CODE_ERROR", {"STATUS_CODE_ERROR": 2}), enum(2, {}), enum([], {})
+    (2, 2, 0)
+    """
+    return names[value] if isinstance(value, str) and value in names else whole(value) or 0
+
+
+def hexadecimal(value: object) -> bytes | None:
+    """The bytes of an id, in either case; empty where it is absent, None where it is not hexadecimal.
+
+    >>> hexadecimal("00F067aa0ba902b7").hex(), hexadecimal(None), hexadecimal("APBnqgupArc=")
+    ('00f067aa0ba902b7', b'', None)
+    """
+    if value is None:
+        return b""
+    try:
+        return binascii.unhexlify(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def attributes(pairs: object, depth: int = MAX_DEPTH) -> dict[str, Any]:
+    """Pairs as a dict. Of pairs with the same key the last one counts; what is no pair with a key is passed over.
+
+    >>> attributes([{"key": "a", "value": {"intValue": "1"}}, {"key": "b", "value": {"stringValue": "two"}}, 3])
+    {'a': 1, 'b': 'two'}
+    """
+    return {
+        pair["key"]: plain(pair.get("value"), depth)
+        for pair in map(record, items(pairs))
+        if isinstance(pair.get("key"), str)
+    }
+
+
+def plain(value: object, depth: int = MAX_DEPTH) -> Any:
+    r"""A value as str, bool, int, float, bytes, list or dict; None where it holds nothing that we can know.
+
+    >>> plain({"arrayValue": {"values": [{"boolValue": True}, {"doubleValue": "NaN"}, {"bytesValue": "AAE="}]}})
+    [True, nan, b'\x00\x01']
+    """
+    for kind, content in record(value).items():
+        if kind in _READERS:
+            return _READERS[kind](content, depth)
+    return None
+
+
+def _string(value: object, _depth: int) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _bool(value: object, _depth: int) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _int(value: object, _depth: int) -> int | None:
+    number = whole(value)
+    return number if number in INT64 else None
+
+
+def _double(value: object, _depth: int) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _bytes(value: object, _depth: int) -> bytes | None:
+    try:
+        return base64.b64decode(value.translate(_URL_SAFE) + "==") if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _array(value: object, depth: int) -> list[Any] | None:
+    return [plain(item, depth - 1) for item in items(record(value).get("values"))] if depth else None
+
+
+def _map(value: object, depth: int) -> dict[str, Any] | None:
+    return attributes(record(value).get("values"), depth - 1) if depth else None
+
+
+_READERS: Final[Mapping[str, Callable[[object, int], Any]]] = {
+    "stringValue": _string,
+    "intValue": _int,
+    "boolValue": _bool,
+    "doubleValue": _double,
+    "arrayValue": _array,
+    "kvlistValue": _map,
+    "bytesValue": _bytes,
+}

@@ -1,0 +1,116 @@
+"""OTLP's trace request described once more, so that the protobuf runtime does the work: same bytes, other types.
+
+Four differences from the published schema, all allowed by the wire format:
+
+- `attributes` is a `map<string, bytes>`: a repeated message with fields 1 and 2 is what a map is on the wire. Looking up a
+  key happens in C, and a value stays undecoded until it is asked for.
+- `resource` and `scope` are repeated `bytes`: they repeat from request to request, so their bytes are a cache key. Where an
+  encoder split one into parts, the parts joined are the whole: that is how protobuf merges messages.
+- A span's events and links are left undeclared, so that they land among its unknown fields: most spans have none, and one
+  look at an empty set says so.
+- Text that nobody reads is `bytes`, enums are `int32`.
+
+Every other field is declared. So the unknown fields of a span are its events, its links, and one case more: the runtime
+moves a map entry that holds a third field there, as a whole (`lost_attributes`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+_PACKAGE: Final = "otel_reliability.otlp"
+_TYPE: Final = descriptor_pb2.FieldDescriptorProto
+_STRING, _BYTES, _MESSAGE = _TYPE.TYPE_STRING, _TYPE.TYPE_BYTES, _TYPE.TYPE_MESSAGE
+_INT32, _UINT32, _FIXED32, _FIXED64 = _TYPE.TYPE_INT32, _TYPE.TYPE_UINT32, _TYPE.TYPE_FIXED32, _TYPE.TYPE_FIXED64
+
+SPAN_ATTRIBUTES: Final = 9
+SPAN_EVENTS: Final = 11
+SPAN_LINKS: Final = 13
+EVENT_ATTRIBUTES: Final = 3
+LENGTH_DELIMITED: Final = 2
+"""The wire type of messages. A field of that number but another type is not the schema's."""
+
+_SCALARS: Final[dict[str, dict[str, tuple[int, Any]]]] = {
+    "Event": {"time_unix_nano": (1, _FIXED64), "name": (2, _STRING), "dropped_attributes_count": (4, _UINT32)},
+    "Link": {"trace_id": (1, _BYTES), "span_id": (2, _BYTES)},
+    "Status": {"message": (2, _BYTES), "code": (3, _INT32)},
+    "Span": {
+        "trace_id": (1, _BYTES),
+        "span_id": (2, _BYTES),
+        "trace_state": (3, _STRING),
+        "parent_span_id": (4, _BYTES),
+        "name": (5, _STRING),
+        "kind": (6, _INT32),
+        "start_time_unix_nano": (7, _FIXED64),
+        "end_time_unix_nano": (8, _FIXED64),
+        "dropped_attributes_count": (10, _UINT32),
+        "dropped_events_count": (12, _UINT32),
+        "dropped_links_count": (14, _UINT32),
+        "flags": (16, _FIXED32),
+    },
+    "ScopeSpans": {},
+    "ResourceSpans": {},
+    "Request": {},
+}
+_REPEATED_BYTES: Final = (("ScopeSpans", "scope", 1), ("ResourceSpans", "resource", 1))
+_REPEATED_MESSAGES: Final = (
+    ("ScopeSpans", "spans", 2, "Span"),
+    ("ResourceSpans", "scope_spans", 2, "ScopeSpans"),
+    ("Request", "resource_spans", 1, "ResourceSpans"),
+)
+_MAPS: Final = (("Span", SPAN_ATTRIBUTES), ("Event", EVENT_ATTRIBUTES))
+
+
+def _file() -> descriptor_pb2.FileDescriptorProto:
+    file = descriptor_pb2.FileDescriptorProto(name="otel_reliability/otlp.proto", package=_PACKAGE, syntax="proto3")
+    messages = {name: file.message_type.add(name=name) for name in _SCALARS}
+    for owner, fields in _SCALARS.items():
+        for name, (number, kind) in fields.items():
+            messages[owner].field.add(name=name, number=number, type=kind, label=_TYPE.LABEL_OPTIONAL)
+    for owner, name, number in _REPEATED_BYTES:
+        messages[owner].field.add(name=name, number=number, type=_BYTES, label=_TYPE.LABEL_REPEATED)
+    for owner, name, number, target in _REPEATED_MESSAGES:
+        _add_message(messages[owner], name, number, target, _TYPE.LABEL_REPEATED)
+    _add_message(messages["Span"], "status", 15, "Status", _TYPE.LABEL_OPTIONAL)
+    for owner, number in _MAPS:
+        _add_map(messages[owner], number)
+    return file
+
+
+def _add_message(owner: descriptor_pb2.DescriptorProto, name: str, number: int, target: str, label: Any) -> None:
+    owner.field.add(name=name, number=number, type=_MESSAGE, label=label, type_name=f".{_PACKAGE}.{target}")
+
+
+def _add_map(owner: descriptor_pb2.DescriptorProto, number: int) -> None:
+    entry = owner.nested_type.add(name="AttributesEntry")
+    entry.options.map_entry = True
+    entry.field.add(name="key", number=1, type=_STRING, label=_TYPE.LABEL_OPTIONAL)
+    entry.field.add(name="value", number=2, type=_BYTES, label=_TYPE.LABEL_OPTIONAL)
+    _add_message(owner, "attributes", number, f"{owner.name}.AttributesEntry", _TYPE.LABEL_REPEATED)
+
+
+def _pool() -> Any:
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(_file().SerializeToString())
+    return pool
+
+
+def _class(pool: Any, name: str) -> Any:
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
+
+
+_POOL: Final = _pool()
+Request: Final[Any] = _class(_POOL, "Request")
+"""The message classes. Their instances are typed `Any`: a class made at run time has no types to show."""
+Event: Final[Any] = _class(_POOL, "Event")
+Link: Final[Any] = _class(_POOL, "Link")
+
+
+def lost_attributes(unknown: Any, number: int) -> bool:
+    """Whether, among the unknown fields of a message, an attribute is missing from its map: its pair has a third part.
+
+    Such a pair (`key_strindex`, of the profiles signal) belongs to no trace, but may come: only the full schema reads it.
+    """
+    return any(field.field_number == number for field in unknown)
