@@ -1,0 +1,114 @@
+"""Write the pages that are made from the code: `make docs`. A test fails when a page has fallen behind."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import itertools
+import types
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
+
+from otel_reliability import config
+from otel_reliability.loading import Field, fields, rule_of, variable
+
+HERE: Final = Path(__file__).resolve().parent
+BEHIND: Final = "<!-- Made from the code by `make docs`. -->\n\n"
+
+CONFIGURATION: Final = f"""# Settings
+
+Every setting can be given in code, as a mapping (a file's content, say) and in the environment.
+Code is over the environment, the environment over the file.
+
+```pycon
+>>> from otel_reliability.config import Settings
+>>> file = {{"assembly": {{"linger": "5s"}}, "windows": [{{"last": 100}}, {{"name": "day", "period": "24h"}}]}}
+>>> environment = {{"OTEL_RELIABILITY_METRICS_MIN_RUNS": "10"}}
+>>> settings = Settings.load(file, environment, agent_key=["service.version"])
+>>> settings.assembly.linger, settings.metrics.min_runs, settings.agent_key
+(5.0, 10, ('service.version',))
+
+```
+
+In the environment a setting is its path in upper case behind `{config.PREFIX}`: `assembly.idle_timeout` is
+`{variable("assembly.idle_timeout", config.PREFIX)}`. There, lists are written `a, b`, mappings `a=1, b=2`, and both also as JSON.
+Durations are written `10m`, `1h30m` or `250ms` (a number is seconds), sizes `64KiB` or `512MiB` (a number is bytes).
+What is wrong is refused with the name of the setting, its value, what is allowed and what to do.
+"""
+
+
+def configuration() -> str:
+    """The page of all settings: a section for each part, a row for each setting."""
+    sections = [CONFIGURATION, _section("Settings of the whole", "", config.Settings)]
+    sections.append(_section("`windows[…]`", "windows[…].", config.WindowSettings))
+    sections.extend(_section(f"`{part}`", f"{part}.", kind) for part, kind in _parts())
+    return BEHIND + "\n".join(sections)
+
+
+def _parts() -> Iterator[tuple[str, type[Any]]]:
+    """The parts of the settings, in order."""
+    for name, kind in get_type_hints(config.Settings).items():
+        if dataclasses.is_dataclass(kind):
+            yield name, cast("type[Any]", kind)
+
+
+def _section(title: str, prefix: str, kind: type[Any]) -> str:
+    told = _told(kind)
+    about = "" if kind is config.Settings else (inspect.getdoc(kind) or "").partition("\n\n")[0] + "\n\n"
+    rows = "".join(
+        f"| `{prefix}{one.path}` | {_allowed(one.hint)} | {_default(one)} | {told.get(one.path, '')} |\n"
+        for one in fields(kind)
+        if "." not in one.path
+    )
+    return f"## {title}\n\n{about}| setting | what it can be | default | meaning |\n|---|---|---|---|\n{rows}"
+
+
+def _told(kind: type[Any]) -> Mapping[str, str]:
+    """What stands beneath each field of a dataclass."""
+    tree = ast.parse(inspect.getsource(kind))
+    return dict(_pairs(next(node.body for node in tree.body if isinstance(node, ast.ClassDef))))
+
+
+def _pairs(statements: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for field, beneath in itertools.pairwise(statements):
+        match field, beneath:
+            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(value=ast.Constant(value=str(text))):
+                yield name, inspect.cleandoc(text).replace("\n", " ")
+            case _:
+                continue
+
+
+def _allowed(hint: Any) -> str:
+    """What a setting can be, in words."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in {Union, types.UnionType}:
+        return f"{_allowed(args[0])}, or nothing"
+    if origin is tuple:
+        return f"a list; each: {_allowed(args[0])}"
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return f"a mapping; each value: {_allowed(args[1])}"
+    return "a window, see below" if hint is config.WindowSettings else rule_of(hint).allowed
+
+
+def _default(one: Field) -> str:
+    """A default, as a user would write it."""
+    if one.default is None:
+        return "nothing"
+    if one.default in ((), {}):
+        return "none"
+    if one.path == "windows":
+        return "the last 100 runs"
+    if get_origin(one.hint) is tuple:
+        return ", ".join(f"`{item}`" for item in cast("tuple[str, ...]", one.default))
+    return f"`{rule_of(one.hint).write(one.default)}`"
+
+
+PAGES: Final[Mapping[str, Callable[[], str]]] = {"configuration.md": configuration}
+
+
+if __name__ == "__main__":
+    for name, page in PAGES.items():
+        (HERE / name).write_text(page(), encoding="utf-8")
+        print(HERE / name)

@@ -1,0 +1,30 @@
+"""The pages that are made from the code say what the code says."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from otel_reliability.config import Settings
+from otel_reliability.loading import fields
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES: Mapping[str, Callable[[], str]] = runpy.run_path(str(DOCS / "generate.py"))["PAGES"]
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_no_page_has_fallen_behind(name: str) -> None:
+    """Each page is what `make docs` would write now."""
+    assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name](), "run `make docs`"
+
+
+@pytest.mark.parametrize("path", [one.path for one in fields(Settings)])
+def test_every_setting_is_told(path: str) -> None:
+    """Each setting has a row, and what stands in it is not empty."""
+    rows = [row for row in PAGES["configuration.md"]().splitlines() if row.startswith(f"| `{path}` |")]
+
+    assert len(rows) == 1
+    assert all(cell.strip() for cell in rows[0].strip("|").split("|"))
