@@ -31,6 +31,7 @@ demo: .venv-demo/ready
 
 #: Everything that must hold: lint, import rules, types, and all tests with doctests and coverage, at the newest SDK and the oldest.
 test: lint types .venv-lowest/ready
+	$(BIN)/python tests/real/install.py $(if $(CI),,--optional)
 	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term
 	.venv-lowest/bin/python -m pytest -n $(WORKERS) -m sdk
 
