@@ -1,0 +1,299 @@
+"""The engine joins the stages: spans → agent spans → runs → windows. It owns the one clock and the one lock.
+
+Doors hand it spans; whoever wants numbers asks it to `read`. Every public method takes the lock for as long as it runs, and
+nothing else does, so the stages below need not know about threads. Deadlines (a run's linger, its `reopen`, an agent's
+expiry) are met in `tick`, on the engine's own clock; stamps of spans come from whoever made the spans.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+from otel_reliability import conventions
+from otel_reliability.assembly.assembler import Assembler
+from otel_reliability.config import Settings
+from otel_reliability.conventions.reader import Reader
+from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.run import CloseReason, Run
+from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan, SpanId, TraceId
+from otel_reliability.windows.fleet import Fleet
+
+T = TypeVar("T")
+
+DISPOSITIONS: Final = frozenset({"received", "used", "other", "late", "duplicate", "malformed", "refused"})
+"""What can become of a span."""
+MAX_UNTAKEN: Final = 100_000
+"""Settled or revised runs that wait for whoever records them; beyond, the oldest are let go and counted."""
+
+Opened: TypeAlias = tuple[TraceId, SpanId, SpanId | None]
+Observer: TypeAlias = Callable[[RunEvent, float], None]
+Accounts: TypeAlias = Counter[tuple[str, str]]
+
+
+class Ceiling(NamedTuple):
+    """Something that may not grow beyond `limit`: how much of it is taken, and what has found no place so far."""
+
+    name: str
+    used: int
+    limit: int
+    hits: int
+
+
+class Engine:
+    """Spans in; windows, settled runs and an account of every span out.
+
+    >>> from otel_reliability.model.span import Resource
+    >>> engine = Engine(clock=lambda: 0.0, wall=lambda: 0)
+    >>> span = RawSpan(
+    ...     b"t" * 16,
+    ...     b"s" * 8,
+    ...     None,
+    ...     "invoke_agent a",
+    ...     1,
+    ...     0,
+    ...     10**9,
+    ...     0,
+    ...     False,
+    ...     {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a"},
+    ...     (),
+    ...     (),
+    ...     "",
+    ...     "",
+    ...     Resource(),
+    ... )
+    >>> engine.receive([span]) and engine.flush(CloseReason.END_OF_INPUT)
+    True
+    >>> [(run.key.agent, run.path) for run in engine.take_settled()]
+    [('a', ())]
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], int] | None = time.time_ns,
+        reader: Reader | None = None,
+        places_return: bool = False,
+    ) -> None:
+        """An engine that has seen nothing.
+
+        `clock` counts seconds, for deadlines. `wall` is the Unix time in nanoseconds, by which stamps from the future are
+        told; None for recordings, whose stamps are taken as they are. `places_return`: `Fleet` says what that is.
+        """
+        self.settings = Settings() if settings is None else settings
+        self.reader = Reader(self.settings, conventions.TABLE) if reader is None else reader
+        self.observers: list[Observer] = []
+        """Called for every change of a run, within the turn that made it: sessions and change detection listen here."""
+        self._clock, self._wall, self._places_return = clock, wall, places_return
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew with nothing seen, as a forked child does: the lock may be held by a thread that is not there."""
+        self._lock, self._owner = threading.Lock(), 0
+        self._assembler = Assembler(self.settings)
+        self._fleet = Fleet(self.settings, places_return=self._places_return)
+        self._settled: deque[Run] = deque()
+        self._revised: deque[Run] = deque()
+        self._counts: Accounts = Counter()
+        self._noted: deque[tuple[str, str, int]] = deque()
+        self.refused_evidence: Accounts = Counter()
+        """Evidence on spans that could not stand: (attribute, reason) → number."""
+        self.closed: Counter[str] = Counter()
+        """Runs closed, by reason."""
+        self.recorded: Counter[tuple[str, str, bool]] = Counter()
+        """Runs settled, by (source of the outcome, why closed, whether nested)."""
+        self.incomplete = self.revised = self.untaken = 0
+        """Runs closed whose own root never came; runs changed after closing; runs nobody took in time."""
+        self.event_lag = 0.0
+        """Seconds between the end of the span last received and its receipt."""
+
+    # --- In -----------------------------------------------------------------------------------------------------------
+
+    def receive(self, spans: Iterable[RawSpan | AgentSpan], *, wait: float = -1) -> bool:
+        """Take spans in, in any order. False: the engine was busy for `wait` seconds (-1: for ever), nothing was taken.
+
+        The iterable is consumed within the turn, so a queue that hands its spans out one by one keeps what was not taken.
+        """
+        with self._turn(wait) as entered:
+            if entered:
+                self._receive(spans)
+            return entered
+
+    def receive_evaluations(self, evaluations: Iterable[Evaluation], *, wait: float = -1) -> bool:
+        """Take in judgements that came apart from spans. As `receive`."""
+        with self._turn(wait) as entered:
+            if entered:
+                now = self._clock()
+                for evaluation in evaluations:
+                    self._assembler.evaluate(evaluation, now)
+            return entered
+
+    def opened(self, spans: Iterable[Opened], *, wait: float = -1) -> bool:
+        """Spans known to have begun and not yet to have ended: their runs stay open. As `receive`."""
+        with self._turn(wait) as entered:
+            if entered:
+                now = self._clock()
+                for trace_id, span_id, parent_id in spans:
+                    self._assembler.opened(trace_id, span_id, parent_id, now)
+            return entered
+
+    def count(self, disposition: str, reason: str, number: int = 1) -> None:
+        """Account for spans that never came this far: `malformed` or `refused`, and why. Never waits."""
+        self._noted.append((disposition, reason, number))
+
+    # --- Time ---------------------------------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        """The engine's clock, in seconds."""
+        return self._clock()
+
+    def tick(self, *, wait: float = -1) -> bool:
+        """Meet every deadline that has passed: close runs, settle them, let idle agents go. As `receive`."""
+        with self._turn(wait) as entered:
+            if entered:
+                now = self._clock()
+                self._apply(self._assembler.tick(now), now)
+                self._fleet.advance(now)
+            return entered
+
+    def flush(self, reason: CloseReason, *, wait: float = -1) -> bool:
+        """Close and settle every run now: no span will come, or somebody wants the numbers at once. As `receive`."""
+        with self._turn(wait) as entered:
+            if entered:
+                now = self._clock()
+                self._apply(self._assembler.tick(now), now)
+                self._apply(self._assembler.close_all(reason, now), now)
+            return entered
+
+    # --- Out ----------------------------------------------------------------------------------------------------------
+
+    def read(self, ask: Callable[[Fleet], T], *, wait: float = -1) -> T | None:
+        """What `ask` finds in the windows as they are now; None when the engine stayed busy. `ask` must not call back."""
+        with self._turn(wait) as entered:
+            return ask(self._fleet) if entered else None
+
+    def take_settled(self) -> list[Run]:
+        """The runs that will not change any more, each once: counters and histograms record them."""
+        return _taken(self._settled)
+
+    def take_revised(self) -> list[Run]:
+        """The runs that late spans changed or withdrew after they had closed."""
+        return _taken(self._revised)
+
+    @property
+    def fleet(self) -> Fleet:
+        """The windows, for callers who are alone with the engine (reports, tests)."""
+        return self._fleet
+
+    @property
+    def accounts(self) -> Accounts:
+        """What became of every span, as (disposition, reason) → number. A copy.
+
+        Received is one of used, other, late, duplicate, malformed and refused, or part of a run that is still open.
+        """
+        self._fold()
+        everything = self._counts + self._assembler.accounts
+        return Counter({key: number for key, number in everything.items() if key[0] in DISPOSITIONS})
+
+    @property
+    def open_runs(self) -> int:
+        """Runs that are not closed yet."""
+        return self._assembler.open_runs
+
+    def ceilings(self) -> tuple[Ceiling, ...]:
+        """Everything here that may not grow for ever."""
+        agents, hits = self.settings.limits.agents, _hits(self._assembler.accounts)
+        return (
+            *(Ceiling(name, used, limit, hits[name]) for name, (used, limit) in self._assembler.levels.items()),
+            Ceiling("agents", len(self._fleet), agents, self._fleet.accounts["agents", "ceiling"]),
+            Ceiling("untaken_runs", len(self._settled) + len(self._revised), MAX_UNTAKEN, self.untaken),
+        )
+
+    # --- Within a turn ------------------------------------------------------------------------------------------------
+
+    def _receive(self, spans: Iterable[RawSpan | AgentSpan]) -> None:
+        now, last, number = self._clock(), None, 0
+        for last in spans:
+            span = last if isinstance(last, AgentSpan) else self.reader.read(last)
+            number += 1
+            if span.notes is not None and span.notes.refused:
+                self.refused_evidence.update(span.notes.refused)
+            self._assembler.add(span, now)
+        self._counts["received", ""] += number
+        if last is not None and self._wall is not None:
+            self.event_lag = max(0.0, (self._wall() - last.end_ns) / 1e9)
+
+    def _fold(self) -> None:
+        for disposition, reason, number in _taken(self._noted):
+            self._counts["received", ""] += number
+            self._counts[disposition, reason] += number
+
+    def _apply(self, events: list[RunEvent], now: float) -> None:
+        wall = None if self._wall is None else self._wall()
+        for event in events:
+            self._fleet.apply(event, now, wall)
+            self._note(event)
+            for observer in self.observers:
+                observer(event, now)
+
+    def _note(self, event: RunEvent) -> None:
+        run = event.run
+        if event.change is RunChange.SETTLED:
+            self.recorded[run.outcome_source, run.closed_by.value, run.nested] += 1
+            self._keep(self._settled, run)
+        elif event.change is RunChange.CLOSED:
+            self.closed[run.closed_by.value] += 1
+            self.incomplete += run.incomplete
+        else:
+            self.revised += 1
+            self._keep(self._revised, run)
+
+    def _keep(self, runs: deque[Run], run: Run) -> None:
+        if len(runs) >= MAX_UNTAKEN:
+            runs.popleft()
+            self.untaken += 1
+        runs.append(run)
+
+    @contextmanager
+    def _turn(self, wait: float) -> Generator[bool]:
+        """The lock. A thread that is at work here already (a signal handler, a finaliser) is told False, never stuck."""
+        entered = self._owner != threading.get_ident() and self._lock.acquire(wait != 0, wait or -1)
+        if entered:
+            self._owner = threading.get_ident()
+            self._fold()
+        try:
+            yield entered
+        finally:
+            if entered:
+                self._owner = 0
+                self._lock.release()
+
+
+def _hits(accounts: Accounts) -> Counter[str]:
+    """How often each ceiling of assembly was hit, in its own words."""
+    return Counter(
+        {
+            "open_runs": accounts["closed", CloseReason.OPEN_RUNS.value],
+            "open_bytes": accounts["closed", CloseReason.MEMORY.value],
+            "reopenable_bytes": accounts["ceiling", "reopenable_bytes"],
+            "closed_ids": accounts["ceiling", "remembered_ids"],
+            "waiting_evaluations": accounts["evaluation_refused", "waiting"],
+        }
+    )
+
+
+def _taken(items: deque[T]) -> list[T]:
+    """All that a deque holds, which other threads may be adding to and taking from."""
+    found: list[T] = []
+    while items:
+        try:
+            found.append(items.popleft())
+        except IndexError:
+            break
+    return found

@@ -1,0 +1,238 @@
+"""One engine with its instruments, shared by the doors of one MeterProvider (DESIGN §6.5, §7).
+
+No thread of ours runs. What is due is done by whoever comes by: a collection, `force_flush`, a door that was handed spans.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Final, Protocol
+
+from opentelemetry import context, metrics, trace
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # the SDK's own way to say it
+from opentelemetry.metrics import MeterProvider
+
+from otel_reliability.config import Settings
+from otel_reliability.engine import Engine
+from otel_reliability.model.run import CloseReason, Run
+from otel_reliability.telemetry import names, points
+from otel_reliability.telemetry import self as self_telemetry
+from otel_reliability.telemetry.guard import Guard
+from otel_reliability.telemetry.instruments import Observed, Snapshot, snapshot
+from otel_reliability.telemetry.ledger import ToolLedger, fitting
+from otel_reliability.telemetry.recorder import Recorder, Standing
+from otel_reliability.telemetry.self import Health
+from otel_reliability.telemetry.standing import standing_of
+from otel_reliability.windows.fleet import Fleet
+
+_logger = logging.getLogger("otel_reliability")
+
+PATIENCE: Final = 5.0
+"""Seconds that a collection, `force_flush` or shutdown waits for the engine. A host's own thread never waits."""
+TICK: Final = 1.0
+"""Seconds between two looks at the deadlines."""
+
+_AT_EXIT: Final = Guard("the exit hook")
+_AT_FORK: Final = Guard("the fork hook")
+
+
+class Door(Protocol):
+    """Where spans come in."""
+
+    @property
+    def queued(self) -> tuple[int, int]:
+        """Length and capacity of its queue."""
+        ...
+
+    def drain(self, wait: float) -> bool:
+        """Hand the engine all that is queued; False when it stayed busy for `wait` seconds."""
+        ...
+
+    def restart(self) -> None:
+        """Begin anew in a forked child."""
+        ...
+
+
+class Live:
+    """An engine, the doors that feed it, and the instruments that tell its numbers."""
+
+    def __init__(
+        self,
+        provider: MeterProvider,
+        settings: Settings,
+        *,
+        follows_global: bool,
+        make_engine: Callable[[Settings], Engine] = Engine,
+    ) -> None:
+        self.settings = fitting(settings)
+        self.engine = make_engine(self.settings)
+        self._provider, self._follows_global = provider, follows_global
+        self._doors: list[Door] = []
+        self._begun = self._told = False
+        self.exiting = False
+        """Whether the interpreter is on its way out: what is left is closed for that reason."""
+        self._next_tick = self._collect_duration = 0.0
+        self._ledger = ToolLedger(self.settings)
+        meter = provider.get_meter(names.SCOPE)
+        self._recorder = Recorder(meter, self.settings, self._ledger)
+        self._observed = Observed(meter, (*names.gauges(), *names.SELF), self.collect)
+
+    def serves(self, provider: MeterProvider) -> bool:
+        """Whether this provider's numbers are told here. A global provider may be set after the door was made."""
+        return self._provider is provider or (self._follows_global and metrics.get_meter_provider() is provider)
+
+    # --- Doors --------------------------------------------------------------------------------------------------------
+
+    def attach(self, door: Door) -> None:
+        """A door opens."""
+        self._doors.append(door)
+
+    def detach(self, door: Door) -> None:
+        """A door was shut down. With the last one every run is closed: no span will come."""
+        if door in self._doors:
+            door.drain(PATIENCE)
+            self._doors.remove(door)
+            if not self._doors:
+                self.flush(CloseReason.SHUTDOWN, PATIENCE)
+
+    def begin(self) -> None:
+        """The first span is seen: from now on there is something to save at exit.
+
+        Hooks run last in, first out, and providers register theirs when they are made: so ours runs before theirs, and the
+        last collection has every run.
+        """
+        if not self._begun:
+            self._begun = True
+            atexit.register(_at_exit, weakref.ref(self))
+
+    # --- Work ---------------------------------------------------------------------------------------------------------
+
+    def pump(self, wait: float) -> bool:
+        """Take in all that is queued, meet the deadlines, record what settled. False: busy for `wait` seconds."""
+        return self._drain(wait) and self.tick(wait)
+
+    def due(self) -> bool:
+        """Whether it is time to look at the deadlines again."""
+        return self.engine.now() >= self._next_tick
+
+    def tick(self, wait: float) -> bool:
+        """Meet the deadlines, record what settled. False: busy for `wait` seconds."""
+        self._next_tick = self.engine.now() + TICK
+        return self.engine.tick(wait=wait) and self._record(wait)
+
+    def flush(self, reason: CloseReason, wait: float) -> bool:
+        """Take in all that is queued, close and record every run. False: busy for `wait` seconds."""
+        return self._drain(wait) and self.engine.flush(reason, wait=wait) and self._record(wait)
+
+    def collect(self) -> Snapshot:
+        """What a collection sees."""
+        began = self.engine.now()
+        self.pump(PATIENCE)
+        found = self.engine.read(self._snapshot, wait=PATIENCE)
+        self._collect_duration = self.engine.now() - began
+        return {} if found is None else found
+
+    def _drain(self, wait: float) -> bool:
+        return all(door.drain(wait) for door in tuple(self._doors))
+
+    def _snapshot(self, fleet: Fleet) -> Snapshot:
+        lengths, capacities = zip((0, 0), *(door.queued for door in self._doors), strict=True)
+        health = Health(sum(lengths), sum(capacities), self._collect_duration)
+        return snapshot(chain(points.of_fleet(fleet), self_telemetry.points(self.engine, self._ledger, health)))
+
+    def _record(self, wait: float) -> bool:
+        taken = self.engine.read(self._take, wait=wait)
+        if taken is None:
+            return False
+        settled, revised, standings = taken
+        self._recorder.record(settled, standings)
+        self._recorder.revise(revised, standings)
+        if self.engine.closed and not self._told:
+            self._tell_if_unread()
+        return True
+
+    def _take(self, fleet: Fleet) -> tuple[Sequence[Run], Sequence[Run], dict[str, Standing]]:
+        settled, revised = self.engine.take_settled(), self.engine.take_revised()
+        return settled, revised, {run.run_id: standing_of(run, fleet) for run in (*settled, *revised)}
+
+    def _tell_if_unread(self) -> None:
+        provider = metrics.get_meter_provider() if self._follows_global else self._provider
+        self._told = True
+        if type(provider).__module__.startswith("opentelemetry.metrics"):  # the API's own, which measures nothing
+            _logger.warning(
+                "Agent runs are seen, but no MeterProvider tells their numbers. Set OTEL_METRICS_EXPORTER (otlp, console, "
+                "prometheus) and start under opentelemetry-instrument, or call opentelemetry.metrics.set_meter_provider(...)."
+            )
+
+    # --- Ends ---------------------------------------------------------------------------------------------------------
+
+    def exit(self) -> None:
+        """The interpreter ends: let exporters hand over what they still hold, then close every run."""
+        self.exiting = True
+        token = context.attach(context.set_value(_SUPPRESS_INSTRUMENTATION_KEY, value=True))
+        try:
+            flush = getattr(trace.get_tracer_provider(), "force_flush", None)
+            if flush is not None:
+                flush()
+        finally:
+            context.detach(token)
+        self.flush(CloseReason.SHUTDOWN, PATIENCE)
+
+    def restart(self) -> None:
+        """Begin anew in a forked child: open runs and windows stay the parent's."""
+        self.engine.restart()
+        self._observed.restart()
+        for door in self._doors:
+            door.restart()
+
+
+_lives: weakref.WeakSet[Live] = weakref.WeakSet()
+_lock = threading.Lock()
+
+
+def live_of(
+    provider: MeterProvider | None,
+    settings: Settings | None,
+    make_engine: Callable[[Settings], Engine] = Engine,
+) -> Live:
+    """The engine and instruments of a provider (None: the global one), made for the first door and shared by the others."""
+    asked = metrics.get_meter_provider() if provider is None else provider
+    with _lock:
+        for live in tuple(_lives):
+            if live.serves(asked):
+                _compare(live, settings)
+                return live
+        follows_global = provider is None or provider is metrics.get_meter_provider()
+        live = Live(asked, settings or Settings(), follows_global=follows_global, make_engine=make_engine)
+        _lives.add(live)
+        return live
+
+
+def _compare(live: Live, settings: Settings | None) -> None:
+    if settings is not None and fitting(settings) != live.settings:
+        _logger.warning("Doors of one MeterProvider share one engine: the settings of the first one stand.")
+
+
+def _at_exit(reference: weakref.ref[Live]) -> None:
+    with _AT_EXIT:
+        live = reference()
+        if live is not None:
+            live.exit()
+
+
+def _after_fork() -> None:
+    global _lock  # noqa: PLW0603  another thread of the parent may have held it
+    with _AT_FORK:
+        _lock = threading.Lock()
+        for live in tuple(_lives):
+            live.restart()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

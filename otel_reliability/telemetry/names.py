@@ -1,0 +1,159 @@
+"""Every name that leaves this package as telemetry, once: instruments, their units, their attributes.
+
+Window metrics are not listed here: `metrics.SPECS` is their table, and `gauges()` turns it into instruments. What is listed
+here are the instruments that no window metric stands behind. Names are in development, like the conventions they build on:
+a name changes only with a line in the changelog. Units stand in braces, so that Prometheus shows the same name whoever
+translates (`{ratio}`, `{score}`, `{run}`); seconds are `s`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+from otel_reliability import metrics
+
+SCOPE: Final = "otel_reliability"
+"""The instrumentation scope. It has no version: a new release would start every series anew."""
+
+PREFIX: Final = "agent.reliability."
+SELF_PREFIX: Final = "otel_reliability."
+
+SERVICE_NAMESPACE: Final = "service.namespace"
+SERVICE_NAME: Final = "service.name"
+ENVIRONMENT: Final = "deployment.environment.name"
+AGENT_NAME: Final = "gen_ai.agent.name"
+WINDOW: Final = "window"
+TOOL: Final = "gen_ai.tool.name"
+OK: Final = "ok"
+OUTCOME: Final = "outcome"
+
+OTHER: Final = "__other__"
+"""The agent, or the tool, of whatever had no place below a ceiling."""
+
+InstrumentKind = Literal["gauge", "counter", "up_down_counter", "histogram"]
+
+
+class Instrument(NamedTuple):
+    """One line of the table. `observed`: its values are asked for at a collection, not recorded as they come."""
+
+    name: str
+    kind: InstrumentKind
+    unit: str
+    description: str
+    attributes: tuple[str, ...] = ()
+    boundaries: tuple[float, ...] = ()
+    observed: bool = False
+
+
+def _shares() -> tuple[float, ...]:
+    return tuple(step / 20 for step in range(1, 21))
+
+
+LAST_RUN: Final = Instrument(
+    PREFIX + "last_run", "gauge", "s", "When the agent's latest run ended, as Unix time: an idle agent is not a healthy one.",
+    observed=True,
+)  # fmt: skip
+
+RUNS: Final = Instrument(
+    PREFIX + "runs", "counter", "{run}", "Runs that are over and will not change any more, by outcome.", (OUTCOME,)
+)
+REVISIONS: Final = Instrument(
+    PREFIX + "run.revisions", "counter", "{run}", "Closed runs that late spans changed or took back."
+)
+TOOL_CALLS: Final = Instrument(
+    PREFIX + "tool_calls", "counter", "{call}", "Tool calls, each counted once, for the agent that took it.", (TOOL, OK)
+)
+RETRIES: Final = Instrument(
+    PREFIX + "retries", "counter", "{retry}", "Tool calls that repeat one that failed.", (TOOL,)
+)
+RETRY_EXPLOSIONS: Final = Instrument(
+    PREFIX + "retry_explosions", "counter", "{run}", "Runs in which one call was retried up to the threshold or beyond."
+)
+
+PATH_DISTANCE: Final = Instrument(
+    PREFIX + "run.path_distance", "histogram", "{ratio}",
+    "How unlike a run's path is to the other runs of its task in the window: mean edit distance, 0 to 1. Not weighted.",
+    boundaries=_shares(),
+)  # fmt: skip
+TOKEN_PRESSURE: Final = Instrument(
+    PREFIX + "run.token_pressure", "histogram", "{ratio}",
+    "The largest share of its model's context that a call of the run took, 0 to 1. Not weighted.",
+    boundaries=_shares(),
+)  # fmt: skip
+RUN_RETRIES: Final = Instrument(
+    PREFIX + "run.retries", "histogram", "{retry}", "Retried tool calls of a run. Not weighted.",
+    boundaries=(0, 1, 2, 3, 5, 8, 13, 21, 34),
+)  # fmt: skip
+RUN_SCORE: Final = Instrument(
+    PREFIX + "run.score", "histogram", "{score}",
+    "The agent's window score at the time a run is recorded, with the run as exemplar. Not weighted.",
+    boundaries=tuple(range(5, 101, 5)),
+)  # fmt: skip
+
+STANDARD_DURATION: Final = Instrument(
+    "gen_ai.invoke_agent.duration", "histogram", "s", "Duration of an agent invocation.",
+    boundaries=(0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92),
+)  # fmt: skip
+STANDARD_TOOL_CALLS: Final = Instrument(
+    "gen_ai.invoke_agent.tool_calls", "histogram", "{tool_call}", "Tool calls of an agent invocation.",
+    boundaries=(1, 2, 4, 8, 16, 32, 64, 128),
+)  # fmt: skip
+STANDARD_INFERENCE_CALLS: Final = Instrument(
+    "gen_ai.invoke_agent.inference_calls", "histogram", "{inference_call}", "Model calls of an agent invocation.",
+    boundaries=(1, 2, 4, 8, 16, 32, 64, 128),
+)  # fmt: skip
+
+COUNTERS: Final = (RUNS, REVISIONS, TOOL_CALLS, RETRIES, RETRY_EXPLOSIONS)
+HISTOGRAMS: Final = (PATH_DISTANCE, TOKEN_PRESSURE, RUN_RETRIES, RUN_SCORE)
+STANDARD: Final = (STANDARD_DURATION, STANDARD_TOOL_CALLS, STANDARD_INFERENCE_CALLS)
+"""The semantic conventions' own metrics of agents: emitted where the user asks for them."""
+
+
+def gauges() -> tuple[Instrument, ...]:
+    """One observed gauge a window metric, in the order of the table, and when the latest run was."""
+    windowed = (
+        Instrument(PREFIX + spec.name, "gauge", spec.unit, spec.description, observed=True) for spec in metrics.SPECS
+    )
+    return (*windowed, LAST_RUN)
+
+
+def _own(name: str, kind: InstrumentKind, unit: str, description: str, *attributes: str) -> Instrument:
+    return Instrument(SELF_PREFIX + name, kind, unit, description, attributes, observed=True)
+
+
+SPANS: Final = _own(
+    "spans", "counter", "{span}",
+    "Spans received, and what became of them: used, other, late, duplicate, malformed or refused, and why.",
+    "disposition", "reason",
+)  # fmt: skip
+SELF_RUNS: Final = _own(
+    "runs", "counter", "{run}", "Runs recorded: where the outcome was read, why the run was closed, whether it was nested.",
+    "outcome.source", "closed_by", "nested",
+)  # fmt: skip
+OPEN_RUNS: Final = _own("runs.open", "up_down_counter", "{run}", "Runs that are not closed yet.")
+CLOSED_RUNS: Final = _own("runs.closed", "counter", "{run}", "Runs closed, by reason.", "reason")
+INCOMPLETE_RUNS: Final = _own("runs.incomplete", "counter", "{run}", "Runs closed although their own root never came.")
+REVISED_RUNS: Final = _own("runs.revised", "counter", "{run}", "Closed runs that late spans changed or took back.")
+AGENTS: Final = _own("agents", "up_down_counter", "{agent}", "Agents that have runs now.")
+CEILING_USED: Final = _own("ceiling.used", "gauge", "{item}", "How much of a ceiling is taken.", "ceiling")
+CEILING_LIMIT: Final = _own("ceiling.limit", "gauge", "{item}", "Where a ceiling is.", "ceiling")
+CEILING_HITS: Final = _own("ceiling.hits", "counter", "{item}", "What found no place below a ceiling.", "ceiling")
+QUEUE_LENGTH: Final = _own("queue.length", "up_down_counter", "{span}", "Spans that wait to be read.")
+QUEUE_CAPACITY: Final = _own(
+    "queue.capacity", "up_down_counter", "{span}", "Spans that may wait before the host helps out."
+)
+EVENT_LAG: Final = _own("event_lag", "gauge", "s", "Time between the end of the span last received and its receipt.")
+COLLECT_DURATION: Final = _own(
+    "collect.duration", "gauge", "s", "Time that the last collection took to read the windows."
+)
+EVIDENCE_REFUSED: Final = _own(
+    "evidence.refused", "counter", "{attribute}", "Evidence on spans that could not stand, by attribute and reason.",
+    "attribute", "reason",
+)  # fmt: skip
+FAULTS: Final = _own("faults", "counter", "{fault}", "Errors of this package, kept from the host, by place.", "place")
+
+SELF: Final = (
+    SPANS, SELF_RUNS, OPEN_RUNS, CLOSED_RUNS, INCOMPLETE_RUNS, REVISED_RUNS, AGENTS, CEILING_USED, CEILING_LIMIT, CEILING_HITS,
+    QUEUE_LENGTH, QUEUE_CAPACITY, EVENT_LAG, COLLECT_DURATION, EVIDENCE_REFUSED, FAULTS,
+)  # fmt: skip
+"""Self-telemetry: whether the numbers can be trusted, and what they cost."""

@@ -1,0 +1,89 @@
+"""Settled runs → counters and histograms, each run once (DESIGN §6.3).
+
+Under head sampling a run counts with its weight: it stands for that many. Histograms are not weighted, and say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from opentelemetry.context import Context
+from opentelemetry.metrics import Counter, Histogram, Meter
+
+from otel_reliability.config import Settings
+from otel_reliability.model.run import AgentKey, Run, ToolCall
+from otel_reliability.telemetry import names
+from otel_reliability.telemetry.attributes import of_agent
+from otel_reliability.telemetry.exemplar import context_of
+from otel_reliability.telemetry.ledger import ToolLedger
+from otel_reliability.telemetry.names import Instrument
+from otel_reliability.telemetry.own_calls import own_calls
+from otel_reliability.telemetry.standing import Standing
+
+
+class Recorder:
+    """The counters and histograms of one meter."""
+
+    def __init__(self, meter: Meter, settings: Settings, ledger: ToolLedger, *, standard: bool = False) -> None:
+        self._ledger = ledger
+        self._threshold = settings.metrics.retry_threshold
+        self._standard = standard
+        self._counters = {spec.name: _counter(meter, spec) for spec in names.COUNTERS}
+        enabled = (*names.HISTOGRAMS, *names.STANDARD) if standard else names.HISTOGRAMS
+        self._histograms = {spec.name: _histogram(meter, spec) for spec in enabled}
+
+    def record(self, runs: Sequence[Run], standings: Mapping[str, Standing]) -> None:
+        """Record runs that will not change any more. Runs of one trace that settle together must come together."""
+        for run, calls in own_calls(runs):
+            standing = standings[run.run_id]
+            series, context = of_agent(standing.counted_as), context_of(run)
+            self._count(run, standing.counted_as, calls, series, context)
+            if standing.counted_as == run.key:
+                self._measure(run, standing, series, context)
+
+    def revise(self, runs: Sequence[Run], standings: Mapping[str, Standing]) -> None:
+        """Count runs that changed after they had closed."""
+        for run in runs:
+            self._add(names.REVISIONS, run.weight, of_agent(standings[run.run_id].counted_as), context_of(run))
+
+    def _count(
+        self, run: Run, key: AgentKey, calls: Sequence[ToolCall], series: dict[str, str], context: Context
+    ) -> None:
+        self._add(names.RUNS, run.weight, {**series, names.OUTCOME: run.outcome.value}, context)
+        for call in calls:
+            tool = self._ledger.name(key, call.name) if key == run.key else names.OTHER
+            labels = {**series, names.TOOL: tool}
+            self._add(names.TOOL_CALLS, run.weight, {**labels, names.OK: call.ok}, context)
+            if call.retry:
+                self._add(names.RETRIES, run.weight, labels, context)
+        if any(call.chain >= self._threshold for call in calls):
+            self._add(names.RETRY_EXPLOSIONS, run.weight, series, context)
+
+    def _measure(self, run: Run, standing: Standing, series: dict[str, str], context: Context) -> None:
+        self._record(names.PATH_DISTANCE, standing.path_distance, series, context)
+        self._record(names.TOKEN_PRESSURE, run.token_pressure, series, context)
+        self._record(names.RUN_RETRIES, run.retries, series, context)
+        self._record(names.RUN_SCORE, standing.score, series, context)
+        if self._standard:
+            self._record(names.STANDARD_DURATION, run.duration_s, series, context)
+            self._record(names.STANDARD_INFERENCE_CALLS, len(run.model_calls), series, context)
+            self._record(
+                names.STANDARD_TOOL_CALLS, None if run.tool_calls is None else len(run.tool_calls), series, context
+            )
+
+    def _add(self, spec: Instrument, number: int, attributes: Mapping[str, str | bool], context: Context) -> None:
+        self._counters[spec.name].add(number, attributes, context)
+
+    def _record(self, spec: Instrument, value: float | None, attributes: dict[str, str], context: Context) -> None:
+        if value is not None:
+            self._histograms[spec.name].record(value, attributes, context)
+
+
+def _counter(meter: Meter, spec: Instrument) -> Counter:
+    return meter.create_counter(spec.name, spec.unit, spec.description)
+
+
+def _histogram(meter: Meter, spec: Instrument) -> Histogram:
+    return meter.create_histogram(
+        spec.name, spec.unit, spec.description, explicit_bucket_boundaries_advisory=spec.boundaries
+    )

@@ -1,0 +1,63 @@
+"""Self-telemetry: what became of every span, how near each ceiling is, what the numbers cost (DESIGN §6.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from otel_reliability.engine import Engine
+from otel_reliability.telemetry import names
+from otel_reliability.telemetry.guard import Guard
+from otel_reliability.telemetry.instruments import Point
+from otel_reliability.telemetry.ledger import ToolLedger
+
+
+class Health(NamedTuple):
+    """What a door knows of itself: its queue, and how long the last collection took."""
+
+    queue_length: int = 0
+    queue_capacity: int = 0
+    collect_duration: float = 0.0
+
+
+def points(engine: Engine, ledger: ToolLedger, health: Health) -> Iterator[Point]:
+    """Every point of self-telemetry as it is now."""
+    yield from _spans(engine)
+    yield from _runs(engine)
+    yield from _ceilings(engine, ledger)
+    yield names.QUEUE_LENGTH.name, health.queue_length, {}
+    yield names.QUEUE_CAPACITY.name, health.queue_capacity, {}
+    yield names.EVENT_LAG.name, engine.event_lag, {}
+    yield names.COLLECT_DURATION.name, health.collect_duration, {}
+    for place, number in Guard.faults.items():
+        yield names.FAULTS.name, number, {"place": place}
+
+
+def _spans(engine: Engine) -> Iterator[Point]:
+    for (disposition, reason), number in engine.accounts.items():
+        yield names.SPANS.name, number, _labels(disposition=disposition, reason=reason)
+    for (attribute, reason), number in engine.refused_evidence.items():
+        yield names.EVIDENCE_REFUSED.name, number, {"attribute": attribute, "reason": reason}
+
+
+def _runs(engine: Engine) -> Iterator[Point]:
+    for (source, reason, nested), number in engine.recorded.items():
+        yield names.SELF_RUNS.name, number, {"outcome.source": source, "closed_by": reason, "nested": nested}
+    for reason, number in engine.closed.items():
+        yield names.CLOSED_RUNS.name, number, {"reason": reason}
+    yield names.OPEN_RUNS.name, engine.open_runs, {}
+    yield names.INCOMPLETE_RUNS.name, engine.incomplete, {}
+    yield names.REVISED_RUNS.name, engine.revised, {}
+    yield names.AGENTS.name, len(engine.fleet), {}
+
+
+def _ceilings(engine: Engine, ledger: ToolLedger) -> Iterator[Point]:
+    for ceiling in (*engine.ceilings(), *ledger.ceilings()):
+        labels = {"ceiling": ceiling.name}
+        yield names.CEILING_USED.name, ceiling.used, labels
+        yield names.CEILING_LIMIT.name, ceiling.limit, labels
+        yield names.CEILING_HITS.name, ceiling.hits, labels
+
+
+def _labels(**labels: str) -> dict[str, str | bool]:
+    return {name: value for name, value in labels.items() if value}
