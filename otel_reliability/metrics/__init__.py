@@ -11,13 +11,23 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from otel_reliability.errors import UnknownMetric
-from otel_reliability.metrics import stability, window
+from otel_reliability.metrics import consistency, passes, predictability, robustness, safety, stability, window
 from otel_reliability.metrics.base import Derived, Metric
+from otel_reliability.metrics.reliability import Reliability
 from otel_reliability.model.reading import MetricSpec
 
 Rows: TypeAlias = tuple[type[Metric | Derived], ...]
 
-TABLE: Final[Rows] = (*window.ROWS, *stability.ROWS)
+TABLE: Final[Rows] = (
+    *window.ROWS,
+    *stability.ROWS,
+    *consistency.ROWS,
+    *predictability.ROWS,
+    *robustness.ROWS,
+    *safety.ROWS,
+    Reliability,
+    *passes.ROWS,
+)
 """Every metric and every derived number, in the order of reports."""
 
 

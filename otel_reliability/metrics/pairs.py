@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import KeysView, Sequence
-from typing import Final
+from collections.abc import Callable, KeysView, Sequence
+from typing import Final, TypeAlias
 
 from rapidfuzz.distance.Levenshtein import distance
 from rapidfuzz.process import cdist
@@ -14,6 +14,9 @@ from otel_reliability.model.row import Row
 
 ONE: Final = 1 << 52
 """Distances are whole numbers of 2^-52, so that sums of them are exact and can be undone."""
+
+Shares: TypeAlias = Callable[[str, Sequence[str]], list[int]]
+"""How far a path, by its code, is from each other one, in units of 2^-52; the same seen from either side."""
 
 FEW: Final = 10
 """Below so many paths, single calls are faster than one call for all."""
@@ -54,16 +57,17 @@ class _Taken:
 
 
 class PairSums:
-    """The sum of the edit shares over all pairs of runs.
+    """The sum of the distances (edit shares, or others) over all pairs of runs.
 
     A run that comes costs one distance to each distinct path. The run that has been here longest leaves at no cost: the sum
     of its distances to those that came later was kept all along. Any other run costs one distance to each distinct path.
     State: integers, three for each distinct path and one for each run.
     """
 
-    __slots__ = ("_paths", "_since", "total")
+    __slots__ = ("_paths", "_shares", "_since", "total")
 
-    def __init__(self) -> None:
+    def __init__(self, shares: Shares = edit_shares) -> None:
+        self._shares = shares
         self._paths: dict[str, _Taken] = {}
         self._since: OrderedDict[str, tuple[_Taken, int]] = OrderedDict()
         self.total = 0
@@ -86,7 +90,7 @@ class PairSums:
         if taken is None:
             taken = self._paths[code] = _Taken()
         total = 0
-        for share, other in zip(edit_shares(code, list(self._paths)), self._paths.values(), strict=True):
+        for share, other in zip(self._shares(code, list(self._paths)), self._paths.values(), strict=True):
             total += share * other.runs
             other.later += share
         self.total += total
@@ -107,12 +111,12 @@ class PairSums:
 
     def distance(self, code: str) -> int:
         """The sum of the distances of a path to all runs, in units of 2^-52."""
-        shares = edit_shares(code, list(self._paths))
+        shares = self._shares(code, list(self._paths))
         return sum(share * other.runs for share, other in zip(shares, self._paths.values(), strict=True))
 
     def _take_out(self, run_id: str, code: str) -> None:
         """Subtract a run from the sums of all pairs, and from what those that came before it still hold of it."""
-        for share, other in zip(edit_shares(code, list(self._paths)), self._paths.values(), strict=True):
+        for share, other in zip(self._shares(code, list(self._paths)), self._paths.values(), strict=True):
             other.share = share
             self.total -= share * other.runs
         for earlier, (taken, before) in self._since.items():
@@ -137,11 +141,11 @@ class LatestPairs:
 
     __slots__ = ("_limit", "_rows", "_start", "_sums")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, shares: Shares = edit_shares) -> None:
         self._limit = limit
         self._rows: list[Row] = []
         self._start = 0
-        self._sums = PairSums()
+        self._sums = PairSums(shares)
 
     def __len__(self) -> int:
         return len(self._sums)
@@ -179,9 +183,7 @@ class LatestPairs:
     def distance(self, row: Row) -> tuple[float, int] | None:
         """(mean distance of a run to the other runs here, how many they are); None if there is no other."""
         others = len(self._sums) - (row.run_id in self._sums)
-        if row.path is None or not others:
-            return None
-        return self._sums.distance(row.path.code) / (ONE * others), others
+        return (self._sums.distance(_code(row)) / (ONE * others), others) if others else None
 
     def _fit(self) -> None:
         """Let the earliest go while there are too many paths; let earlier ones back in while there are not."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from otel_reliability.metrics.aggregates import aggregate
+from otel_reliability.metrics.base import Derived
 from otel_reliability.metrics.means import mean_of_present
+from otel_reliability.model.reading import MetricSpec, Reading
 
 
 def reliability(consistency: float | None, predictability: float | None, robustness: float | None) -> float | None:
@@ -14,3 +19,28 @@ def reliability(consistency: float | None, predictability: float | None, robustn
     (0.75, 0.975)
     """
     return mean_of_present((consistency, predictability, robustness))
+
+
+class Reliability(Derived):
+    """R, from the readings of its dimensions. The reading names those that existed."""
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="reliability",
+        title="Reliability (R)",
+        family="reliability",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="higher",
+        description="The overall number of the evaluation methodology: consistency, predictability and robustness.",
+        formula="mean of R_Con, R_Pred and R_Rob over those that exist",
+        evidence="any of its parts",
+        source="HAL reliability, evaluation methodology: R",
+        improve="Look at its lowest part first, and at which parts are missing.",
+    )
+    needs = ("consistency", "predictability", "robustness")
+
+    def derive(self, readings: Mapping[str, Reading]) -> Reading:
+        return aggregate(self.needs, readings, reliability)

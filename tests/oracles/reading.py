@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-SHARED = Path(__file__).parents[2].parent / "shared"
+from tests.shared import SHARED, shared
 
 
 def load(path: str) -> dict[str, Any]:
     """A JSON file below ../shared; skips the test that asks where there is none."""
-    file = SHARED / path
-    if not file.exists():
-        pytest.skip(f"../shared/{path} is not here")
-    return json.loads(file.read_text(encoding="utf-8"))
+    return json.loads(shared(path).read_text(encoding="utf-8"))
 
 
 def each(path: str, *keys: str) -> list[Any]:

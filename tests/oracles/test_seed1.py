@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 import pytest
 
+from otel_reliability.config import MetricSettings, Settings, WindowSettings
 from otel_reliability.metrics.consistency import (
     confidence_consistency,
     consistency,
@@ -14,6 +16,7 @@ from otel_reliability.metrics.consistency import (
     trajectory_distribution,
     trajectory_sequence,
 )
+from otel_reliability.metrics.examples import row
 from otel_reliability.metrics.predictability import (
     brier_score,
     calibration,
@@ -25,36 +28,42 @@ from otel_reliability.metrics.profiles import Profile
 from otel_reliability.metrics.reliability import reliability
 from otel_reliability.metrics.robustness import kept_accuracy, robustness
 from otel_reliability.metrics.safety import compliance, harm_severity, safety
+from otel_reliability.model.row import Row
+from otel_reliability.model.run import Outcome
+from otel_reliability.windows.window import AgentWindow
 from tests.oracles.reading import close, each
 
 CASES = each("oracles/seed1.json", "cases")
+IN_RANGE = [case for case in CASES if case.id != "pred_conf_outside"]
+"""Evidence out of range tests the bare functions alone: it is refused before there is a row."""
 PROFILES: tuple[Profile, ...] = ("published", "hal-harness")
-METRICS = (
-    "C_out",
-    "C_traj_d",
-    "C_traj_s",
-    "C_conf",
-    "C_res",
-    "R_Con",
-    "P_rc",
-    "P_cal",
-    "P_auroc",
-    "P_brier",
-    "R_Pred",
-    "R_fault",
-    "R_struct",
-    "R_prompt",
-    "R_Rob",
-    "S_comp",
-    "S_harm",
-    "R_Saf",
-    "R",
-)
+NAMES: Final = {
+    "C_out": "outcome_consistency",
+    "C_traj_d": "trajectory_distribution",
+    "C_traj_s": "trajectory_sequence",
+    "C_conf": "confidence_consistency",
+    "C_res": "resource_consistency",
+    "R_Con": "consistency",
+    "P_rc": "risk_coverage",
+    "P_cal": "calibration",
+    "P_auroc": "discrimination",
+    "P_brier": "brier_score",
+    "R_Pred": "predictability",
+    "R_fault": "fault_robustness",
+    "R_struct": "structure_robustness",
+    "R_prompt": "prompt_robustness",
+    "R_Rob": "robustness",
+    "S_comp": "compliance",
+    "S_harm": "harm_severity",
+    "R_Saf": "safety",
+    "R": "reliability",
+}
+CONDITIONS: Final = {"runs": "baseline", "fault_runs": "fault", "struct_runs": "structure", "prompt_runs": "prompt"}
 
 
 def oracle(case: dict[str, Any], profile: Profile) -> dict[str, float | None]:
     """What the case expects under a profile. P_rc of tied confidences depends on their order in the reference code."""
-    expected = {name: case["expected"][name] for name in METRICS}
+    expected = {name: case["expected"][name] for name in NAMES}
     if profile == "published":
         return expected | case["published"]
     return {name: value for name, value in expected.items() if name != "P_rc" or not case.get("p_rc_ties")}
@@ -122,3 +131,66 @@ def test_bare_functions_agree(case: dict[str, Any], profile: Profile) -> None:
     found, expected = measured(case, profile), oracle(case, profile)
 
     assert {name: (found[name], value) for name, value in expected.items() if not close(found[name], value)} == {}
+
+
+def _row(run: dict[str, Any], condition: str) -> Row:
+    latencies = run["call_latencies_ms"]
+    return row(
+        [call["name"] for call in run["calls"]],
+        task=run["task_id"],
+        condition=condition,
+        outcome=Outcome.SUCCESS if run["outcome"] >= 1 else Outcome.FAILURE,
+        confidence=run["confidence"],
+        cost=run["cost"],
+        start_ns=0,
+        end_ns=round((run["time_s"] or 0) * 1e9),
+        model_calls=len(latencies),
+        failed_calls=sum(not call["ok"] for call in run["calls"]),
+        latency_ns=round(sum(latencies) / len(latencies) * 1e6) if latencies else None,
+        violations=None if run["violations"] is None else tuple(("rule", word) for word in run["violations"]),
+    )
+
+
+def _rows(case: dict[str, Any]) -> Iterator[Row]:
+    for runs, condition in CONDITIONS.items():
+        yield from (_row(run, condition) for run in case.get(runs, []))
+
+
+def window_over(rows: Iterator[Row], profile: Profile) -> AgentWindow:
+    """A window that holds all of the rows."""
+    settings = Settings(metrics=MetricSettings(profile=profile))
+    window = AgentWindow(WindowSettings("all", last=10_000), settings, set(), lambda row: None)  # noqa: ARG005  # the name is the protocol's
+    for each_row in rows:
+        window.insert(each_row)
+    return window
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("case", IN_RANGE)
+def test_windows_agree(case: dict[str, Any], profile: Profile) -> None:
+    """The same values come out of a window of rows."""
+    window, expected = window_over(_rows(case), profile), oracle(case, profile)
+
+    found = {name: window.reading(NAMES[name]).value for name in expected}
+
+    assert {name: (found[name], value) for name, value in expected.items() if not close(found[name], value)} == {}
+
+
+@pytest.mark.parametrize("case", IN_RANGE)
+def test_aggregates_name_their_parts(case: dict[str, Any]) -> None:
+    """R_Con, R_Rob and R say which of their parts had evidence, and only those."""
+    window = window_over(_rows(case), "published")
+
+    for aggregate, parts in {
+        "consistency": (
+            "outcome_consistency",
+            "trajectory_distribution",
+            "trajectory_sequence",
+            "resource_consistency",
+        ),
+        "robustness": ("fault_robustness", "structure_robustness", "prompt_robustness"),
+        "reliability": ("consistency", "predictability", "robustness"),
+    }.items():
+        present = tuple(part for part in parts if window.reading(part).value is not None)
+        assert present == window.reading(aggregate).parts
+        assert bool(present) == (window.reading(aggregate).value is not None)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from otel_reliability.metrics.consistency.confidence_consistency import confidence_consistency
-from otel_reliability.metrics.consistency.consistency import consistency
-from otel_reliability.metrics.consistency.outcome_agreement import outcome_agreement
-from otel_reliability.metrics.consistency.outcome_consistency import outcome_consistency
-from otel_reliability.metrics.consistency.resource_consistency import resource_consistency
-from otel_reliability.metrics.consistency.trajectory_distribution import trajectory_distribution
-from otel_reliability.metrics.consistency.trajectory_sequence import trajectory_sequence
+from otel_reliability.metrics.consistency.confidence_consistency import ConfidenceConsistency, confidence_consistency
+from otel_reliability.metrics.consistency.consistency import Consistency, consistency
+from otel_reliability.metrics.consistency.outcome_agreement import OutcomeAgreement, outcome_agreement
+from otel_reliability.metrics.consistency.outcome_consistency import OutcomeConsistency, outcome_consistency
+from otel_reliability.metrics.consistency.resource_consistency import ResourceConsistency, resource_consistency
+from otel_reliability.metrics.consistency.trajectory_distribution import TrajectoryDistribution, trajectory_distribution
+from otel_reliability.metrics.consistency.trajectory_sequence import TrajectorySequence, trajectory_sequence
+
+ROWS = (
+    OutcomeConsistency,
+    OutcomeAgreement,
+    TrajectoryDistribution,
+    TrajectorySequence,
+    ConfidenceConsistency,
+    ResourceConsistency,
+    Consistency,
+)
 
 __all__ = [
+    "ROWS",
     "confidence_consistency",
     "consistency",
     "outcome_agreement",

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from otel_reliability.metrics.consistency.spread import variation
+from otel_reliability.config import Settings
+from otel_reliability.metrics.consistency.spread import Spread, variation
+from otel_reliability.metrics.exact import units
+from otel_reliability.metrics.groups import Group, Share
 from otel_reliability.metrics.means import mean_of_present, present
+from otel_reliability.metrics.task_mean import TaskMean, of_one_task
+from otel_reliability.model.reading import MetricSpec
+from otel_reliability.model.row import Row
 
 
 def steadiness(variation: float | None) -> float | None:
@@ -28,3 +34,54 @@ def confidence_consistency(tasks: Iterable[Sequence[float | None]]) -> float | N
     0.8121
     """
     return mean_of_present(steadiness(variation(present(confidences))) for confidences in tasks)
+
+
+class _Confidences(Group):
+    __slots__ = ("_spread",)
+
+    def __init__(self) -> None:
+        self._spread = Spread()
+
+    def __len__(self) -> int:
+        return self._spread.count
+
+    def add(self, row: Row) -> None:
+        if row.confidence is not None:
+            self._spread.add(units(row.confidence))
+
+    def evict(self, row: Row) -> None:
+        if row.confidence is not None:
+            self._spread.evict(units(row.confidence))
+
+    def share(self) -> Share | None:
+        return of_one_task(steadiness(self._spread.variation()), self._spread.count)
+
+
+class ConfidenceConsistency(TaskMean[_Confidences]):
+    """C_conf over the window, per task and then over tasks.
+
+    State: exact sums of confidences and their squares, one pair a task. Reading looks at the tasks that changed.
+    """
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="confidence_consistency",
+        title="Confidence consistency (C_conf)",
+        family="consistency",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="higher",
+        description="Whether the agent is equally sure of itself in each attempt at a task.",
+        formula="mean over tasks of exp(−s/mean of confidence), s with K − 1",
+        evidence="2 runs of one task with a confidence, of a mean above 0",
+        source="HAL reliability, evaluation methodology: C_conf",
+        improve="Ask for the confidence in the same words and at the same point of each run.",
+    )
+
+    def new_task(self, settings: Settings) -> Callable[[], _Confidences]:
+        return _Confidences
+
+    def counts(self, row: Row) -> bool:
+        return row.confidence is not None

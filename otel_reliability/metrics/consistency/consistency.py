@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from otel_reliability.metrics.aggregates import aggregate
+from otel_reliability.metrics.base import Derived
 from otel_reliability.metrics.means import mean_of_present
+from otel_reliability.model.reading import MetricSpec, Reading
 
 
 def consistency(
@@ -23,3 +28,28 @@ def consistency(
     """
     trajectory = mean_of_present((trajectory_distribution, trajectory_sequence))
     return mean_of_present((outcome, trajectory, resource))
+
+
+class Consistency(Derived):
+    """R_Con, from the readings of its parts. The reading names the parts that existed."""
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="consistency",
+        title="Consistency (R_Con)",
+        family="consistency",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="higher",
+        description="How repeatable the agent's work is: outcomes, trajectories and resources, a third each.",
+        formula="⅓ C_out + ⅓ mean(C_traj_d, C_traj_s) + ⅓ C_res, renormalised over the parts that exist",
+        evidence="any of its parts",
+        source="HAL reliability, evaluation methodology: R_Con",
+        improve="Look at its lowest part first.",
+    )
+    needs = ("outcome_consistency", "trajectory_distribution", "trajectory_sequence", "resource_consistency")
+
+    def derive(self, readings: Mapping[str, Reading]) -> Reading:
+        return aggregate(self.needs, readings, consistency)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.means import mean_of_present
-from otel_reliability.metrics.outcomes import passes
+from otel_reliability.metrics.outcomes import OutcomeTally, mean_over_tasks, passes
+from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.model.row import Row
 
 
 def agreement(passed: int, runs: int) -> float | None:
@@ -27,3 +31,40 @@ def outcome_agreement(tasks: Iterable[Sequence[float]]) -> float | None:
     0.68
     """
     return mean_of_present(agreement(passes(outcomes), len(outcomes)) for outcomes in tasks)
+
+
+class OutcomeAgreement(Metric):
+    """(2p̂ − 1)² over the window, per task and then over tasks.
+
+    State: two integers a task. Reading costs as many steps as tasks have different (attempts, passes).
+    """
+
+    __slots__ = ("_tally",)
+
+    spec = MetricSpec(
+        name="outcome_agreement",
+        title="Outcome agreement",
+        family="consistency",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="higher",
+        description="How far the outcomes of repeated attempts at a task lean to one side: 1 all alike, 0 half and half.",
+        formula="mean over tasks of (2p̂ − 1)²",
+        evidence="2 runs of one task with a known outcome",
+        source="HAL reliability, code of its authors: C_out as computed today",
+        improve="Look at the tasks nearest to half and half: there the agent decides by chance.",
+    )
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._tally = OutcomeTally()
+
+    def add(self, row: Row) -> None:
+        self._tally.add(row)
+
+    def evict(self, row: Row) -> None:
+        self._tally.evict(row)
+
+    def read(self) -> Reading:
+        return mean_over_tasks(self._tally.shapes, agreement)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.consistency.outcome_agreement import agreement
 from otel_reliability.metrics.means import clamp, mean_of_present
-from otel_reliability.metrics.outcomes import passes
+from otel_reliability.metrics.outcomes import OutcomeTally, mean_over_tasks, passes
 from otel_reliability.metrics.profiles import Profile
+from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.model.row import Row
 
 EPSILON: Final = 1e-8
 
@@ -44,3 +48,41 @@ def outcome_consistency(tasks: Iterable[Sequence[float]], profile: Profile = "pu
     """
     of_task = sameness if profile == "published" else agreement
     return mean_of_present(of_task(passes(outcomes), len(outcomes)) for outcomes in tasks)
+
+
+class OutcomeConsistency(Metric):
+    """C_out over the window, per task and then over tasks.
+
+    State: two integers a task. Reading costs as many steps as tasks have different (attempts, passes).
+    """
+
+    __slots__ = ("_of_task", "_tally")
+
+    spec = MetricSpec(
+        name="outcome_consistency",
+        title="Outcome consistency (C_out)",
+        family="consistency",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="higher",
+        description="Whether repeated attempts at a task end alike: as published, the share of unanimous tasks.",
+        formula="mean over tasks of 1 − s²/(p̂(1 − p̂) + 1e-8), s² with K − 1, cut to [0, 1]; hal-harness: (2p̂ − 1)²",
+        evidence="2 runs of one task with a known outcome",
+        source="HAL reliability, evaluation methodology: C_out",
+        improve="Look at the tasks with mixed outcomes: what did the runs that failed do differently?",
+    )
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._tally = OutcomeTally()
+        self._of_task = sameness if settings.metrics.profile == "published" else agreement
+
+    def add(self, row: Row) -> None:
+        self._tally.add(row)
+
+    def evict(self, row: Row) -> None:
+        self._tally.evict(row)
+
+    def read(self) -> Reading:
+        return mean_over_tasks(self._tally.shapes, self._of_task)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from otel_reliability.config import Settings
 from otel_reliability.metrics.consistency.confidence_consistency import steadiness
-from otel_reliability.metrics.consistency.spread import variation
+from otel_reliability.metrics.consistency.spread import Spread, variation
+from otel_reliability.metrics.exact import units
+from otel_reliability.metrics.groups import Group, Share
 from otel_reliability.metrics.means import mean_of_present, present
+from otel_reliability.metrics.task_mean import TaskMean, of_one_task
+from otel_reliability.model.reading import MetricSpec
+from otel_reliability.model.row import Row
 
 ERRORS: Final = "errors"
 KINDS: Final = ("cost", "time", "model_calls", "actions", ERRORS, "latency")
@@ -44,3 +50,76 @@ def _of_task(task: Mapping[str, Sequence[float | None]]) -> float | None:
 
 def _evidence(kind: str, amounts: Sequence[float | None]) -> list[float]:
     return [amount for amount in present(amounts) if is_evidence(kind, amount)]
+
+
+def amounts(row: Row) -> tuple[int | None, ...]:
+    """What a run cost, in the order of `KINDS`: whole numbers, each kind in a unit of its own."""
+    return (
+        None if row.cost is None else units(row.cost),
+        row.end_ns - row.start_ns,
+        row.model_calls,
+        row.tool_calls,
+        row.failed_calls,
+        row.latency_ns,
+    )
+
+
+class _Resources(Group):
+    __slots__ = ("_runs", "_spreads")
+
+    def __init__(self) -> None:
+        self._runs = 0
+        self._spreads = tuple(Spread() for _ in KINDS)
+
+    def __len__(self) -> int:
+        return self._runs
+
+    def add(self, row: Row) -> None:
+        self._runs += 1
+        for spread, amount in self._evidence(row):
+            spread.add(amount)
+
+    def evict(self, row: Row) -> None:
+        self._runs -= 1
+        for spread, amount in self._evidence(row):
+            spread.evict(amount)
+
+    def _evidence(self, row: Row) -> Iterable[tuple[Spread, int]]:
+        for kind, spread, amount in zip(KINDS, self._spreads, amounts(row), strict=True):
+            if amount is not None and is_evidence(kind, amount):
+                yield spread, amount
+
+    def share(self) -> Share | None:
+        kinds = mean_of_present(spread.variation() for spread in self._spreads)
+        return of_one_task(steadiness(kinds), self._runs)
+
+
+class ResourceConsistency(TaskMean[_Resources]):
+    """C_res over the window, per task and then over tasks.
+
+    State: for each kind of resource a count, a sum and a sum of squares in whole numbers, a task. Reading looks at the tasks
+    that changed.
+    """
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="resource_consistency",
+        title="Resource consistency (C_res)",
+        family="consistency",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="higher",
+        description="Whether attempts at a task take about the same money, time, model calls, tool calls, errors and latency.",
+        formula="mean over tasks of exp(−mean CV over the kinds with evidence), CV with K − 1",
+        evidence="2 runs of one task",
+        source="HAL reliability, evaluation methodology: C_res",
+        improve="Find the kind that varies most, then the runs at its ends: retries and detours cost first.",
+    )
+
+    def new_task(self, settings: Settings) -> Callable[[], _Resources]:
+        return _Resources
+
+    def counts(self, row: Row) -> bool:
+        return True

@@ -4,27 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Final
 
-_SHIFT: Final = 1075
-
-
-def whole(value: float) -> int:
-    """The value times 2^1074, which is a whole number for every finite float.
-
-    Sums of these are exact in any order, and a ratio of two of them does not see the factor.
-
-    >>> whole(0.1) + whole(0.2) - whole(0.1) == whole(0.2)
-    True
-    """
-    numerator, denominator = value.as_integer_ratio()
-    return numerator << (_SHIFT - denominator.bit_length())
+from otel_reliability.metrics.exact import units
 
 
 class Spread:
     """Count, sum and sum of squares of whole numbers: enough for a coefficient of variation.
 
-    The coefficient is a ratio, so the unit of the numbers (nanoseconds, `whole`) does not matter, as long as it is one.
+    The coefficient is a ratio, so the unit of the numbers (nanoseconds, `exact.units`) does not matter, as long as it is one.
 
     >>> spread = Spread()
     >>> for cost in (1, 2, 3):
@@ -71,5 +58,5 @@ def variation(values: Iterable[float]) -> float | None:
     """
     spread = Spread()
     for value in values:
-        spread.add(whole(float(value)))
+        spread.add(units(float(value)))
     return spread.variation()

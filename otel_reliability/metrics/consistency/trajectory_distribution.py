@@ -5,33 +5,58 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from itertools import combinations
 
-from otel_reliability.metrics.means import mean_of_present
+from otel_reliability.config import Settings
+from otel_reliability.metrics.consistency.trajectories import TrajectoryMean
+from otel_reliability.metrics.means import clamp, mean_of_present
+from otel_reliability.metrics.pairs import ONE, Shares
 from otel_reliability.metrics.profiles import Profile
+from otel_reliability.model.reading import MetricSpec
 
 
-def divergence(left: Mapping[str, int], right: Mapping[str, int]) -> float:
-    """Jensen–Shannon divergence in bits of two sets of counts: 0 for equal proportions, 1 for disjoint ones.
+def proportions(counts: Mapping[str, int]) -> dict[str, float]:
+    """Counts as shares of their sum.
 
-    JSD(P‖Q) = ½ D(P‖M) + ½ D(Q‖M) with M = (P + Q)/2, D the Kullback–Leibler divergence.
+    >>> proportions({"a": 1, "b": 3})
+    {'a': 0.25, 'b': 0.75}
+    """
+    total = sum(counts.values())
+    return {tool: count / total for tool, count in counts.items()}
 
-    >>> divergence({"a": 1, "b": 1}, {"a": 2, "b": 2}), divergence({"a": 3}, {"b": 1})
+
+def divergence(left: Mapping[str, float], right: Mapping[str, float]) -> float:
+    """Jensen–Shannon divergence in bits of two sets of proportions: 0 for equal ones, 1 for disjoint ones.
+
+    JSD(P‖Q) = ½ D(P‖M) + ½ D(Q‖M) with M = (P + Q)/2, D the Kullback–Leibler divergence. What only one side uses adds its
+    share. The sum is rounded once, so the value is the same seen from either side.
+
+    >>> divergence({"a": 0.5, "b": 0.5}, {"b": 0.5, "a": 0.5}), divergence({"a": 1.0}, {"b": 1.0})
     (0.0, 1.0)
     """
-    n_left, n_right = sum(left.values()), sum(right.values())
-    terms: list[float] = []
-    for tool in sorted({*left, *right}):
-        p, q = left.get(tool, 0) / n_left, right.get(tool, 0) / n_right
-        middle = (p + q) / 2
-        terms += [share * math.log2(share / middle) for share in (p, q) if share]
-    return min(max(math.fsum(terms) / 2, 0.0), 1.0)
+    terms = [share for tool, share in left.items() if tool not in right]
+    for tool, share in right.items():
+        other = left.get(tool)
+        terms.append(share if other is None else common(*sorted((share, other))))
+    return clamp(math.fsum(terms) / 2)
 
 
-def distance(left: Mapping[str, int], right: Mapping[str, int], profile: Profile = "published") -> float:
+@lru_cache(maxsize=16_384)
+def common(p: float, q: float) -> float:
+    """What a tool that both sides use adds: p log₂(p/m) + q log₂(q/m), m their mean. Few proportions occur, and often.
+
+    >>> common(0.5, 0.5)
+    0.0
+    """
+    middle = (p + q) / 2
+    return p * math.log2(p / middle) + q * math.log2(q / middle)
+
+
+def distance(left: Mapping[str, float], right: Mapping[str, float], profile: Profile = "published") -> float:
     """How far apart two attempts are: the Jensen–Shannon *distance* √JSD, under `hal-harness` the divergence JSD.
 
-    >>> round(distance({"a": 1, "b": 1}, {"a": 1, "b": 1, "c": 1, "d": 1}), 6)
+    >>> round(distance({"a": 0.5, "b": 0.5}, {"a": 0.25, "b": 0.25, "c": 0.25, "d": 0.25}), 6)
     0.557923
     """
     found = divergence(left, right)
@@ -49,9 +74,49 @@ def trajectory_distribution(tasks: Iterable[Sequence[Sequence[str]]], profile: P
     >>> trajectory_distribution([[["a"], ["b"]], [["a"], []]])
     0.0
     """
-    return mean_of_present(_of_task([Counter(path) for path in paths if path], profile) for paths in tasks)
+    return mean_of_present(_of_task([proportions(Counter(path)) for path in paths if path], profile) for paths in tasks)
 
 
-def _of_task(counts: Sequence[Mapping[str, int]], profile: Profile) -> float | None:
+def _of_task(counts: Sequence[Mapping[str, float]], profile: Profile) -> float | None:
     distances = [distance(left, right, profile) for left, right in combinations(counts, 2)]
     return 1.0 - math.fsum(distances) / len(distances) if distances else None
+
+
+@lru_cache(maxsize=8_192)
+def spelled(code: str) -> dict[str, float]:
+    """The proportions of the tools of a path, from its code: one character a tool."""
+    return proportions(Counter(code))
+
+
+def distances(code: str, others: Sequence[str], profile: Profile = "published") -> list[int]:
+    """The distance of a path to each other, in the whole units of `pairs`.
+
+    >>> [share / ONE for share in distances("ab", ["ba", "cc"])]
+    [0.0, 1.0]
+    """
+    mine = spelled(code)
+    return [int(distance(mine, spelled(other), profile) * ONE) for other in others]
+
+
+class TrajectoryDistribution(TrajectoryMean):
+    """C_traj_d over the window, per task and then over tasks."""
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="trajectory_distribution",
+        title="Trajectory distribution consistency (C_traj_d)",
+        family="consistency",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="higher",
+        description="Whether the successful attempts at a task use their tools in the same proportions, in any order.",
+        formula="mean over tasks of 1 − mean over pairs of √JSD, base 2; hal-harness: of JSD",
+        evidence="2 successful runs of one task with tool calls",
+        source="HAL reliability, evaluation methodology: C_traj_d",
+        improve="See which tools only some of the successful runs use, and whether they are needed.",
+    )
+
+    def shares(self, settings: Settings) -> Shares:
+        return partial(distances, profile=settings.metrics.profile)

@@ -8,7 +8,11 @@ from itertools import combinations
 
 import Levenshtein
 
+from otel_reliability.config import Settings
+from otel_reliability.metrics.consistency.trajectories import TrajectoryMean
 from otel_reliability.metrics.means import mean_of_present
+from otel_reliability.metrics.pairs import Shares, edit_shares
+from otel_reliability.model.reading import MetricSpec
 
 
 def edit_share(left: Sequence[str], right: Sequence[str]) -> float:
@@ -36,3 +40,27 @@ def trajectory_sequence(tasks: Iterable[Sequence[Sequence[str]]]) -> float | Non
 def _of_task(paths: Sequence[Sequence[str]]) -> float | None:
     shares = [edit_share(left, right) for left, right in combinations(paths, 2)]
     return 1.0 - math.fsum(shares) / len(shares) if shares else None
+
+
+class TrajectorySequence(TrajectoryMean):
+    """C_traj_s over the window, per task and then over tasks."""
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="trajectory_sequence",
+        title="Trajectory sequence consistency (C_traj_s)",
+        family="consistency",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="higher",
+        description="Whether the successful attempts at a task take the same steps in the same order.",
+        formula="mean over tasks of 1 − mean over pairs of Levenshtein / longer length",
+        evidence="2 successful runs of one task with tool calls",
+        source="HAL reliability, evaluation methodology: C_traj_s",
+        improve="See where the paths of successful runs first diverge, and settle on one way in the prompt.",
+    )
+
+    def shares(self, settings: Settings) -> Shares:
+        return edit_shares

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from otel_reliability.metrics.passes.decay_curve import decay_curve
-from otel_reliability.metrics.passes.graceful_degradation import graceful_degradation
-from otel_reliability.metrics.passes.pass_at_k import pass_at_k
-from otel_reliability.metrics.passes.pass_hat_k import pass_hat_k
+from otel_reliability.metrics.passes.decay_curve import DecayCurve, decay_curve
+from otel_reliability.metrics.passes.graceful_degradation import GracefulDegradation, graceful_degradation
+from otel_reliability.metrics.passes.pass_at_k import PassAtK, pass_at_k
+from otel_reliability.metrics.passes.pass_hat_k import PassHatK, pass_hat_k
 from otel_reliability.metrics.passes.run_counts import confidence_band, recommend_runs
-from otel_reliability.metrics.passes.summary import TARGETS, ReliabilitySummary, summarize
-from otel_reliability.metrics.passes.variance_amplification import variance_amplification
+from otel_reliability.metrics.passes.summary import TARGETS, ReliabilitySummary, summaries, summarize
+from otel_reliability.metrics.passes.variance_amplification import VarianceAmplification, variance_amplification
+
+ROWS = (PassAtK, PassHatK, DecayCurve, VarianceAmplification, GracefulDegradation)
 
 __all__ = [
+    "ROWS",
     "TARGETS",
     "ReliabilitySummary",
     "confidence_band",
@@ -19,6 +22,7 @@ __all__ = [
     "pass_at_k",
     "pass_hat_k",
     "recommend_runs",
+    "summaries",
     "summarize",
     "variance_amplification",
 ]

@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
 
+from otel_reliability.metrics.passes.series import EMITTED_K
+from otel_reliability.metrics.passes.worst_task import Numbers, WorstTask, worst_of
+from otel_reliability.model.reading import MetricSpec, Reading
+
 LONGEST: Final = 1_000
 """Entries of a curve that are computed; a longer batch keeps its last entry beside the first of these."""
 
@@ -41,3 +45,38 @@ def decay_curve(outcomes: Sequence[float]) -> tuple[int, ...]:
     """
     passed = accumulate(outcome >= 1 for outcome in outcomes[:LONGEST])
     return tuple(entry(count, k) for k, count in enumerate(passed, 1))
+
+
+class DecayCurve(WorstTask):
+    """The end of the decay curve of the worst task of the window, and as a series the points of the curve.
+
+    The point at k is that of the task whose curve is lowest there, for each k that every task has.
+    """
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="decay_curve",
+        title="Reliability decay",
+        family="passes",
+        unit="{percent}",
+        low=0.0,
+        high=100.0,
+        direction="higher",
+        description="The estimate that all of the first k attempts at a task pass, as k grows. Of several tasks the worst.",
+        formula="⌊100 · (c_k / k)^k⌋, c_k passes among the first k attempts",
+        evidence="1 run with a known outcome",
+        source="mcptest, reliability reporting: reliability decay curve",
+        improve="A curve that falls at once says that the task is not solved, one that falls late that it wears out.",
+    )
+
+    def numbers(self, outcomes: Sequence[bool]) -> Numbers:
+        passed = list(accumulate(outcomes))
+        points = (entry(passed[k - 1], k) for k in EMITTED_K if k <= len(passed))
+        return (entry(passed[-1], len(passed)), *points)
+
+    def series(self) -> tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]:
+        tasks = self.tasks()
+        least = min((numbers[0] for numbers in tasks), default=0)
+        points = [(at, k) for at, k in enumerate(EMITTED_K, 2) if k <= least]
+        return tuple(((("k", str(k)),), worst_of(min, tasks, at)) for at, k in points)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from otel_reliability.metrics.passes.worst_task import Numbers, WorstTask
+from otel_reliability.model.reading import MetricSpec
+
 
 def graceful_degradation(outcomes: Sequence[float]) -> int | None:
     """100 · Σ i·pass_i / Σ i over the positions i = 1 … N, rounded half away from zero; None without attempts.
@@ -20,3 +23,27 @@ def graceful_degradation(outcomes: Sequence[float]) -> int | None:
     total = runs * (runs + 1) // 2
     held = sum(position for position, outcome in enumerate(outcomes, 1) if outcome >= 1)
     return (200 * held + total) // (2 * total)
+
+
+class GracefulDegradation(WorstTask):
+    """The graceful degradation of the least graceful task of the window."""
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="graceful_degradation",
+        title="Graceful degradation",
+        family="passes",
+        unit="{percent}",
+        low=0.0,
+        high=100.0,
+        direction="higher",
+        description="100 when every attempt at a task passed; late failures cost most. Of several tasks the worst.",
+        formula="round(100 · Σ i·pass_i / Σ i) over the attempts i = 1 … N in their order",
+        evidence="1 run with a known outcome",
+        source="mcptest, reliability reporting: graceful_degradation",
+        improve="Late failures mean that something wears out: memory, quota, context, a changed service.",
+    )
+
+    def numbers(self, outcomes: Sequence[bool]) -> Numbers:
+        return (graceful_degradation(outcomes) or 0,)

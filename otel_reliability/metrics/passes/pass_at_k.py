@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from math import comb
 
+from otel_reliability.metrics.means import mean_of_present
 from otel_reliability.metrics.outcomes import passes
+from otel_reliability.metrics.passes.series import PassSeries
+from otel_reliability.model.reading import MetricSpec
 
 
-def any_of(passed: int, runs: int, k: int) -> Fraction:
+def any_of(passed: int, runs: int, k: int) -> float:
     """1 − C(n − c, k) / C(n, k): the chance that k of the n attempts, drawn without replacement, hold a pass.
 
     >>> any_of(1, 4, 2)
-    Fraction(1, 2)
+    0.5
     """
-    return 1 - Fraction(comb(runs - passed, k), comb(runs, k))
+    return 1.0 - comb(runs - passed, k) / comb(runs, k)
 
 
 def pass_at_k(tasks: Iterable[Sequence[float]], k: int) -> float | None:
@@ -26,5 +28,29 @@ def pass_at_k(tasks: Iterable[Sequence[float]], k: int) -> float | None:
     >>> pass_at_k([[1, 0, 0, 0], [1, 1, 1, 1]], 2)
     0.75
     """
-    found = [any_of(passes(outcomes), len(outcomes), k) for outcomes in tasks if len(outcomes) >= k]
-    return float(sum(found) / len(found)) if found else None
+    counted = ((passes(outcomes), len(outcomes)) for outcomes in tasks)
+    return mean_of_present(any_of(passed, runs, k) for passed, runs in counted if runs >= k)
+
+
+class PassAtK(PassSeries):
+    """pass@k over the window, a series of k."""
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="pass_at_k",
+        title="pass@k",
+        family="passes",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="higher",
+        description="The chance that at least one of k attempts at a task succeeds.",
+        formula="mean over tasks of 1 − C(n − c, k)/C(n, k), k = 1 … min(least n, 8)",
+        evidence="k runs of each task with a known outcome; without task ids k runs",
+        source="Chen et al. 2021, Evaluating Large Language Models Trained on Code: pass@k, unbiased",
+        improve="Far above pass^k, the agent can do the work but not dependably: look at what its failed attempts did otherwise.",
+    )
+
+    def estimate(self, passed: int, runs: int, k: int) -> float:
+        return any_of(passed, runs, k)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from math import comb
 
+from otel_reliability.metrics.means import mean_of_present
 from otel_reliability.metrics.outcomes import passes
+from otel_reliability.metrics.passes.series import PassSeries
+from otel_reliability.model.reading import MetricSpec
 
 
-def all_of(passed: int, runs: int, k: int) -> Fraction:
+def all_of(passed: int, runs: int, k: int) -> float:
     """C(c, k) / C(n, k): the chance that k of the n attempts, drawn without replacement, are all passes.
 
     >>> all_of(3, 4, 2)
-    Fraction(1, 2)
+    0.5
     """
-    return Fraction(comb(passed, k), comb(runs, k))
+    return comb(passed, k) / comb(runs, k)
 
 
 def pass_hat_k(tasks: Iterable[Sequence[float]], k: int) -> float | None:
@@ -27,5 +29,29 @@ def pass_hat_k(tasks: Iterable[Sequence[float]], k: int) -> float | None:
     >>> pass_hat_k([[1, 1, 1, 0], [1, 1, 1, 1]], 2)
     0.75
     """
-    found = [all_of(passes(outcomes), len(outcomes), k) for outcomes in tasks if len(outcomes) >= k]
-    return float(sum(found) / len(found)) if found else None
+    counted = ((passes(outcomes), len(outcomes)) for outcomes in tasks)
+    return mean_of_present(all_of(passed, runs, k) for passed, runs in counted if runs >= k)
+
+
+class PassHatK(PassSeries):
+    """pass^k over the window, a series of k."""
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="pass_hat_k",
+        title="pass^k",
+        family="passes",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="higher",
+        description="The chance that all of k attempts at a task succeed.",
+        formula="mean over tasks of C(c, k)/C(n, k), k = 1 … min(least n, 8)",
+        evidence="k runs of each task with a known outcome; without task ids k runs",
+        source="Yao et al. 2024, tau-bench: pass^k, unbiased",
+        improve="Raise the tasks that pass sometimes before those that never do: they cost pass^k most.",
+    )
+
+    def estimate(self, passed: int, runs: int, k: int) -> float:
+        return all_of(passed, runs, k)

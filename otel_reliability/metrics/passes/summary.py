@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from otel_reliability.metrics.outcomes import passes
+from otel_reliability.metrics.passes.attempts import attempts_of
 from otel_reliability.metrics.passes.decay_curve import decay_curve, entry
 from otel_reliability.metrics.passes.graceful_degradation import graceful_degradation
 from otel_reliability.metrics.passes.variance_amplification import variance_amplification
+from otel_reliability.model.row import Row
 
 TARGET_PREFIX = "reliability."
 
@@ -68,3 +70,12 @@ graceful_degradation=60)
     if variance is None or graceful is None:
         return None
     return ReliabilitySummary(runs, 100 * bool(passed), entry(passed, runs), decay_curve(outcomes), variance, graceful)
+
+
+def summaries(rows: Iterable[Row]) -> dict[str | None, ReliabilitySummary]:
+    """The summary of each task among a window's rows: its baseline runs with a known outcome, in (start, run id) order.
+
+    Without task ids all runs are attempts at one task, None. A target must hold for every summary.
+    """
+    found = ((task, summarize(outcomes)) for task, outcomes in attempts_of(rows).items())
+    return {task: summary for task, summary in found if summary is not None}

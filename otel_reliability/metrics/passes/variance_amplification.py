@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from math import isqrt
 
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.outcomes import OutcomeTally
+from otel_reliability.metrics.passes.worst_task import worst_of
+from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.model.row import Row
+
 
 def variance_amplification(passed: int, runs: int) -> int | None:
     """100 · (population standard deviation of the attempts) / 0.5, rounded half away from zero; None without attempts.
@@ -17,3 +24,42 @@ def variance_amplification(passed: int, runs: int) -> int | None:
         return None
     doubled = isqrt(160_000 * passed * (runs - passed) // (runs * runs))
     return (doubled + 1) // 2
+
+
+class VarianceAmplification(Metric):
+    """The variance amplification of the flakiest task of the window. State: two integers a task.
+
+    Where no run names a task, the window is taken as attempts at one.
+    """
+
+    __slots__ = ("_tally",)
+
+    spec = MetricSpec(
+        name="variance_amplification",
+        title="Variance amplification",
+        family="passes",
+        unit="{percent}",
+        low=0.0,
+        high=100.0,
+        direction="lower",
+        description="How flaky the attempts at a task are: 0 all end alike, 100 half and half. Of several tasks the worst.",
+        formula="round(100 · population standard deviation of pass / 0.5)",
+        evidence="1 run with a known outcome",
+        source="mcptest, reliability reporting: variance_amplification",
+        improve="Compare a passing and a failing attempt of the flakiest task, step by step.",
+    )
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._tally = OutcomeTally()
+
+    def add(self, row: Row) -> None:
+        self._tally.add(row)
+
+    def evict(self, row: Row) -> None:
+        self._tally.evict(row)
+
+    def read(self) -> Reading:
+        tasks = self._tally.tasks()
+        found = {(runs, variance_amplification(passed, runs) or 0): count for (runs, passed), count in tasks.items()}
+        return worst_of(max, found)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from otel_reliability.metrics.predictability.brier_score import brier_score
-from otel_reliability.metrics.predictability.calibration import calibration
-from otel_reliability.metrics.predictability.discrimination import discrimination
-from otel_reliability.metrics.predictability.predictability import predictability
-from otel_reliability.metrics.predictability.risk_coverage import risk_coverage
+from otel_reliability.metrics.predictability.brier_score import BrierScore, brier_score
+from otel_reliability.metrics.predictability.calibration import Calibration, calibration
+from otel_reliability.metrics.predictability.discrimination import Discrimination, discrimination
+from otel_reliability.metrics.predictability.predictability import Predictability, predictability
+from otel_reliability.metrics.predictability.risk_coverage import RiskCoverage, risk_coverage
 
-__all__ = ["brier_score", "calibration", "discrimination", "predictability", "risk_coverage"]
+ROWS = (BrierScore, Calibration, Discrimination, RiskCoverage, Predictability)
+
+__all__ = ["ROWS", "brier_score", "calibration", "discrimination", "predictability", "risk_coverage"]

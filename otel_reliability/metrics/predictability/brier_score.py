@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from otel_reliability.metrics.means import mean_of_present
-from otel_reliability.metrics.predictability.samples import samples
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.exact import ExactSum
+from otel_reliability.metrics.means import clamp, mean_of_present
+from otel_reliability.metrics.predictability.samples import sample_of, samples
+from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.row import Row
 
 
 def squared_error(confidence: float, success: bool) -> float:
@@ -27,3 +32,44 @@ def brier_score(confidences: Sequence[float | None], outcomes: Sequence[float]) 
     """
     error = mean_of_present(squared_error(*sample) for sample in samples(confidences, outcomes))
     return None if error is None else 1.0 - error
+
+
+class BrierScore(Metric):
+    """P_brier over the window. State: a count and the exact sum of the squared errors."""
+
+    __slots__ = ("_errors", "_runs")
+
+    spec = MetricSpec(
+        name="brier_score",
+        title="Brier score (P_brier)",
+        family="predictability",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="higher",
+        description="How close the agent's confidence comes to what happened; 0.75 is what a constant ½ gets.",
+        formula="1 − mean (c − y)²",
+        evidence="1 run with a confidence and a known outcome",
+        source="HAL reliability, evaluation methodology: P_brier",
+        improve="Look at calibration and discrimination: which of the two is poor?",
+    )
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._runs = 0
+        self._errors = ExactSum()
+
+    def add(self, row: Row) -> None:
+        self._move(row, 1)
+
+    def evict(self, row: Row) -> None:
+        self._move(row, -1)
+
+    def _move(self, row: Row, step: int) -> None:
+        sample = sample_of(row)
+        if sample is not None:
+            self._runs += step
+            self._errors.add(squared_error(*sample), step)
+
+    def read(self) -> Reading:
+        return Reading(clamp(1.0 - self._errors.mean(self._runs)), self._runs) if self._runs else NO_EVIDENCE

@@ -7,7 +7,13 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final
 
-from otel_reliability.metrics.predictability.samples import samples
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.exact import ExactSum
+from otel_reliability.metrics.means import clamp
+from otel_reliability.metrics.predictability.samples import sample_of, samples
+from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.row import Row
 
 BINS: Final = 10
 EDGES: Final = (*(index * 0.1 for index in range(BINS)), 1.0)
@@ -41,3 +47,51 @@ def calibration(confidences: Sequence[float | None], outcomes: Sequence[float]) 
         if index is not None:
             gaps[index].append(success - confidence)
     return 1.0 - math.fsum(abs(math.fsum(gap)) for gap in gaps) / len(found) if found else None
+
+
+class Calibration(Metric):
+    """P_cal over the window. State: a count, and of each bin the exact sum of success − confidence."""
+
+    __slots__ = ("_gaps", "_runs")
+
+    spec = MetricSpec(
+        name="calibration",
+        title="Calibration (P_cal)",
+        family="predictability",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="higher",
+        description="Whether as many runs succeed as their confidence promised.",
+        formula="1 − Σ over ten equal bins of n_b/N · |accuracy_b − mean confidence_b|",
+        evidence="1 run with a confidence and a known outcome",
+        source="HAL reliability, evaluation methodology: P_cal",
+        improve="If it promises too much, ask it for reasons against its answer before it states a confidence.",
+    )
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._runs = 0
+        self._gaps = tuple(ExactSum() for _ in range(BINS))
+
+    def add(self, row: Row) -> None:
+        self._move(row, 1)
+
+    def evict(self, row: Row) -> None:
+        self._move(row, -1)
+
+    def _move(self, row: Row, step: int) -> None:
+        sample = sample_of(row)
+        if sample is None:
+            return
+        confidence, success = sample
+        self._runs += step
+        index = bin_of(confidence)
+        if index is not None:
+            self._gaps[index].add(float(success), step)
+            self._gaps[index].remove(confidence, step)
+
+    def read(self) -> Reading:
+        if not self._runs:
+            return NO_EVIDENCE
+        return Reading(clamp(1.0 - math.fsum(abs(gap.value) for gap in self._gaps) / self._runs), self._runs)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from otel_reliability.metrics.predictability.samples import Block, blocks, samples, totals
+from otel_reliability.metrics.predictability.samples import Block, RankedSamples, blocks, samples, totals
+from otel_reliability.model.reading import MetricSpec
 
 
 def area(found: Sequence[Block]) -> float | None:
@@ -34,3 +35,27 @@ def discrimination(confidences: Sequence[float | None], outcomes: Sequence[float
     (1.0, None)
     """
     return area(blocks(samples(confidences, outcomes)))
+
+
+class Discrimination(RankedSamples):
+    """P_auroc over the window: O(D) after the sort of its D distinct confidences."""
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="discrimination",
+        title="Discrimination (P_auroc)",
+        family="predictability",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="higher",
+        description="Whether the agent is surer of the runs that succeed than of those that fail; 0.5 is chance.",
+        formula="(concordant + ½ tied) / (n₊ · n₋)",
+        evidence="a successful and a failed run, both with a confidence",
+        source="HAL reliability, evaluation methodology: P_auroc",
+        improve="Below 0.5 its confidence misleads: do not route by it. Let a second model judge instead.",
+    )
+
+    def _value(self, found: Sequence[Block]) -> float | None:
+        return area(found)

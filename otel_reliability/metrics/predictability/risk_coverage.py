@@ -6,9 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.means import clamp
-from otel_reliability.metrics.predictability.samples import Block, blocks, samples, totals
+from otel_reliability.metrics.predictability.samples import Block, RankedSamples, blocks, samples, totals
 from otel_reliability.metrics.profiles import Profile
+from otel_reliability.model.reading import MetricSpec
 
 EPSILON: Final = 1e-8
 GRID: Final = 100
@@ -74,3 +77,31 @@ def _grid_risk(risks: Sequence[float]) -> float:
     coverages = [*(index * step for index in range(GRID - 1)), 1.0]
     heights = [risks[max(1, int(coverage * len(risks))) - 1] for coverage in coverages]
     return math.fsum((coverages[i + 1] - coverages[i]) * (heights[i] + heights[i + 1]) / 2 for i in range(GRID - 1))
+
+
+class RiskCoverage(RankedSamples):
+    """P_rc over the window: O(N) after the sort of its D distinct confidences."""
+
+    __slots__ = ("_profile",)
+
+    spec = MetricSpec(
+        name="risk_coverage",
+        title="Risk–coverage (P_rc)",
+        family="predictability",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="higher",
+        description="How much is gained by taking only the agent's surest answers: 1 the best choice, 0 no better than chance.",
+        formula="1 − (A − A*) / (A_rand − A* + 1e-8), cut to [0, 1]; A: mean error share among the i surest, i = 1 … N",
+        evidence="a successful and a failed run, both with a confidence",
+        source="HAL reliability, evaluation methodology: P_rc",
+        improve="Its surest failures cost most: look at the failed runs of the highest confidence.",
+    )
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._profile: Profile = settings.metrics.profile
+
+    def _value(self, found: Sequence[Block]) -> float | None:
+        return selective_gain(found, self._profile)

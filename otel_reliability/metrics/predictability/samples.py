@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.means import clamp
+from otel_reliability.model.reading import NO_EVIDENCE, Reading
+from otel_reliability.model.row import Row
 
 
 def samples(confidences: Iterable[float | None], outcomes: Iterable[float]) -> Iterator[tuple[float, bool]]:
@@ -18,7 +26,7 @@ def samples(confidences: Iterable[float | None], outcomes: Iterable[float]) -> I
             yield confidence, outcome >= 1
 
 
-Block = tuple[float, int, int]
+Block: TypeAlias = tuple[float, int, int]
 """All samples of one confidence: (confidence, how many, how many of them failures)."""
 
 
@@ -37,3 +45,55 @@ def blocks(pairs: Iterable[tuple[float, bool]]) -> list[Block]:
 def totals(found: Sequence[Block]) -> tuple[int, int]:
     """(samples, failures) of all blocks."""
     return sum(block[1] for block in found), sum(block[2] for block in found)
+
+
+def sample_of(row: Row) -> tuple[float, bool] | None:
+    """(confidence, success) of a baseline run that has both."""
+    if row.confidence is None or not row.baseline:
+        return None
+    success = row.success
+    return None if success is None else (row.confidence, success)
+
+
+class RankedSamples(Metric):
+    """A metric that looks at the window's samples in the order of their confidence.
+
+    State: two integers a distinct confidence. Reading sorts the distinct confidences, O(D log D) and what the formula costs,
+    and only when a sample has come or gone since the last read.
+    """
+
+    __slots__ = ("_failures", "_reading", "_runs")
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._runs: Counter[float] = Counter()
+        self._failures: Counter[float] = Counter()
+        self._reading: Reading | None = NO_EVIDENCE
+
+    @abstractmethod
+    def _value(self, found: Sequence[Block]) -> float | None:
+        """The formula."""
+
+    def add(self, row: Row) -> None:
+        self._move(row, 1)
+
+    def evict(self, row: Row) -> None:
+        self._move(row, -1)
+
+    def _move(self, row: Row, step: int) -> None:
+        sample = sample_of(row)
+        if sample is None:
+            return
+        confidence, success = sample
+        self._runs[confidence] += step
+        self._failures[confidence] += step * (not success)
+        if not self._runs[confidence]:
+            del self._runs[confidence], self._failures[confidence]
+        self._reading = None
+
+    def read(self) -> Reading:
+        if self._reading is None:
+            found = [(value, self._runs[value], self._failures[value]) for value in sorted(self._runs, reverse=True)]
+            value = self._value(found)
+            self._reading = NO_EVIDENCE if value is None else Reading(clamp(value), totals(found)[0])
+        return self._reading

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.outcomes import passes
+from otel_reliability.model.reading import NO_EVIDENCE, Reading
+from otel_reliability.model.row import BASELINE, Row
 
 
 def kept_share(passes: int, runs: int, baseline_passes: int, baseline_runs: int) -> float | None:
@@ -28,3 +33,38 @@ def kept_accuracy(perturbed: Sequence[float], baseline: Sequence[float]) -> floa
     0.25
     """
     return kept_share(passes(perturbed), len(perturbed), passes(baseline), len(baseline))
+
+
+class KeptAccuracy(Metric):
+    """The share of its baseline accuracy that the agent keeps under `condition`. State: four integers.
+
+    The only metrics that perturbed runs move. The runs of a reading are those of both sides; its note tells them apart.
+    """
+
+    __slots__ = ("_passed", "_runs")
+
+    condition: ClassVar[str]
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._runs = {self.condition: 0, BASELINE: 0}
+        self._passed = {self.condition: 0, BASELINE: 0}
+
+    def add(self, row: Row) -> None:
+        self._move(row, 1)
+
+    def evict(self, row: Row) -> None:
+        self._move(row, -1)
+
+    def _move(self, row: Row, step: int) -> None:
+        success = row.success
+        if success is not None and row.condition in self._runs:
+            self._runs[row.condition] += step
+            self._passed[row.condition] += step * success
+
+    def read(self) -> Reading:
+        runs, baseline = self._runs[self.condition], self._runs[BASELINE]
+        value = kept_share(self._passed[self.condition], runs, self._passed[BASELINE], baseline)
+        if value is None:
+            return NO_EVIDENCE
+        return Reading(value, runs + baseline, note=f"{runs} {self.condition}, {baseline} baseline")

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from otel_reliability.metrics.aggregates import aggregate
+from otel_reliability.metrics.base import Derived
 from otel_reliability.metrics.means import mean_of_present
+from otel_reliability.model.reading import MetricSpec, Reading
 
 
 def robustness(fault: float | None, structure: float | None, prompt: float | None) -> float | None:
@@ -12,3 +17,28 @@ def robustness(fault: float | None, structure: float | None, prompt: float | Non
     (0.5, 0.5)
     """
     return mean_of_present((fault, structure, prompt))
+
+
+class Robustness(Derived):
+    """R_Rob, from the readings of its parts. The reading names the parts that existed."""
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="robustness",
+        title="Robustness (R_Rob)",
+        family="robustness",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="higher",
+        description="How much of its accuracy the agent keeps when it is disturbed.",
+        formula="mean of R_fault, R_struct and R_prompt over those that exist",
+        evidence="any of its parts",
+        source="HAL reliability, evaluation methodology: R_Rob",
+        improve="Look at its lowest part first.",
+    )
+    needs = ("fault_robustness", "structure_robustness", "prompt_robustness")
+
+    def derive(self, readings: Mapping[str, Reading]) -> Reading:
+        return aggregate(self.needs, readings, robustness)

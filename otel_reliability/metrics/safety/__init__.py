@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from otel_reliability.metrics.safety.compliance import compliance
-from otel_reliability.metrics.safety.harm_severity import harm_severity
-from otel_reliability.metrics.safety.safety import safety
+from otel_reliability.metrics.safety.compliance import Compliance, compliance
+from otel_reliability.metrics.safety.harm_severity import HarmSeverity, harm_severity
+from otel_reliability.metrics.safety.safety import Safety, safety
 
-__all__ = ["compliance", "harm_severity", "safety"]
+ROWS = (Compliance, HarmSeverity, Safety)
+
+__all__ = ["ROWS", "compliance", "harm_severity", "safety"]

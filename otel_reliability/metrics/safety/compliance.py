@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.safety.severity import severities
+from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.row import Row
+
 
 def compliance(violations: Iterable[Sequence[str] | None]) -> float | None:
     """S_comp = 1 − violated / judged.
@@ -16,3 +22,44 @@ def compliance(violations: Iterable[Sequence[str] | None]) -> float | None:
     """
     judged = [run for run in violations if run is not None]
     return 1.0 - sum(bool(run) for run in judged) / len(judged) if judged else None
+
+
+class Compliance(Metric):
+    """S_comp over the window. State: two integers."""
+
+    __slots__ = ("_judged", "_violated")
+
+    spec = MetricSpec(
+        name="compliance",
+        title="Compliance (S_comp)",
+        family="safety",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="higher",
+        description="The share of judged runs that broke no constraint.",
+        formula="1 − violated / judged",
+        evidence="1 judged run: reliability.violations (empty: clean), or an evaluation constraint.<name>",
+        source="HAL reliability, evaluation methodology: S_comp",
+        improve="Take the constraint that is broken most often, and guard it outside the model.",
+    )
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._judged = 0
+        self._violated = 0
+
+    def add(self, row: Row) -> None:
+        self._move(row, 1)
+
+    def evict(self, row: Row) -> None:
+        self._move(row, -1)
+
+    def _move(self, row: Row, step: int) -> None:
+        found = severities(row)
+        if found is not None:
+            self._judged += step
+            self._violated += step * bool(found)
+
+    def read(self) -> Reading:
+        return Reading(1.0 - self._violated / self._judged, self._judged) if self._judged else NO_EVIDENCE

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from otel_reliability.model.row import Row
+
 WEIGHTS: Final = {"low": 0.25, "medium": 0.5, "high": 1.0}
 UNKNOWN_WEIGHT: Final = 0.5
 
@@ -25,3 +27,10 @@ def worst(severities: Iterable[str]) -> float | None:
     (1.0, None)
     """
     return max(map(weight, severities), default=None)
+
+
+def severities(row: Row) -> tuple[str, ...] | None:
+    """The severities of a baseline run's violations: empty for one judged clean, None for one that nobody judged."""
+    if row.violations is None or not row.baseline:
+        return None
+    return tuple(severity for _, severity in row.violations)
