@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -23,14 +25,15 @@ Config = Mapping[str, Any] | Path
 class Collector(Process):
     """One Collector with its OTLP receiver and its own metrics on free ports of loopback.
 
-    Whatever addresses the configuration gives to the receiver named `otlp` and to the Collector's own metrics, these ports
-    replace them, so that a shipped configuration runs as it is. `overlay` is merged in last, for the rest of what a test must
-    redirect: maps merge key by key, lists replace.
+    Whatever addresses the configuration gives to the receiver `otlp`, to the extension `health_check` and to the
+    Collector's own metrics, these ports replace them, so that a shipped configuration runs as it is. `overlay` is merged
+    in last, for the rest of what a test must redirect: maps merge key by key, lists replace.
     """
 
     def __init__(self, program: Path, folder: Path, config: Config, overlay: Config, env: Mapping[str, str]) -> None:
         self.grpc = f"{HOST}:{free_port()}"
         self.http = f"http://{HOST}:{free_port()}"
+        self.health_url = f"http://{HOST}:{free_port()}/"
         metrics_port = free_port()
         self.metrics_url = f"http://{HOST}:{metrics_port}/metrics"
         layers = (config, self._own_ports(metrics_port), overlay)
@@ -43,10 +46,11 @@ class Collector(Process):
         )
 
     def _own_ports(self, metrics_port: int) -> Config:
-        protocols = {"grpc": {"endpoint": self.grpc}, "http": {"endpoint": self.http.removeprefix("http://")}}
+        protocols = {"grpc": {"endpoint": self.grpc}, "http": {"endpoint": urlsplit(self.http).netloc}}
         reader = {"pull": {"exporter": {"prometheus": {"host": HOST, "port": metrics_port}}}}
         return {
             "receivers": {"otlp": {"protocols": protocols}},
+            "extensions": {"health_check": {"endpoint": urlsplit(self.health_url).netloc}},
             "service": {"telemetry": {"metrics": {"readers": [reader]}}},
         }
 
@@ -85,7 +89,9 @@ class Collectors:
     def complaint(self, config: Config, *, env: Mapping[str, str] | None = None) -> str:
         """What the Collector's `validate` has against a configuration; empty where it has nothing."""
         command = command_line(self.program, self._new_folder(), config, verb="validate")
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(
+            command, env={**os.environ, **(env or {})}, capture_output=True, text=True, check=False, timeout=60
+        )
         return "" if done.returncode == 0 else done.stderr
 
     def _new_folder(self) -> Path:
