@@ -46,7 +46,7 @@ def traces_protobuf(spans: Iterable[RawSpan]) -> bytes:
     return ExportTraceServiceRequest(
         resource_spans=[
             ResourceSpans(
-                resource=ResourceMessage(attributes=_pairs(resource.attributes)),
+                resource=ResourceMessage(attributes=pairs(resource.attributes)),
                 scope_spans=[
                     ScopeSpans(
                         scope=InstrumentationScope(name=scope, version=version), spans=[_span(span) for span in group]
@@ -79,9 +79,9 @@ def _span(span: RawSpan) -> Span:
         kind=Span.SpanKind.ValueType(span.span_kind),
         start_time_unix_nano=span.start_ns,
         end_time_unix_nano=span.end_ns,
-        attributes=_pairs(span.attributes),
+        attributes=pairs(span.attributes),
         events=[
-            Span.Event(name=event.name, time_unix_nano=event.time_ns, attributes=_pairs(event.attributes))
+            Span.Event(name=event.name, time_unix_nano=event.time_ns, attributes=pairs(event.attributes))
             for event in span.events
         ],
         links=[Span.Link(trace_id=trace_id, span_id=span_id) for trace_id, span_id in span.links],
@@ -89,7 +89,8 @@ def _span(span: RawSpan) -> Span:
     )
 
 
-def _pairs(attributes: Mapping[str, Any]) -> list[KeyValue]:
+def pairs(attributes: Mapping[str, Any]) -> list[KeyValue]:
+    """Attributes as protobuf holds them. What OTLP has no type for becomes a value that holds nothing."""
     return [KeyValue(key=key, value=_value(value)) for key, value in attributes.items()]
 
 
@@ -108,7 +109,7 @@ def _value(value: Any) -> AnyValue:
         case list() | tuple():
             return AnyValue(array_value=ArrayValue(values=[_value(item) for item in cast("Sequence[Any]", value)]))
         case Mapping():
-            return AnyValue(kvlist_value=KeyValueList(values=_pairs(cast("Mapping[str, Any]", value))))
+            return AnyValue(kvlist_value=KeyValueList(values=pairs(cast("Mapping[str, Any]", value))))
         case _:
             return AnyValue()
 

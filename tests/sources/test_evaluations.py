@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.model.span import Evaluation
+from otel_reliability.sources.batch import Batch, Reason
+from otel_reliability.sources.evaluations import EVENT_NAME, LABEL, NAME, RESPONSE, SCORE, Log, take_log
+from otel_reliability.sources.otlp_json import read_file
+from tests.shared import shared
+from tests.sources.strategies import ATTRIBUTES, VALUES
+
+TRACE, SPAN = b"t" * 16, b"s" * 8
+FACTS = {NAME: "correctness", SCORE: 1, LABEL: "pass", RESPONSE: "resp-1"}
+
+
+def taken(event_name: object = EVENT_NAME, body: object = None, facts: dict[str, Any] | None = None) -> Batch:
+    """The batch after one log record."""
+    batch = Batch()
+    take_log(batch, Log(event_name, body, FACTS if facts is None else facts, 7, TRACE, SPAN))
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("event_name", "body", "facts"),
+    [
+        (EVENT_NAME, None, FACTS),
+        ("", None, {**FACTS, "event.name": EVENT_NAME}),
+        (None, EVENT_NAME, FACTS),
+        (EVENT_NAME, FACTS, {}),
+        (EVENT_NAME, {**FACTS, NAME: "older"}, {NAME: "correctness"}),
+    ],
+    ids=["event name", "attribute", "body is the name", "facts in the body", "attributes win"],
+)
+def test_where_an_evaluation_is_told(event_name: object, body: object, facts: dict[str, Any]) -> None:
+    """The event is known by its field, its attribute or its body, and its facts stand in attributes or body."""
+    batch = taken(event_name, body, facts)
+
+    assert batch.evaluations == [Evaluation("correctness", 1.0, "pass", 7, TRACE, SPAN, "resp-1")]
+
+
+@pytest.mark.parametrize("name", [None, "", 7, ["correctness"]])
+def test_evaluation_without_a_name_is_malformed(name: object) -> None:
+    """A judgement of nobody knows what is named as malformed."""
+    batch = taken(facts={**FACTS, NAME: name})
+
+    assert [problem.reason for problem in batch.malformed] == [Reason.EVALUATION]
+    assert batch.evaluations == []
+
+
+def test_evaluation_that_judges_nothing_is_counted() -> None:
+    """An evaluator that failed gives neither score nor label: that is no evidence, and no fault of the sender."""
+    batch = taken(facts={NAME: "correctness", "error.type": "timeout"})
+
+    assert (batch.evaluations, batch.malformed, batch.other_logs) == ([], [], 1)
+
+
+@pytest.mark.parametrize(
+    ("told", "score"),
+    [
+        (0, 0.0),
+        (0.25, 0.25),
+        ("0.75", 0.75),
+        (True, 1.0),
+        ("yes", None),
+        (float("nan"), None),
+        ("inf", None),
+        ([1], None),
+        (10**400, None),
+    ],
+)
+def test_score(told: object, score: float | None) -> None:
+    """A score is a finite number in whatever type it came; anything else is absent."""
+    assert taken(facts={**FACTS, SCORE: told}).evaluations[0].score == score
+
+
+@pytest.mark.parametrize(("trace_id", "span_id"), [(b"", b""), (bytes(16), bytes(8)), (b"short", b"short")])
+def test_ids_that_are_none(trace_id: bytes, span_id: bytes) -> None:
+    """A record written outside any span has no ids."""
+    batch = Batch()
+    take_log(batch, Log(EVENT_NAME, None, FACTS, 7, trace_id, span_id))
+
+    assert (batch.evaluations[0].trace_id, batch.evaluations[0].span_id) == (None, None)
+
+
+@given(
+    VALUES, VALUES, ATTRIBUTES, st.dictionaries(st.sampled_from([NAME, SCORE, LABEL, RESPONSE, "event.name"]), VALUES)
+)
+def test_every_record_is_accounted_for(
+    event_name: object, body: object, some: dict[str, Any], own: dict[str, Any]
+) -> None:
+    """Whatever types a record holds, it is an evaluation, malformed or another log, and exactly one of them."""
+    for name in (event_name, EVENT_NAME):
+        batch = taken(name, body, {**some, **own})
+
+        assert len(batch.evaluations) + len(batch.malformed) + batch.other_logs == 1
+
+
+def test_recorded_evaluations() -> None:
+    """The evaluation logs of a real framework are read: names, scores and labels, and the trace they judge."""
+    found = [
+        e for batch in read_file(shared("corpora/captured/pydantic_ai-evals.logs.jsonl.gz")) for e in batch.evaluations
+    ]
+
+    assert len(found) == 12
+    assert {(e.name, e.label) for e in found} >= {("RefundIssued", "pass"), ("Brevity", None)}
+    assert all(e.score is not None and e.trace_id and e.span_id and e.time_ns for e in found)
