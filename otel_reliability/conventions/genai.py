@@ -183,6 +183,7 @@ def model_facts(span: RawSpan, hasher: Hasher) -> ModelFacts:
         request_model=values.text(attributes.get(REQUEST_MODEL)),
         tokens=usage(attributes),
         asked_for_tools=bool(calls) or not TOOL_WORDS.isdisjoint(reasons),
+        messages=OUTPUT_MESSAGES in attributes,
         calls=calls,
         context_limit=values.integer(first(attributes, CONTEXT_LIMITS)) or None,
         cost=cost(attributes),

@@ -166,12 +166,13 @@ class ToolFacts(NamedTuple):
 
 
 class ModelFacts(NamedTuple):
-    """What a model call tells. `calls` are the tool calls its messages asked for, where messages are captured."""
+    """What a model call tells. `calls` are the tool calls its messages asked for, where they are captured (`messages`)."""
 
     model: str | None = None
     request_model: str | None = None
     tokens: Tokens = Tokens()
     asked_for_tools: bool = False
+    messages: bool = False
     calls: tuple[Call, ...] = ()
     context_limit: int | None = None
     cost: float | None = None
