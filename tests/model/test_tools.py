@@ -46,7 +46,7 @@ def test_names_that_read(name: str) -> None:
     "name", ["check_in", "check_out_guest", "book_flight", "target_audience", "issue_refund", "getaway", ""]
 )
 def test_names_that_change_something(name: str) -> None:
-    """Anything that is not known to read changes something; `check in` and `check out` are deeds, words count as a whole."""
+    """Anything not known to read changes something; `check in` and `check out` are deeds, words count as a whole."""
     assert verdict(name).effect
 
 

@@ -1,0 +1,134 @@
+"""Change detection for all agents: turns what assembly says of runs into units, and hands them to the agents' detectors."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from otel_reliability.change.alarm import Alarm
+from otel_reliability.change.detector import Detector
+from otel_reliability.change.sessions import OpenSessions, agent_key
+from otel_reliability.change.units import Unit, counts_for_change, unit_of
+from otel_reliability.config import Settings
+from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.run import AgentKey, Run
+
+FORGET_AFTER: Final = 90 * 86_400.0
+"""Seconds without a unit after which a detector is let go: much later than the windows, for a change shows over weeks."""
+
+MAX_UNTAKEN: Final = 10_000
+"""Changes that wait for whoever tells them."""
+
+
+class Change(NamedTuple):
+    """An agent's alarm."""
+
+    key: AgentKey
+    alarm: Alarm
+
+
+class Monitor:
+    """One detector an agent. `apply` is told of every change of a run, `advance` that time has passed.
+
+    A unit enters once, as it first closed: the run itself, or its session when that closes. Late spans change an open
+    session, but nothing that has entered. `accounts` counts, by (what, why), what was let go: ("agents", "ceiling"),
+    ("agents", "idle"), ("changes", "ceiling") and what `OpenSessions` counts.
+    """
+
+    def __init__(self, settings: Settings, pinned: Mapping[AgentKey, Sequence[Unit]] | None = None) -> None:
+        self.accounts: Counter[tuple[str, str]] = Counter()
+        self._settings = settings
+        self._pinned = dict(pinned or {})
+        self._detectors: OrderedDict[AgentKey, Detector] = OrderedDict()
+        self._seen: dict[AgentKey, float] = {}
+        self._sessions = OpenSessions(settings.sessions.idle, settings.limits.sessions, self.accounts)
+        self._changes: deque[Change] = deque()
+
+    def __len__(self) -> int:
+        return len(self._detectors)
+
+    def keys(self) -> list[AgentKey]:
+        """The agents that are watched, the one without a unit for longest first."""
+        return list(self._detectors)
+
+    def detector(self, key: AgentKey) -> Detector | None:
+        """An agent's detector, None if it has none."""
+        return self._detectors.get(key)
+
+    def take_changes(self) -> list[Change]:
+        """The changes noticed since this was last asked, each once."""
+        taken = list(self._changes)
+        self._changes.clear()
+        return taken
+
+    def apply(self, event: RunEvent, now: float) -> None:
+        """Something happened to a run, at `now` of the engine's clock."""
+        self.advance(now)
+        before = event.run if event.change is RunChange.WITHDRAWN else event.previous
+        entered = before is not None and counts_for_change(before) and not self._withdrawn(before)
+        if event.change in {RunChange.CLOSED, RunChange.REVISED} and counts_for_change(event.run) and not entered:
+            self._close(event.run, now)
+
+    def advance(self, now: float) -> None:
+        """Close the sessions that are idle, and let go of agents that were idle for 90 days."""
+        for key, unit in self._sessions.close(now):
+            self._enter(key, unit, now)
+        while self._detectors and now - self._seen[oldest := next(iter(self._detectors))] >= FORGET_AFTER:
+            self._forget(oldest, "idle")
+
+    def _close(self, run: Run, now: float) -> None:
+        if run.session_id is None:
+            self._enter(run.key, unit_of(run), now)
+        else:
+            self._sessions.add((run.key, run.session_id), unit_of(run), now)
+
+    def _withdrawn(self, run: Run) -> bool:
+        """Take a run back, where that can be done. False: it has entered, or its session has closed."""
+        return run.session_id is not None and self._sessions.discard((run.key, run.session_id), run.run_id)
+
+    def _enter(self, key: AgentKey, unit: Unit, now: float) -> None:
+        detector = self._detectors.get(key) or self._admit(key, now)
+        if detector is None:
+            self.accounts["agents", "ceiling"] += 1
+            return
+        self._seen[key] = now
+        self._detectors.move_to_end(key)
+        alarm = detector.add(unit)
+        if alarm is not None:
+            self._tell(Change(key, alarm))
+
+    def _admit(self, key: AgentKey, now: float) -> Detector | None:
+        """A new agent takes the place of one whose windows have expired, if there is no other."""
+        limits = self._settings.limits
+        if len(self._detectors) >= limits.agents:
+            oldest = next(iter(self._detectors))
+            if now - self._seen[oldest] < limits.agent_idle:
+                return None
+            self._forget(oldest, "ceiling")
+        detector = Detector(self._settings.change, self._pinned.get(key, ()))
+        self._detectors[key] = detector
+        return detector
+
+    def _forget(self, key: AgentKey, why: str) -> None:
+        del self._detectors[key], self._seen[key]
+        self.accounts["agents", why] += 1
+
+    def _tell(self, change: Change) -> None:
+        if len(self._changes) >= MAX_UNTAKEN:
+            self._changes.popleft()
+            self.accounts["changes", "ceiling"] += 1
+        self._changes.append(change)
+
+    def to_state(self, now: float) -> dict[str, Any]:
+        """Everything but the accounts and untaken changes, in plain values; times as seconds since."""
+        agents = [[list(key), now - self._seen[key], detector.to_state()] for key, detector in self._detectors.items()]
+        return {"agents": agents, "sessions": self._sessions.to_state(now)}
+
+    def restore(self, state: Mapping[str, Any], now: float) -> None:
+        """Take over what `to_state` wrote, by a clock that may have begun anew."""
+        for parts, since, detector in state["agents"]:
+            key = agent_key(parts)
+            self._seen[key] = now - since
+            self._detectors[key] = Detector.from_state(detector, self._settings.change, self._pinned.get(key, ()))
+        self._sessions.restore(state["sessions"], now)

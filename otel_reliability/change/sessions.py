@@ -1,0 +1,122 @@
+"""Sessions that are still open: their runs wait here until the session closes and is a unit (DESIGN §5.7a)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from otel_reliability.change.units import Unit, joined
+from otel_reliability.model.run import AgentKey
+
+SessionKey: TypeAlias = tuple[AgentKey, str]
+
+MAX_RUNS: Final = 1_000
+"""Runs of one session that are looked at, the first."""
+
+_DIGEST_SIZE: Final = 8
+
+
+class Open(NamedTuple):
+    """An open session: when its last run came, and its runs' numbers by run id."""
+
+    last: float
+    parts: dict[str, Unit]
+
+
+class OpenSessions:
+    """The open sessions of all agents, the one without a run for longest first.
+
+    A session closes when it had no run for `idle` seconds. It is a unit once: what comes later under the same id is counted
+    as late, for as long as the ids of closed sessions are remembered. `accounts` counts, by (what, why), what found no
+    place: ("sessions", "ceiling"), ("session_runs", "ceiling"), ("session_runs", "late").
+    """
+
+    def __init__(self, idle: float, ceiling: int, accounts: Counter[tuple[str, str]]) -> None:
+        self._idle, self._ceiling, self._accounts = idle, ceiling, accounts
+        self._open: OrderedDict[SessionKey, Open] = OrderedDict()
+        self._closed: set[bytes] = set()
+        self._closed_order: deque[bytes] = deque()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, key: SessionKey, unit: Unit, now: float) -> None:
+        """A run of a session closed."""
+        if key not in self._open and not self._admit(key):
+            return
+        parts = self._open[key].parts if key in self._open else {}
+        if len(parts) < MAX_RUNS or unit.id in parts:
+            parts[unit.id] = unit
+        else:
+            self._accounts["session_runs", "ceiling"] += 1
+        self._open[key] = Open(now, parts)
+        self._open.move_to_end(key)
+
+    def discard(self, key: SessionKey, run_id: str) -> bool:
+        """A run turned out to be another, or none. False: it is not in an open session."""
+        session = self._open.get(key)
+        if session is None or session.parts.pop(run_id, None) is None:
+            return False
+        if not session.parts:
+            del self._open[key]
+        return True
+
+    def close(self, now: float) -> Iterable[tuple[AgentKey, Unit]]:
+        """The units of the sessions that were idle for long enough, in the order of their last runs."""
+        while self._open:
+            key, session = next(iter(self._open.items()))
+            if now - session.last < self._idle:
+                return
+            del self._open[key]
+            self._remember(digest(key))
+            yield key[0], joined(key[1], list(session.parts.values()))
+
+    def _admit(self, key: SessionKey) -> bool:
+        if digest(key) in self._closed:
+            self._accounts["session_runs", "late"] += 1
+            return False
+        if len(self._open) >= self._ceiling:
+            self._open.popitem(last=False)
+            self._accounts["sessions", "ceiling"] += 1
+        return True
+
+    def _remember(self, closed: bytes) -> None:
+        self._closed.add(closed)
+        self._closed_order.append(closed)
+        if len(self._closed_order) > self._ceiling:
+            self._closed.discard(self._closed_order.popleft())
+
+    def to_state(self, now: float) -> dict[str, Any]:
+        """Everything, in plain values; times as seconds since."""
+        opened = [
+            [list(key), session, now - at.last, list(at.parts.values())] for (key, session), at in self._open.items()
+        ]
+        return {"open": opened, "closed": [one.hex() for one in self._closed_order]}
+
+    def restore(self, state: Mapping[str, Any], now: float) -> None:
+        """Take over what `to_state` wrote. The time between does not count as idle."""
+        for one in state["closed"]:
+            self._remember(bytes.fromhex(one))
+        for key, session, since, parts in state["open"]:
+            units = [unit_from(part) for part in parts]
+            self._open[agent_key(key), session] = Open(now - since, {unit.id: unit for unit in units})
+
+
+def digest(key: SessionKey) -> bytes:
+    """What is remembered of a closed session: enough to know it again, nothing to read."""
+    text = repr((tuple(key[0]), key[1])).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=_DIGEST_SIZE).digest()
+
+
+def agent_key(state: Iterable[Any]) -> AgentKey:
+    """An agent key from the list that JSON makes of it."""
+    namespace, name, environment, agent, extra = state
+    return AgentKey(namespace, name, environment, agent, tuple((one, other) for one, other in extra))
+
+
+def unit_from(state: Iterable[Any]) -> Unit:
+    """A unit from the list that JSON makes of it."""
+    unit = Unit(*state)
+    return unit._replace(path=None if unit.path is None else tuple(unit.path))

@@ -1,0 +1,39 @@
+"""Units for the tests of change detection, by hand and at random."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from otel_reliability.change.units import Unit
+
+SECOND = 1_000_000_000
+TOOLS = ("search", "read", "book", "cancel", "mail")
+
+
+def unit(n: int, path: Sequence[str] | None = ("search", "book"), **numbers: Any) -> Unit:
+    """The n-th unit, one a second."""
+    calls = None if path is None else len(path)
+    plain = Unit(f"run-{n}", n * SECOND, n * SECOND, None if path is None else tuple(path), calls, 0, 300, 2_000, 0)
+    return plain._replace(reply_tokens=300, replies=3)._replace(**numbers)
+
+
+def random_units(n: int, seed: int = 0, first: int = 1, longer: int = 0) -> list[Unit]:
+    """Exchangeable units with ties, heavy tails and absent numbers; `longer` adds tool calls to every path."""
+    dice = random.Random(seed)
+    return [_random_unit(number, dice, longer) for number in range(first, first + n)]
+
+
+def _random_unit(n: int, dice: random.Random, longer: int) -> Unit:
+    path = [dice.choice(TOOLS) for _ in range(dice.randrange(5) + longer)]
+    return unit(
+        n,
+        path if dice.random() < 0.9 else None,
+        failed_calls=dice.randrange(3),
+        output_tokens=int(dice.paretovariate(1) * 100),
+        largest_input=dice.choice((None, 1_000, 2_000)),
+        failures=dice.choice((None, 0, 1)),
+        replies=dice.randrange(4),
+        task=dice.choice((None, "a", "b", "c")),
+    )

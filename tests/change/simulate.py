@@ -1,0 +1,133 @@
+"""The detector over many streams at once, in numpy: what the promise and the power of change detection are measured with.
+
+`Streams` mirrors `change.detector` step by step (a test holds them equal), but a step takes the next unit of hundreds of
+streams together. Used by the tests in short form and by `make validate` at length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
+
+REFERENCE, WARM_UP, WINDOW, NEAREST = 40, 20, 500, 5
+STRENGTHS = np.array([-1.6, -0.8, 0.0, 0.8, 1.6])
+
+
+class Pool(NamedTuple):
+    """Recorded units to draw from: the values of their signals (NaN: absent) and their path distances to one another."""
+
+    values: Floats
+    distances: Floats | None = None
+
+
+Draw: TypeAlias = Callable[[np.random.Generator, int], Ints]
+"""The next unit of each of n streams, as rows of the pool."""
+
+
+class Streams:
+    """n streams of units, each with a detector of its own. Signal 0 is the path where the pool has distances."""
+
+    def __init__(self, pool: Pool, n: int) -> None:
+        self.pool = pool
+        signals = pool.values.shape[1]
+        self.kept = np.full((n, signals, WINDOW), np.nan, dtype=np.float32)
+        self.seen = np.zeros((n, signals), dtype=np.int64)
+        self.weights = np.full((n, signals, len(STRENGTHS)), 1 / len(STRENGTHS))
+        self.evidence = np.zeros((n, signals))
+        self.reference: list[Ints] = []
+        self.monitored = 0
+
+    def step(self, units: Ints, u: Floats) -> Floats:
+        """The next unit of every stream. Returns the mean evidence of each."""
+        if len(self.reference) < REFERENCE:
+            self.reference.append(units)
+            return np.zeros(len(units))
+        self.monitored += 1
+        self._bet(*self._rank(self._values(units), u))
+        return self.evidence.mean(axis=1)
+
+    def keep(self, going: Flags) -> None:
+        """Drop the streams that are done."""
+        for name in ("kept", "seen", "weights", "evidence"):
+            setattr(self, name, getattr(self, name)[going])
+        self.reference = [units[going] for units in self.reference]
+
+    def _values(self, units: Ints) -> NDArray[np.float32]:
+        values = self.pool.values[units]
+        if self.pool.distances is not None:
+            near = self.pool.distances[units[:, None], np.stack(self.reference, axis=1)]
+            near = np.where(np.isnan(near), np.inf, near)
+            path = np.sort(near, axis=1)[:, :NEAREST].sum(axis=1) / NEAREST
+            values[:, 0] = np.where(np.isfinite(path), path, np.nan)
+        return values.astype(np.float32)
+
+    def _rank(self, values: NDArray[np.float32], u: Floats) -> tuple[Floats, Flags, Flags]:
+        """The ranks, which values are there, and which of them are equal to all before them."""
+        there = ~np.isnan(values)
+        n = np.minimum(self.seen, WINDOW)
+        kept = self.kept[:, :, : n.max()]
+        greater = np.count_nonzero(kept > values[:, :, None], axis=2)
+        equal = np.count_nonzero(kept == values[:, :, None], axis=2)
+        rows, signals = np.nonzero(there)
+        self.kept[rows, signals, self.seen[rows, signals] % WINDOW] = values[rows, signals]
+        self.seen += there
+        return (greater + u * (equal + 1)) / (n + 1), there, there & (equal == n)
+
+    def _bet(self, p: Floats, there: Flags, alike: Flags) -> None:
+        jumped = 0.98 * self.weights + 0.02 / len(STRENGTHS)
+        grown = jumped * (1 + STRENGTHS * (p[:, :, None] - 0.5))
+        growth = grown.sum(axis=2)
+        self.weights = np.where(there[:, :, None], grown / growth[:, :, None], self.weights)
+        self.weights[alike] = 1 / len(STRENGTHS)
+        if self.monitored > WARM_UP:
+            self.evidence = np.where(there, (self.evidence + 1) * growth, self.evidence)
+        self.evidence[alike] = 0
+
+
+def units_to_alarm(pool: Pool, c: float, streams: int, seed: int, draw: Draw | None = None) -> Ints:
+    """How many units each of so many streams takes to its first alarm, blind ones included. Every stream is followed to
+    its end, so that long ones are not cut off.
+    """
+    rng = np.random.default_rng(seed)
+    draw = draw or (lambda generator, n: generator.integers(len(pool.values), size=n))
+    running, lengths, unit = Streams(pool, streams), list[int](), 0
+    signals = pool.values.shape[1]
+    while len(running.evidence):
+        unit += 1
+        n = len(running.evidence)
+        alarmed = running.step(draw(rng, n), rng.random((n, signals))) >= c
+        if alarmed.any():
+            lengths.extend([unit] * int(alarmed.sum()))
+            running.keep(~alarmed)
+    return np.array(lengths)
+
+
+def delays(pool: Pool, before: Ints, after: Ints, *, c: float, streams: int, seed: int) -> Floats:
+    """200 units drawn from `before`, then 100 from `after`: per stream the number of units after the change at which it
+    is noticed, infinite where it is not. Streams with an alarm before the change are left out.
+    """
+    rng = np.random.default_rng(seed)
+    running, signals = Streams(pool, streams), pool.values.shape[1]
+    found: list[float] = []
+    for unit in range(1, 301):
+        n = len(running.evidence)
+        if not n:
+            break
+        units = rng.choice(before if unit <= 200 else after, size=n)
+        alarmed = running.step(units, rng.random((n, signals))) >= c
+        if unit > 200:
+            found.extend([unit - 200] * int(alarmed.sum()))
+        running.keep(~alarmed)
+    return np.array(found + [np.inf] * len(running.evidence))
+
+
+def lower_bound(lengths: Ints) -> float:
+    """The lower end of the one-sided 99 % interval of the mean."""
+    return float(lengths.mean() - 2.326 * lengths.std(ddof=1) / np.sqrt(len(lengths)))

@@ -1,0 +1,83 @@
+"""Kinds of exchangeable streams: what the promise is measured on. The pools are drawn from with replacement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from otel_reliability.change.compare import distances
+from otel_reliability.change.signals import SIGNALS
+from otel_reliability.change.units import Unit
+from tests.change.simulate import Floats, Pool
+
+SIZE: Final = 5_000
+
+
+def recorded(units: Sequence[Unit]) -> Pool:
+    """The units of a recording, with all signals."""
+    values = [[SIGNALS[signal].read(unit) for signal in SIGNALS] for unit in units]
+    between = distances([unit.path or () for unit in units])
+    unknown = np.array([unit.path is None for unit in units])
+    between[unknown, :] = between[:, unknown] = np.nan
+    return Pool(np.array(values, dtype=np.float64), between)
+
+
+def _ties(dice: np.random.Generator) -> Floats:
+    return dice.integers(0, 3, (SIZE, 5)).astype(np.float64)
+
+
+def _constants(dice: np.random.Generator) -> Floats:
+    """Four signals that never change, and one."""
+    values = np.tile([0.0, 1.0, 7.0, 300.0, 0.0], (SIZE, 1))
+    values[:, 4] = dice.normal(size=SIZE)
+    return values
+
+
+def _rare(dice: np.random.Generator) -> Floats:
+    """Signals that are the same but for one unit in a hundred, as failures are."""
+    return (dice.random((SIZE, 5)) < 0.01).astype(np.float64)
+
+
+def _heavy_tails(dice: np.random.Generator) -> Floats:
+    return dice.standard_cauchy((SIZE, 5))
+
+
+def _dependent(dice: np.random.Generator) -> Floats:
+    """Five signals that are one."""
+    return np.repeat(dice.normal(size=(SIZE, 1)), 5, axis=1)
+
+
+def _absent_in_part(dice: np.random.Generator) -> Floats:
+    values = dice.normal(size=(SIZE, 5))
+    values[dice.random((SIZE, 5)) < 0.4] = np.nan
+    return values
+
+
+def _fifty(dice: np.random.Generator) -> Floats:
+    return dice.normal(size=(SIZE, 50))
+
+
+def _sessions(dice: np.random.Generator) -> Floats:
+    """Sums over the turns of sessions, whose turns hang together."""
+    turns = 1 + dice.poisson(3, SIZE)
+    user = dice.normal(size=(SIZE, 5))
+    return np.round(turns[:, None] * (5 + user) + np.sqrt(turns)[:, None] * dice.normal(size=(SIZE, 5)))
+
+
+SYNTHETIC: Final[Mapping[str, Callable[[np.random.Generator], Floats]]] = {
+    "ties": _ties,
+    "constants": _constants,
+    "rare events": _rare,
+    "heavy tails": _heavy_tails,
+    "dependent signals": _dependent,
+    "absent in part": _absent_in_part,
+    "fifty signals": _fifty,
+    "sessions": _sessions,
+}
+
+
+def synthetic(kind: str) -> Pool:
+    """A pool of one of the synthetic kinds."""
+    return Pool(SYNTHETIC[kind](np.random.default_rng(20)))

@@ -1,0 +1,80 @@
+"""Two recordings."""
+
+from __future__ import annotations
+
+import pytest
+
+from otel_reliability.change.compare import MAX_UNITS, compare, distances
+from otel_reliability.change.signals import SIGNALS
+from otel_reliability.change.verdict import Verdict
+from tests.change.build import random_units, unit
+from tests.change.test_reference import edit_distance
+
+NAMES = tuple(SIGNALS)
+
+
+def test_like_units_do_not_differ() -> None:
+    """Two draws of one behaviour: no change, and every tested signal is named with its chance."""
+    comparison = compare(random_units(60), random_units(50, seed=1), NAMES)
+    assert comparison.verdict is Verdict.NO_CHANGE
+    assert {test.signal for test in comparison.tests} == set(NAMES)
+    assert not any(test.differs for test in comparison.tests)
+    assert comparison.tools == ()
+
+
+def test_a_difference_is_told_by_its_signals() -> None:
+    """Longer paths differ in path and calls, in nothing else, and the sides are summarised."""
+    comparison = compare(random_units(60), random_units(50, seed=1, longer=3), NAMES)
+    assert comparison.verdict is Verdict.CHANGED
+    assert {test.signal for test in comparison.tests if test.differs} == {"path", "calls"}
+    calls = next(test for test in comparison.tests if test.signal == "calls")
+    assert calls.before is not None
+    assert calls.after is not None
+    assert calls.before.mean + 2 < calls.after.mean
+    assert [test.p for test in comparison.tests] == sorted(test.p for test in comparison.tests)
+
+
+def test_other_tools_of_like_number_differ_by_path() -> None:
+    """The same number of calls to other tools: the path tells it, and the tools are named."""
+    after = [unit(n, ("search", "cancel")) for n in range(30)]
+    comparison = compare([unit(n) for n in range(30)], after, NAMES)
+    assert [test.signal for test in comparison.tests if test.differs] == ["path"]
+    assert [shift.tool for shift in comparison.tools] == ["book", "cancel"]
+
+
+@pytest.mark.parametrize(("n", "m"), [(19, 60), (60, 19), (0, 0)])
+def test_too_few_units_give_no_verdict(n: int, m: int) -> None:
+    """Either side needs 20 units, and it is said how many there are."""
+    comparison = compare(random_units(n), random_units(m), NAMES)
+    assert comparison.verdict is Verdict.NO_VERDICT
+    assert f"{n} before and {m} after" in comparison.why
+
+
+def test_signals_without_evidence_are_not_tested() -> None:
+    """A signal counts only where 20 units of either side have it; with none left there is no verdict."""
+    bare = [unit(n, None, output_tokens=None, largest_input=None, failures=None, replies=0) for n in range(30)]
+    bare = [one._replace(failed_calls=None) for one in bare]
+    assert compare(bare, random_units(30), NAMES).verdict is Verdict.NO_VERDICT
+    known = [one._replace(calls=2) for one in bare]
+    assert [test.signal for test in compare(known, random_units(40), NAMES).tests] == ["calls"]
+
+
+def test_only_the_latest_units_are_compared() -> None:
+    """Of a long recording the latest thousand units count."""
+    long = [unit(n, ("mail",) * 9) for n in range(500)] + [unit(n) for n in range(MAX_UNITS)]
+    assert compare(long, [unit(n) for n in range(30)], ("calls", "path")).verdict is Verdict.NO_CHANGE
+
+
+def test_how_far_the_tasks_are_the_same_is_told() -> None:
+    """The share of units whose task both sides have; unknown where a unit has no task."""
+    one = [unit(n, task="ab"[n % 2]) for n in range(20)]
+    two = [unit(n, task="bc"[n % 2]) for n in range(20)]
+    assert compare(one, two, ("calls",)).shared_tasks == 0.5
+    assert compare(one, [unit(n) for n in range(20)], ("calls",)).shared_tasks is None
+
+
+def test_distances_are_those_of_all_pairs() -> None:
+    """Every pair's normalised Levenshtein distance, repeated and empty paths included."""
+    paths = [("a", "b"), (), ("a", "b"), ("c", "b", "a")]
+    expected = [[edit_distance(p, q) / (max(len(p), len(q)) or 1) for q in paths] for p in paths]
+    assert distances(paths).tolist() == expected

@@ -1,0 +1,238 @@
+"""The detector of one agent."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.change.alarm import Alarm
+from otel_reliability.change.detector import BLIND, Detector, Standing
+from otel_reliability.change.rank import tie_breaker
+from otel_reliability.change.signals import SIGNALS
+from otel_reliability.change.units import Unit
+from otel_reliability.config import ChangeSettings
+from otel_reliability.errors import ConfigurationError
+from tests.change.build import random_units, unit
+from tests.change.simulate import Pool, Streams
+from tests.change.test_reference import edit_distance
+
+SETTINGS = ChangeSettings(runs_per_false_alarm=200)
+
+
+def passed(detector: Detector, units: list[Unit]) -> list[Alarm]:
+    """The alarms of some units."""
+    return [alarm for one in units if (alarm := detector.add(one)) is not None]
+
+
+def shifted(n: int = 100, after: int = 60) -> list[Unit]:
+    """Units whose paths become three calls longer after the n-th."""
+    return random_units(n) + random_units(after, seed=1, first=n + 1, longer=3)
+
+
+def test_it_is_the_formula() -> None:
+    """Unit by unit, the evidence of every signal is what the array form of the definition gives, absent signals included."""
+    units = random_units(700)
+    detector, signals = Detector(ChangeSettings(runs_per_false_alarm=1e300)), tuple(SIGNALS)
+    streams = Streams(pool_of(units), 1)
+    for n, one in enumerate(units, 1):
+        detector.add(one)
+        u = np.array([[tie_breaker(one.id, signal, n) for signal in signals]])
+        mean = streams.step(np.array([n - 1]), u)
+        got = detector.evidence()
+        expected = {s: math.log10(r) for s, r in zip(signals, streams.evidence[0], strict=True) if r}
+        assert got.signals == pytest.approx(expected, abs=1e-9)
+        assert got.log10 == (pytest.approx(math.log10(mean[0]), abs=1e-9) if mean[0] else None)
+
+
+def pool_of(units: list[Unit]) -> Pool:
+    """The units' values and the distances of their paths."""
+    values = [[SIGNALS[signal].read(one) for signal in SIGNALS] for one in units]
+    distances = [[_distance(one, other) for other in units] for one in units[:]]
+    return Pool(np.array(values, dtype=np.float64), np.array(distances))
+
+
+def _distance(one: Unit, other: Unit) -> float:
+    if one.path is None or other.path is None:
+        return math.nan
+    return edit_distance(one.path, other.path) / (max(len(one.path), len(other.path)) or 1)
+
+
+def test_a_change_is_told_with_what_changed() -> None:
+    """The alarm names the signals, where it was noticed, since when, and the numbers on either side."""
+    (alarm,) = passed(Detector(SETTINGS), shifted())
+    told = {one.signal: one for one in alarm.told}
+    assert 100 < alarm.unit <= 125
+    assert alarm.signal == max(alarm.told, key=lambda one: one.evidence).signal
+    assert abs(told["calls"].since_unit - 101) <= 3
+    assert told["calls"].since_ns == told["calls"].since_unit * 10**9
+    before, after = told["calls"].before, told["calls"].after
+    assert before is not None
+    assert after is not None
+    assert before.mean < 2.5 < after.mean
+    assert all(one.evidence >= SETTINGS.runs_per_false_alarm / 2 for one in alarm.told[1:])
+
+
+def test_tools_that_came_and_went_are_told() -> None:
+    """An alarm says which tools the units use now, and did not, with the shares of the units."""
+    after = [unit(n, ("search", "cancel")) for n in range(90, 140)]
+    (alarm, *_) = passed(Detector(SETTINGS), [unit(n, ("search", "book")) for n in range(90)] + after)
+    assert [shift.tool for shift in alarm.tools] == ["book", "cancel"]
+    assert [shift.before for shift in alarm.tools] == [1, 0]
+    assert alarm.tools[0].after == pytest.approx(0.1, abs=0.2)
+    assert alarm.tools[1].after == pytest.approx(0.9, abs=0.2)
+
+
+def test_it_is_blind_while_it_learns() -> None:
+    """For 60 units, and for 60 after every alarm, no change is told and no evidence shown."""
+    detector, blinds = Detector(SETTINGS), list[int]()
+    for one in shifted():
+        alarm = detector.add(one)
+        blinds.append(detector.evidence().blind)
+        if alarm is not None:
+            break
+    assert blinds[: BLIND + 1] == [*range(BLIND - 1, -1, -1), 0]
+    assert blinds[-1] == BLIND
+    assert detector.evidence().standing is Standing.LEARNING
+    assert detector.evidence()[3:5] == (None, {})
+    late = [detector.add(unit(n, ("mail",) * 9)) for n in range(1_000, 1_000 + BLIND)]
+    assert late == [None] * BLIND
+
+
+def test_after_an_alarm_it_learns_anew() -> None:
+    """A second change is told as well, counted from the first unit ever seen."""
+    detector = Detector(SETTINGS)
+    alarms = passed(detector, shifted(100, 120) + random_units(60, seed=5, first=221))
+    assert [100 < alarms[0].unit < 130, 220 < alarms[1].unit < 260] == [True, True]
+    assert detector.evidence().changes == 2
+    assert detector.alarms == tuple(alarms)
+
+
+def test_reset_learns_anew_and_keeps_the_record() -> None:
+    """After a reset the next units are the reference; alarms stay on record."""
+    detector = Detector(SETTINGS)
+    passed(detector, shifted())
+    detector.reset()
+    reading = detector.evidence()
+    assert (reading.blind, reading.changes, reading.units) == (BLIND, 1, 160)
+    assert not passed(detector, random_units(100, seed=1, first=200, longer=3))
+
+
+def test_a_constant_agent_never_alarms() -> None:
+    """An agent whose units are all alike raises no evidence at all, though its ties are broken at random."""
+    detector = Detector(ChangeSettings(runs_per_false_alarm=2))
+    assert not passed(detector, [unit(n) for n in range(2_000)])
+    assert (detector.evidence().standing, detector.evidence().log10) == (Standing.WATCHING, None)
+
+
+def test_an_agent_without_evidence_is_silent() -> None:
+    """Units without any number raise no evidence and no error."""
+    bare = [Unit(str(n), n, n, None, None, None, None, None, None) for n in range(200)]
+    detector = Detector(SETTINGS)
+    assert not passed(detector, bare)
+    assert detector.evidence()[3:5] == (None, {})
+    assert detector.evidence().standing is Standing.WATCHING
+
+
+def test_no_verdict_where_tasks_stand_in_blocks() -> None:
+    """Numbers that change with the task are no change of the agent: nothing is told, and the reading says why."""
+    units = [unit(n, ("search",) * (1 + n // 40 % 3), task=f"t{n // 40}") for n in range(400)]
+    detector = Detector(SETTINGS)
+    assert not passed(detector, units)
+    assert passed(Detector(SETTINGS), [one._replace(task=None) for one in units])
+    reading = detector.evidence()
+    assert reading.standing is Standing.BLOCKS
+    assert reading[3:5] == (None, {})
+
+
+@given(st.integers(0, 170), st.integers(0, 3))
+def test_a_restart_changes_nothing(cut: int, seed: int) -> None:
+    """Writing the state as JSON in mid-stream, and going on with what is read, gives the same alarms and evidence."""
+    units = random_units(100, seed) + random_units(70, seed + 10, 101, longer=3)
+    whole, first = Detector(SETTINGS), Detector(SETTINGS)
+    expected = passed(whole, units)
+    before = passed(first, units[:cut])
+    second = restarted(first)
+    assert second.evidence() == first.evidence()
+    assert before + passed(second, units[cut:]) == expected
+    assert second.evidence() == whole.evidence()
+    assert plain(second) == plain(whole)
+
+
+def plain(detector: Detector) -> Any:
+    """The state as JSON gives it back."""
+    return json.loads(json.dumps(detector.to_state()))
+
+
+def restarted(detector: Detector, settings: ChangeSettings = SETTINGS, pinned: tuple[Unit, ...] = ()) -> Detector:
+    """A detector made of another's state."""
+    return Detector.from_state(plain(detector), settings, pinned)
+
+
+def test_other_signals_learn_anew() -> None:
+    """A state of other signals cannot be gone on with: the alarms stay, the rest is learnt again."""
+    detector = Detector(SETTINGS)
+    passed(detector, shifted())
+    other = restarted(detector, ChangeSettings(signals=("calls",)))
+    assert (other.alarms, other.evidence().blind) == (detector.alarms, BLIND)
+
+
+def test_the_state_is_bounded() -> None:
+    """After thousands of units of ever new paths the state is as large as after hundreds, and small."""
+    detector = Detector(ChangeSettings())
+    sizes = list[int]()
+    for n in range(3_000):
+        detector.add(unit(n, (f"tool-{n % 977}",) * 12, task=str(n)))
+        if n % 1_000 == 999:
+            sizes.append(len(json.dumps(detector.to_state())))
+    assert max(sizes) < 60_000
+    assert sizes[2] < 1.2 * sizes[0]
+
+
+class TestPinnedReference:
+    """A recording that the agent is held against."""
+
+    RECORDING = tuple(random_units(120, seed=7))
+
+    def test_it_is_never_blind(self) -> None:
+        """A change is told within the first units, as the recording has filled reference and ranks."""
+        detector = Detector(SETTINGS, self.RECORDING)
+        assert detector.evidence()[:3] == (Standing.WATCHING, 0, 0)
+        (alarm, *_) = passed(detector, random_units(40, seed=1, first=1, longer=3))
+        assert alarm.unit < 30
+        assert 1 <= alarm.since_unit <= alarm.unit
+
+    def test_the_recording_itself_raises_no_evidence(self) -> None:
+        """However much a recording changes within, it is the reference."""
+        detector = Detector(SETTINGS, shifted(100, 100))
+        assert (detector.evidence().log10, detector.alarms) == (None, ())
+
+    def test_an_alarm_leads_back_to_it(self) -> None:
+        """An agent that stays unlike the recording is told again."""
+        alarms = passed(Detector(SETTINGS, self.RECORDING), random_units(200, seed=1, longer=3))
+        assert len(alarms) >= 3
+
+    def test_a_short_recording_is_no_evidence(self) -> None:
+        """With fewer than 60 units nothing can be said, and the reading says why."""
+        detector = Detector(SETTINGS, self.RECORDING[: BLIND - 1])
+        assert not passed(detector, shifted())
+        assert detector.evidence()[:5] == (Standing.SHORT_REFERENCE, 160, 0, None, {})
+
+    def test_a_restart_keeps_to_its_recording(self) -> None:
+        """With the same recording the state goes on; with another it is given up."""
+        detector = Detector(SETTINGS, self.RECORDING)
+        passed(detector, random_units(10))
+        assert restarted(detector, pinned=self.RECORDING).evidence() == detector.evidence()
+        assert restarted(detector).evidence().blind == BLIND
+
+
+@pytest.mark.parametrize("signals", [(), ("path", "path"), ("path", "colour")])
+def test_wrong_signals_are_refused(signals: tuple[str, ...]) -> None:
+    """An empty list, a repeated and an unknown name are told with what is allowed."""
+    with pytest.raises(ConfigurationError, match="outcome"):
+        Detector(ChangeSettings(signals=signals))

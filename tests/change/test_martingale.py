@@ -1,0 +1,58 @@
+"""The simple jumper."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.change.martingale import EVEN, Jumper
+
+STRENGTHS = (-1.6, -0.8, 0.0, 0.8, 1.6)
+RANKS = st.lists(st.floats(0, 1), max_size=50)
+
+
+def naive(ranks: list[float]) -> list[float]:
+    """The definition, without bringing the sum back to 1: growths as ratios of sums."""
+    weights, growths = list(EVEN), list[float]()
+    for p in ranks:
+        before = sum(weights)
+        mean = before / len(weights)
+        weights = [(0.98 * w + 0.02 * mean) * (1 + e * (p - 0.5)) for w, e in zip(weights, STRENGTHS, strict=True)]
+        growths.append(sum(weights) / before)
+    return growths
+
+
+@given(RANKS)
+def test_a_growth_is_the_formula(ranks: list[float]) -> None:
+    """The growths equal those of the definition."""
+    jumper = Jumper()
+    assert [jumper.bet(p) for p in ranks] == pytest.approx(naive(ranks), rel=1e-12)
+
+
+@given(RANKS, st.floats(0, 0.5))
+def test_a_bet_is_fair(ranks: list[float], off: float) -> None:
+    """Whatever went before, the growths on two ranks that lie evenly about ½ have mean 1."""
+    low, high = Jumper(), Jumper()
+    for p in ranks:
+        low.bet(p)
+        high.bet(p)
+    assert low.bet(0.5 - off) + high.bet(0.5 + off) == pytest.approx(2, abs=1e-12)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.9, 1.0])
+def test_a_shift_either_way_wins(p: float) -> None:
+    """Ranks that stay at one side of ½ let the money grow, and a turn to the other side is found as well."""
+    jumper, money = Jumper(), 1.0
+    for rank in [1 - p] * 300 + [p] * 60:
+        money = money * jumper.bet(rank) if rank == p else 1.0
+    assert money > 1_000
+
+
+def test_the_money_never_overflows_or_runs_out() -> None:
+    """After many bets the weights still sum to 1 and none is lost."""
+    jumper = Jumper()
+    for _ in range(20_000):
+        jumper.bet(0.0)
+    assert sum(jumper.weights) == pytest.approx(1)
+    assert min(jumper.weights) > 0.0005

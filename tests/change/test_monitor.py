@@ -1,0 +1,205 @@
+"""Change detection for all agents, from changes of runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.change import monitor as monitor_module
+from otel_reliability.change.monitor import FORGET_AFTER, Change, Monitor
+from otel_reliability.change.sessions import MAX_RUNS
+from otel_reliability.change.units import unit_of
+from otel_reliability.config import ChangeSettings, LimitSettings, Settings
+from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.testing import run
+
+SETTINGS = Settings(change=ChangeSettings(runs_per_false_alarm=200))
+IDLE = SETTINGS.sessions.idle
+KEY = run().key
+
+
+def closed(one: Run) -> RunEvent:
+    """The run is done."""
+    return RunEvent(RunChange.CLOSED, one)
+
+
+def short(n: int, **facts: object) -> Run:
+    """The n-th run of one to three calls."""
+    return run(["search"] * (1 + n * n % 3), n, **facts)
+
+
+def long(n: int) -> Run:
+    """The n-th run of many calls."""
+    return run(["search", "book"] * 4, n)
+
+
+def fed(monitor: Monitor, events: Iterable[RunEvent], start: float = 0.0) -> list[Change]:
+    """Apply events a second apart and take what was noticed."""
+    for second, event in enumerate(events):
+        monitor.apply(event, start + second)
+    return monitor.take_changes()
+
+
+def units(monitor: Monitor, key: AgentKey = KEY) -> int:
+    """How many units an agent's detector has seen."""
+    detector = monitor.detector(key)
+    return 0 if detector is None else detector.evidence().units
+
+
+def test_an_agents_change_is_told_once() -> None:
+    """Runs become units as they close; the alarm is handed out once, with whose it is."""
+    monitor = Monitor(SETTINGS)
+    (change,) = fed(monitor, map(closed, [*map(short, range(100)), *map(long, range(100, 120))]))
+    assert (change.key, change.alarm.unit > 100) == (KEY, True)
+    assert monitor.take_changes() == []
+
+
+def test_agents_do_not_mix() -> None:
+    """What one agent does is no evidence about another."""
+    monitor, other = Monitor(SETTINGS), AgentKey("", "", "", "other")
+    events = [closed(one._replace(key=key)) for n in range(200) for one, key in ((short(n), KEY), (long(n), other))]
+    assert not fed(monitor, events)
+    assert (units(monitor), units(monitor, other)) == (200, 200)
+
+
+def test_a_unit_enters_once_as_it_first_closed() -> None:
+    """Late spans, a withdrawal and the settling of a run change nothing that has entered."""
+    plain, revised = Monitor(SETTINGS), Monitor(SETTINGS)
+    fed(plain, (closed(short(n)) for n in range(100)))
+    for n in range(100):
+        one = short(n)
+        fed(revised, [closed(one), RunEvent(RunChange.REVISED, long(n), one), RunEvent(RunChange.SETTLED, long(n))])
+    fed(revised, [RunEvent(RunChange.WITHDRAWN, long(3))])
+    assert states(revised) == states(plain)
+
+
+def states(monitor: Monitor) -> object:
+    """The states of the detectors."""
+    return [detector.to_state() for detector in map(monitor.detector, monitor.keys()) if detector is not None]
+
+
+def test_a_run_that_late_spans_make_whole_enters_then() -> None:
+    """A run that was no unit as it closed, and is one now, has not entered before."""
+    monitor = Monitor(SETTINGS)
+    part = short(1, incomplete=True)
+    fed(monitor, [closed(part), RunEvent(RunChange.REVISED, short(1), part)])
+    assert units(monitor) == 1
+
+
+def test_a_session_is_a_unit_when_it_closes() -> None:
+    """Its runs wait until it was idle for long enough; a run of it in between puts that off."""
+    monitor = Monitor(SETTINGS)
+    monitor.apply(closed(short(1, session_id="s")), 0)
+    monitor.apply(closed(short(2, session_id="s")), IDLE - 1)
+    monitor.advance(2 * IDLE - 2)
+    assert units(monitor) == 0
+    monitor.advance(2 * IDLE - 1)
+    assert units(monitor) == 1
+
+
+def test_an_open_session_follows_its_runs() -> None:
+    """In an open session late spans and withdrawals count; a session of no run is none."""
+    monitor = Monitor(SETTINGS)
+    one, two = short(1, session_id="s"), short(2, session_id="t")
+    fed(monitor, [closed(one), RunEvent(RunChange.REVISED, one._replace(session_id="u"), one)])
+    fed(monitor, [closed(two), RunEvent(RunChange.WITHDRAWN, two)])
+    monitor.advance(2 * IDLE)
+    assert units(monitor) == 1
+    assert len(monitor._sessions) == 0
+
+
+def test_a_session_enters_once() -> None:
+    """A run that comes after its session closed is late, and counted; revisions of entered runs are not even that."""
+    monitor = Monitor(SETTINGS)
+    one = short(1, session_id="s")
+    monitor.apply(closed(one), 0)
+    monitor.advance(IDLE)
+    monitor.apply(closed(short(2, session_id="s")), IDLE + 1)
+    monitor.apply(RunEvent(RunChange.REVISED, long(1)._replace(session_id="s"), one), IDLE + 2)
+    monitor.advance(3 * IDLE)
+    assert units(monitor) == 1
+    assert monitor.accounts == {("session_runs", "late"): 1}
+
+
+def test_sessions_have_ceilings() -> None:
+    """Beyond them the longest idle session is given up, and further runs of an endless one; both are counted."""
+    monitor = Monitor(Settings(limits=LimitSettings(sessions=3)))
+    fed(monitor, (closed(short(n, session_id=str(n))) for n in range(5)))
+    fed(monitor, (closed(short(n, session_id="4")) for n in range(5, MAX_RUNS + 10)))
+    assert monitor.accounts == {("sessions", "ceiling"): 2, ("session_runs", "ceiling"): 6}
+    monitor.advance(3 * IDLE)
+    assert units(monitor) == 3
+
+
+def test_agents_have_a_ceiling() -> None:
+    """A new agent finds no place until one has been idle for as long as windows keep it."""
+    settings = Settings(limits=LimitSettings(agents=2, agent_idle=100))
+    monitor = Monitor(settings)
+    keys = [AgentKey("", "", "", name) for name in "abc"]
+    fed(monitor, (closed(short(1, key=key)) for key in keys))
+    assert monitor.keys() == keys[:2]
+    fed(monitor, [closed(short(2, key=keys[2]))], start=101)
+    assert monitor.keys() == keys[1:]
+    assert monitor.accounts == {("agents", "ceiling"): 2}
+
+
+def test_an_idle_agent_is_remembered_for_90_days() -> None:
+    """Much longer than windows keep it: a weekly agent changes too."""
+    monitor = Monitor(SETTINGS)
+    monitor.apply(closed(short(1)), 0)
+    monitor.advance(FORGET_AFTER - 1)
+    assert units(monitor) == 1
+    monitor.advance(FORGET_AFTER)
+    assert (len(monitor), monitor.accounts) == (0, {("agents", "idle"): 1})
+
+
+def test_a_pinned_recording_is_for_its_agent() -> None:
+    """The agent whose key the recording has is held against it; others learn."""
+    detectors = Monitor(SETTINGS, {KEY: [unit_of(short(n)) for n in range(80)]})
+    fed(detectors, [closed(short(1)), closed(short(2, key=AgentKey("", "", "", "other")))])
+    blind = [d.evidence().blind for d in map(detectors.detector, detectors.keys()) if d is not None]
+    assert blind == [0, 59]
+
+
+@given(st.integers(0, 130), st.booleans())
+def test_a_restart_changes_nothing(cut: int, restart: bool) -> None:
+    """State written as JSON and read by a clock that began anew gives the same units and alarms, open sessions included."""
+    runs = [*map(short, range(100)), *map(long, range(100, 130))]
+    events = [closed(one._replace(session_id=f"s{n // 2}" if n % 3 else None)) for n, one in enumerate(runs)]
+    monitor, now, offset, changes = Monitor(SETTINGS), 0.0, 0.0, list[Change]()
+    for n, event in enumerate(events):
+        if n == cut and restart:
+            state = json.loads(json.dumps(monitor.to_state(now)))
+            monitor, offset = Monitor(SETTINGS), 5_000.0
+            monitor.restore(state, now + offset)
+        now += 100.0 * (n % 7)
+        monitor.apply(event, now + offset)
+        changes += monitor.take_changes()
+    monitor.advance(now + offset + IDLE)
+    changes += monitor.take_changes()
+    assert [change.alarm for change in changes] == expected_alarms(events)
+
+
+def expected_alarms(events: list[RunEvent]) -> list[object]:
+    """The alarms without a restart."""
+    monitor, now = Monitor(SETTINGS), 0.0
+    for n, event in enumerate(events):
+        now += 100.0 * (n % 7)
+        monitor.apply(event, now)
+    monitor.advance(now + IDLE)
+    return [change.alarm for change in monitor.take_changes()]
+
+
+def test_changes_that_nobody_takes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the ceiling the oldest are let go, and counted."""
+    monkeypatch.setattr(monitor_module, "MAX_UNTAKEN", 1)
+    monitor = Monitor(SETTINGS)
+    for n in range(400):
+        monitor.apply(closed(long(n) if n // 100 % 2 else short(n)), n)
+    assert monitor.accounts["changes", "ceiling"] >= 1
+    assert len(monitor.take_changes()) == 1

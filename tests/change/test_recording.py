@@ -1,0 +1,69 @@
+"""A recording judged as a whole."""
+
+from __future__ import annotations
+
+import itertools
+
+from otel_reliability.change.detector import BLIND
+from otel_reliability.change.recording import judge, units_of
+from otel_reliability.change.verdict import Verdict
+from otel_reliability.config import ChangeSettings
+from otel_reliability.model.run import AgentKey
+from otel_reliability.testing import run
+from tests.change.build import random_units
+
+SETTINGS = ChangeSettings(runs_per_false_alarm=500)
+
+
+def test_units_are_ordered_and_sessions_joined() -> None:
+    """Runs of one session are one unit, at the end of its last run; runs without one are their own, by end, then id."""
+    runs = [
+        run(["a"], 4, session_id="s"),
+        run(["b"], 1, session_id="s"),
+        run(["c"], 2),
+        run(["d"], 9, nested=True),
+        run(["e"], 3, incomplete=True),
+        run(["f"], 5, condition="fault"),
+    ]
+    for order in itertools.permutations(runs):
+        (units,) = units_of(order).values()
+        assert [(unit.id, unit.path) for unit in units] == [("run-2", ("c",)), ("s", ("b", "a"))]
+
+
+def test_agents_are_judged_apart() -> None:
+    """Each agent has units of its own, though two of them share a session."""
+    other = AgentKey("", "other", "", "agent")
+    found = units_of([run(["a"], 1, session_id="s"), run(["b"], 2, session_id="s", key=other)])
+    assert [[unit.path for unit in units] for units in found.values()] == [[("a",)], [("b",)]]
+
+
+def test_a_run_is_not_taken_for_the_session_of_its_name() -> None:
+    """A session may be called like a run of no session."""
+    (units,) = units_of([run(["a"], 1), run(["b"], 2, session_id="run-1")]).values()
+    assert len(units) == 2
+
+
+def test_a_short_recording_has_no_verdict() -> None:
+    """As long as all units are learnt from, nothing can be said."""
+    judgement = judge(random_units(BLIND - 1), SETTINGS)
+    assert judgement.verdict is Verdict.NO_VERDICT
+    assert str(BLIND) in judgement.why
+
+
+def test_a_recording_without_change() -> None:
+    """Like units to the end."""
+    assert judge(random_units(300), SETTINGS) == (Verdict.NO_CHANGE, 300, (), "")
+
+
+def test_a_change_near_the_end_is_told_though_it_learns_anew_there() -> None:
+    """The alarm stands, whatever the detector can say after it."""
+    judgement = judge(random_units(100) + random_units(25, 1, 101, longer=4), SETTINGS)
+    assert judgement.verdict is Verdict.CHANGED
+    assert len(judgement.alarms) == 1
+
+
+def test_a_recording_against_a_short_pinned_one_says_so() -> None:
+    """A pinned recording of fewer than 60 units is no reference."""
+    judgement = judge(random_units(300), SETTINGS, random_units(30, 2))
+    assert judgement.verdict is Verdict.NO_VERDICT
+    assert "pinned" in judgement.why

@@ -1,0 +1,79 @@
+"""The reference and the path signal."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.change.reference import SIZE, Reference
+from otel_reliability.change.units import Steps
+from tests.change.build import TOOLS
+
+PATHS = st.lists(st.sampled_from(TOOLS), max_size=8).map(tuple)
+
+
+def edit_distance(one: Steps, other: Steps) -> int:
+    """Levenshtein's distance, by its recurrence."""
+    row = list(range(len(other) + 1))
+    for i, a in enumerate(one, 1):
+        diagonal, row[0] = row[0], i
+        for j, b in enumerate(other, 1):
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (a != b))
+    return row[-1]
+
+
+def naive(reference: list[Steps | None], path: Steps) -> float | None:
+    """The mean of the five smallest distances."""
+    distances = sorted(edit_distance(path, p) / (max(len(p), len(path)) or 1) for p in reference if p is not None)
+    return sum(distances[:5]) / 5 if len(distances) >= 5 else None
+
+
+@given(st.lists(st.one_of(st.none(), PATHS), max_size=SIZE), st.lists(PATHS, min_size=1, max_size=5))
+def test_the_distance_is_the_formula(paths: list[Steps | None], asked: list[Steps]) -> None:
+    """With repeated paths and unobservable ones, asked once or twice, the distance equals the naive one."""
+    reference = Reference(paths)
+    for path in asked * 2:
+        expected = naive(paths, path)
+        assert reference.distance(path) == (None if expected is None else pytest.approx(expected, abs=1e-12))
+
+
+def test_unknown_tools_are_told_apart() -> None:
+    """Two tools that the reference does not know are not one tool."""
+    reference = Reference([("a", "a")] * 5 + [("b", "c")])
+    assert reference.distance(("x", "y")) == 1
+    reference = Reference([("x", "y", "x")] * 5)
+    assert reference.distance(("n", "m", "n")) == 1
+
+
+def test_four_paths_are_no_reference() -> None:
+    """With fewer than five observable paths there is no path signal."""
+    assert Reference([None, *[("a",)] * 4]).distance(("a",)) is None
+    assert Reference([None, *[("a",)] * 5]).distance(("a",)) == 0
+
+
+def test_a_distance_is_not_remembered_across_learning() -> None:
+    """A path learnt later counts for a path that was asked for before."""
+    reference = Reference([("a",)] * 5)
+    assert reference.distance(("b",)) == 1
+    for _ in range(5):
+        reference.learn(("b",))
+    assert reference.distance(("b",)) == 0
+
+
+def test_memory_is_bounded_whatever_paths_come() -> None:
+    """Thousands of distinct paths leave at most a few remembered distances."""
+    reference = Reference([("a",)] * 5)
+    for n in range(2_000):
+        reference.distance((str(n),))
+    assert len(reference._distances) <= 128
+
+
+@given(st.lists(st.one_of(st.none(), PATHS), max_size=SIZE), PATHS)
+def test_a_restored_reference_measures_the_same(paths: list[Steps | None], path: Steps) -> None:
+    """Writing the state as JSON and reading it changes no distance."""
+    reference = Reference(paths)
+    restored = Reference.from_state(json.loads(json.dumps(reference.to_state())))
+    assert (restored.distance(path), restored.full) == (reference.distance(path), reference.full)
