@@ -59,7 +59,7 @@ docs: .venv/ready
 
 #: Measure speed and memory.
 bench: .venv/ready
-	for benchmark in benchmarks/bench_*.py; do $(BIN)/python $$benchmark; done
+	for benchmark in $(wildcard benchmarks/bench_*.py); do $(BIN)/python $$benchmark; done
 
 #: The long tests, and the property tests with many more examples.
 soak: .venv/ready

@@ -12,6 +12,8 @@ from typing import TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["pytester"]  # for the tests of this file itself
+
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 CI = bool(os.environ.get("CI"))
@@ -27,6 +29,7 @@ settings.register_profile("soak", settings.get_profile("moderate"), max_examples
 settings.load_profile("ci" if CI else "moderate")
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what meets the SDK; leave out what is long, unless the profile is `soak`."""
     for item in items:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.sdk
+
 PROJECT = Path(__file__).resolve().parents[1]
 LOCKS = ("requirements.lock", "requirements-lowest.lock")
 EXTRAS = {
