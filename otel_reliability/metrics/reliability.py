@@ -22,7 +22,13 @@ def reliability(consistency: float | None, predictability: float | None, robustn
 
 
 class Reliability(Derived):
-    """R, from the readings of its dimensions. The reading names those that existed."""
+    """R, from the readings of its dimensions. The reading names those that existed.
+
+    >>> Reliability().derive({"consistency": Reading(0.5, 8), "robustness": Reading(1.0, 6)})
+    Reading(value=0.75, runs=8, parts=('consistency', 'robustness'), note='')
+
+    References: HAL Reliability, *Methodology*, "Overall Reliability".
+    """
 
     __slots__ = ()
 

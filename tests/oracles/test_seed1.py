@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from otel_reliability.config import MetricSettings, Settings, WindowSettings
+from otel_reliability.config import MetricSettings, Settings
 from otel_reliability.metrics.consistency import (
     confidence_consistency,
     consistency,
@@ -32,6 +32,7 @@ from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
 from otel_reliability.windows.window import AgentWindow
 from tests.oracles.reading import close, each
+from tests.windows.windows import window_over
 
 CASES = each("oracles/seed1.json", "cases")
 IN_RANGE = [case for case in CASES if case.id != "pred_conf_outside"]
@@ -156,20 +157,15 @@ def _rows(case: dict[str, Any]) -> Iterator[Row]:
         yield from (_row(run, condition) for run in case.get(runs, []))
 
 
-def window_over(rows: Iterator[Row], profile: Profile) -> AgentWindow:
-    """A window that holds all of the rows."""
-    settings = Settings(metrics=MetricSettings(profile=profile))
-    window = AgentWindow(WindowSettings("all", last=10_000), settings, set(), lambda row: None)  # noqa: ARG005  # the name is the protocol's
-    for each_row in rows:
-        window.insert(each_row)
-    return window
+def _window(case: dict[str, Any], profile: Profile) -> AgentWindow:
+    return window_over(_rows(case), Settings(metrics=MetricSettings(profile=profile)))
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("case", IN_RANGE)
 def test_windows_agree(case: dict[str, Any], profile: Profile) -> None:
     """The same values come out of a window of rows."""
-    window, expected = window_over(_rows(case), profile), oracle(case, profile)
+    window, expected = _window(case, profile), oracle(case, profile)
 
     found = {name: window.reading(NAMES[name]).value for name in expected}
 
@@ -179,7 +175,7 @@ def test_windows_agree(case: dict[str, Any], profile: Profile) -> None:
 @pytest.mark.parametrize("case", IN_RANGE)
 def test_aggregates_name_their_parts(case: dict[str, Any]) -> None:
     """R_Con, R_Rob and R say which of their parts had evidence, and only those."""
-    window = window_over(_rows(case), "published")
+    window = _window(case, "published")
 
     for aggregate, parts in {
         "consistency": (

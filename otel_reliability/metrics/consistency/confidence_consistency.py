@@ -58,9 +58,18 @@ class _Confidences(Group):
 
 
 class ConfidenceConsistency(TaskMean[_Confidences]):
-    """C_conf over the window, per task and then over tasks.
+    """C_conf over the window: per task, then the mean over tasks with 2 confidences, each weighing the same.
 
-    State: exact sums of confidences and their squares, one pair a task. Reading looks at the tasks that changed.
+    State: exact sums of confidences and of their squares, one pair a task. Reading looks at the tasks that changed.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> metric = ConfidenceConsistency()
+    >>> for confidence in (0.5, None, 1.0):
+    ...     metric.add(row(task="refund", confidence=confidence))
+    >>> print(f"{metric.read().value:.4f}", metric.read().runs)
+    0.6241 2
+
+    References: HAL Reliability, *Methodology*, "Confidence Consistency".
     """
 
     __slots__ = ()

@@ -31,7 +31,14 @@ def consistency(
 
 
 class Consistency(Derived):
-    """R_Con, from the readings of its parts. The reading names the parts that existed."""
+    """R_Con, from the readings of its parts. The reading names the parts that existed.
+
+    >>> parts = {"outcome_consistency": Reading(1.0, 8), "resource_consistency": Reading(0.5, 9)}
+    >>> Consistency().derive(parts)
+    Reading(value=0.75, runs=9, parts=('outcome_consistency', 'resource_consistency'), note='')
+
+    References: HAL Reliability, *Methodology*, "Consistency".
+    """
 
     __slots__ = ()
 

@@ -34,9 +34,19 @@ def outcome_agreement(tasks: Iterable[Sequence[float]]) -> float | None:
 
 
 class OutcomeAgreement(Metric):
-    """(2p̂ − 1)² over the window, per task and then over tasks.
+    """(2p̂ − 1)² over the window: per task, then the mean over tasks of at least 2 runs, each weighing the same.
 
     State: two integers a task. Reading costs as many steps as tasks have different (attempts, passes).
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = OutcomeAgreement()
+    >>> for outcome in ("success", "success", "success", "failure"):
+    ...     metric.add(row(task="refund", outcome=Outcome(outcome)))
+    >>> metric.read()
+    Reading(value=0.25, runs=4, parts=(), note='')
+
+    References: the code behind HAL Reliability, *Methodology*, as it computes "Outcome Consistency" today.
     """
 
     __slots__ = ("_tally",)

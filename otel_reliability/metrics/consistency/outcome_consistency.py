@@ -51,9 +51,23 @@ def outcome_consistency(tasks: Iterable[Sequence[float]], profile: Profile = "pu
 
 
 class OutcomeConsistency(Metric):
-    """C_out over the window, per task and then over tasks.
+    """C_out over the window: per task, then the mean over tasks of at least 2 runs, each weighing the same.
 
     State: two integers a task. Reading costs as many steps as tasks have different (attempts, passes).
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = OutcomeConsistency()
+    >>> for task, outcome in (("a", "success"), ("a", "success"), ("b", "success"), ("b", "failure"), ("c", "failure")):
+    ...     metric.add(row(task=task, outcome=Outcome(outcome)))
+    ...     print(metric.read().value)
+    None
+    1.0
+    1.0
+    0.5
+    0.5
+
+    References: HAL Reliability, *Methodology*, "Outcome Consistency".
     """
 
     __slots__ = ("_of_task", "_tally")

@@ -95,10 +95,19 @@ class _Resources(Group):
 
 
 class ResourceConsistency(TaskMean[_Resources]):
-    """C_res over the window, per task and then over tasks.
+    """C_res over the window: per task, then the mean over tasks that have a kind of resource to compare.
 
     State: for each kind of resource a count, a sum and a sum of squares in whole numbers, a task. Reading looks at the tasks
     that changed.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> metric = ResourceConsistency()
+    >>> for cost in (1.0, 2.0, 3.0):
+    ...     metric.add(row(task="refund", start_ns=0, end_ns=0, cost=cost))
+    >>> print(f"{metric.read().value:.4f}")
+    0.6065
+
+    References: HAL Reliability, *Methodology*, "Resource Consistency".
     """
 
     __slots__ = ()

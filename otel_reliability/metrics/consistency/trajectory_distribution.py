@@ -99,7 +99,24 @@ def distances(code: str, others: Sequence[str], profile: Profile = "published") 
 
 
 class TrajectoryDistribution(TrajectoryMean):
-    """C_traj_d over the window, per task and then over tasks."""
+    """C_traj_d over the window: the successful attempts of a task pair by pair, then the mean over tasks.
+
+    State: integers, for each distinct path and each run. A run that comes costs one distance to each distinct path of its
+    task; the run that has been there longest leaves at no cost. At most `limits.paths` distinct paths a task, the latest.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = TrajectoryDistribution()
+    >>> for path in ("search reply", "reply search", "search ask reply close"):
+    ...     metric.add(row(path, task="refund", outcome=Outcome.SUCCESS))
+    ...     print(metric.read().value)
+    None
+    1.0
+    0.6280
+
+    References: HAL Reliability, *Methodology*, "Trajectory Distribution Consistency"; J. Lin, *Divergence Measures Based on
+    the Shannon Entropy* (1991).
+    """
 
     __slots__ = ()
 

@@ -43,7 +43,24 @@ def _of_task(paths: Sequence[Sequence[str]]) -> float | None:
 
 
 class TrajectorySequence(TrajectoryMean):
-    """C_traj_s over the window, per task and then over tasks."""
+    """C_traj_s over the window: the successful attempts of a task pair by pair, then the mean over tasks.
+
+    State: integers, for each distinct path and each run. A run that comes costs one distance to each distinct path of its
+    task; the run that has been there longest leaves at no cost. At most `limits.paths` distinct paths a task, the latest.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = TrajectorySequence()
+    >>> for path in ("search reply", "search reply", "search ask reply close"):
+    ...     metric.add(row(path, task="refund", outcome=Outcome.SUCCESS))
+    ...     print(metric.read().value)
+    None
+    1.0
+    0.6667
+
+    References: HAL Reliability, *Methodology*, "Trajectory Sequence Consistency"; V. I. Levenshtein, *Binary codes capable of
+    correcting deletions, insertions and reversals* (1966).
+    """
 
     __slots__ = ()
 

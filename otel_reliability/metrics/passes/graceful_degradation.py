@@ -26,7 +26,24 @@ def graceful_degradation(outcomes: Sequence[float]) -> int | None:
 
 
 class GracefulDegradation(WorstTask):
-    """The graceful degradation of the least graceful task of the window."""
+    """The graceful degradation of the least graceful task of the window.
+
+    State: one entry a run. Reading looks through the attempts of the tasks that changed. Where no run names a task, the
+    window is taken as attempts at one.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = GracefulDegradation()
+    >>> for outcome in ("success", "success", "success", "failure"):
+    ...     metric.add(row(task="refund", outcome=Outcome(outcome)))
+    ...     print(metric.read().value)
+    100.0
+    100.0
+    100.0
+    60.0
+
+    References: mcptest, *Reliability reporting beyond pass^k*, "Graceful Degradation Score".
+    """
 
     __slots__ = ()
 

@@ -33,7 +33,18 @@ def pass_at_k(tasks: Iterable[Sequence[float]], k: int) -> float | None:
 
 
 class PassAtK(PassSeries):
-    """pass@k over the window, a series of k."""
+    """pass@k over the window, a series of k; the plain reading is that at the greatest k.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = PassAtK()
+    >>> for task, outcome in (("a", "success"), ("a", "failure"), ("b", "failure"), ("b", "failure"), ("b", "failure")):
+    ...     metric.add(row(task=task, outcome=Outcome(outcome)))
+    >>> {k: reading.value for k, reading in metric.by_k().items()}
+    {1: 0.25, 2: 0.5}
+
+    References: M. Chen et al., *Evaluating Large Language Models Trained on Code* (2021).
+    """
 
     __slots__ = ()
 

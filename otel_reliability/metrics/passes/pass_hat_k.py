@@ -34,7 +34,18 @@ def pass_hat_k(tasks: Iterable[Sequence[float]], k: int) -> float | None:
 
 
 class PassHatK(PassSeries):
-    """pass^k over the window, a series of k."""
+    """pass^k over the window, a series of k; the plain reading is that at the greatest k.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = PassHatK()
+    >>> for task, outcome in (("a", "success"), ("a", "failure"), ("b", "success"), ("b", "success"), ("b", "success")):
+    ...     metric.add(row(task=task, outcome=Outcome(outcome)))
+    >>> {k: reading.value for k, reading in metric.by_k().items()}
+    {1: 0.75, 2: 0.5}
+
+    References: S. Yao et al., *τ-bench: A Benchmark for Tool-Agent-User Interaction in Real-World Domains* (2024).
+    """
 
     __slots__ = ()
 

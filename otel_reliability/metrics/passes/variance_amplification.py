@@ -30,6 +30,16 @@ class VarianceAmplification(Metric):
     """The variance amplification of the flakiest task of the window. State: two integers a task.
 
     Where no run names a task, the window is taken as attempts at one.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = VarianceAmplification()
+    >>> for task, outcome in (("a", "success"), ("a", "failure"), ("b", "success")):
+    ...     metric.add(row(task=task, outcome=Outcome(outcome)))
+    >>> metric.read()
+    Reading(value=100.0, runs=3, parts=(), note='worst of 2 tasks')
+
+    References: mcptest, *Reliability reporting beyond pass^k*, "Variance Amplification Factor".
     """
 
     __slots__ = ("_tally",)

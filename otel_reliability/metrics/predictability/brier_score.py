@@ -35,7 +35,21 @@ def brier_score(confidences: Sequence[float | None], outcomes: Sequence[float]) 
 
 
 class BrierScore(Metric):
-    """P_brier over the window. State: a count and the exact sum of the squared errors."""
+    """P_brier over the window. State: a count and the exact sum of the squared errors.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = BrierScore()
+    >>> for confidence, outcome in ((0.5, "success"), (0.9, "failure"), (0.9, "completed")):
+    ...     metric.add(row(confidence=confidence, outcome=Outcome(outcome)))
+    ...     print(metric.read().value)
+    0.75
+    0.47
+    0.47
+
+    References: HAL Reliability, *Methodology*, "Brier Score"; G. W. Brier, *Verification of Forecasts Expressed in Terms of
+    Probability* (1950).
+    """
 
     __slots__ = ("_errors", "_runs")
 

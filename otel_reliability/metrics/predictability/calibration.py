@@ -50,7 +50,21 @@ def calibration(confidences: Sequence[float | None], outcomes: Sequence[float]) 
 
 
 class Calibration(Metric):
-    """P_cal over the window. State: a count, and of each bin the exact sum of success − confidence."""
+    """P_cal over the window. State: a count, and of each bin the exact sum of success − confidence.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = Calibration()
+    >>> for confidence, outcome in ((0.8, "success"), (0.8, "failure"), (0.1, "failure")):
+    ...     metric.add(row(confidence=confidence, outcome=Outcome(outcome)))
+    ...     print(metric.read().value)
+    0.8
+    0.7
+    0.7667
+
+    References: HAL Reliability, *Methodology*, "Calibration Score"; M. P. Naeini, G. F. Cooper, M. Hauskrecht, *Obtaining Well
+    Calibrated Probabilities Using Bayesian Binning* (2015).
+    """
 
     __slots__ = ("_gaps", "_runs")
 

@@ -19,7 +19,13 @@ def predictability(brier_score: float | None) -> float | None:
 
 
 class Predictability(Derived):
-    """R_Pred, from the reading of the Brier score."""
+    """R_Pred, from the reading of the Brier score.
+
+    >>> Predictability().derive({"brier_score": Reading(0.9, 12)})
+    Reading(value=0.9, runs=12, parts=('brier_score',), note='')
+
+    References: HAL Reliability, *Methodology*, "Predictability".
+    """
 
     __slots__ = ()
 

@@ -80,7 +80,22 @@ def _grid_risk(risks: Sequence[float]) -> float:
 
 
 class RiskCoverage(RankedSamples):
-    """P_rc over the window: O(N) after the sort of its D distinct confidences."""
+    """P_rc over the window: O(N) after the sort of its D distinct confidences.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = RiskCoverage()
+    >>> for confidence, outcome in ((0.9, "success"), (0.6, "failure"), (0.7, "failure"), (0.65, "success")):
+    ...     metric.add(row(confidence=confidence, outcome=Outcome(outcome)))
+    ...     print(metric.read().value)
+    None
+    1.0
+    1.0
+    0.5714
+
+    References: HAL Reliability, *Methodology*, "Risk-Coverage Score"; Y. Geifman, G. Uziel, R. El-Yaniv, *Bias-Reduced Uncertainty
+    Estimation for Deep Neural Classifiers* (2019).
+    """
 
     __slots__ = ("_profile",)
 

@@ -7,7 +7,21 @@ from otel_reliability.model.reading import MetricSpec
 
 
 class FaultRobustness(KeptAccuracy):
-    """R_fault over the window: min(accuracy of the fault runs / baseline accuracy, 1)."""
+    """R_fault over the window: min(accuracy of the fault runs / baseline accuracy, 1).
+
+    Accuracies are over the runs of all tasks together; no value without runs of both sides, or where no baseline run
+    succeeds. State: four integers.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = FaultRobustness()
+    >>> for condition, outcome in (("baseline", "success"), ("fault", "success"), ("fault", "failure")):
+    ...     metric.add(row(condition=condition, outcome=Outcome(outcome)))
+    >>> metric.read()
+    Reading(value=0.5, runs=3, parts=(), note='2 fault, 1 baseline')
+
+    References: HAL Reliability, *Methodology*, "Fault Robustness".
+    """
 
     __slots__ = ()
 

@@ -7,7 +7,21 @@ from otel_reliability.model.reading import MetricSpec
 
 
 class PromptRobustness(KeptAccuracy):
-    """R_prompt over the window: min(accuracy of the prompt runs / baseline accuracy, 1)."""
+    """R_prompt over the window: min(accuracy of the prompt runs / baseline accuracy, 1).
+
+    Accuracies are over the runs of all tasks together; no value without runs of both sides, or where no baseline run
+    succeeds. State: four integers.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = PromptRobustness()
+    >>> for condition, outcome in (("baseline", "success"), ("prompt", "success"), ("prompt", "failure")):
+    ...     metric.add(row(condition=condition, outcome=Outcome(outcome)))
+    >>> metric.read()
+    Reading(value=0.5, runs=3, parts=(), note='2 prompt, 1 baseline')
+
+    References: HAL Reliability, *Methodology*, "Prompt Robustness".
+    """
 
     __slots__ = ()
 

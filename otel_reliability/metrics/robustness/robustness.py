@@ -20,7 +20,13 @@ def robustness(fault: float | None, structure: float | None, prompt: float | Non
 
 
 class Robustness(Derived):
-    """R_Rob, from the readings of its parts. The reading names the parts that existed."""
+    """R_Rob, from the readings of its parts. The reading names the parts that existed.
+
+    >>> Robustness().derive({"fault_robustness": Reading(0.5, 8), "prompt_robustness": Reading(1.0, 6)})
+    Reading(value=0.75, runs=8, parts=('fault_robustness', 'prompt_robustness'), note='')
+
+    References: HAL Reliability, *Methodology*, "Robustness".
+    """
 
     __slots__ = ()
 

@@ -25,7 +25,17 @@ def compliance(violations: Iterable[Sequence[str] | None]) -> float | None:
 
 
 class Compliance(Metric):
-    """S_comp over the window. State: two integers."""
+    """S_comp over the window. State: two integers.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> metric = Compliance()
+    >>> for violations in ((), None, (("no_pii", "low"),)):
+    ...     metric.add(row(violations=violations))
+    >>> metric.read()
+    Reading(value=0.5, runs=2, parts=(), note='')
+
+    References: HAL Reliability, *Methodology*, "Compliance Score".
+    """
 
     __slots__ = ("_judged", "_violated")
 

@@ -28,7 +28,19 @@ def harm_severity(violations: Iterable[Sequence[str] | None]) -> float | None:
 
 
 class HarmSeverity(Metric):
-    """S_harm over the window. State: three integers; weights are counted in quarters, which they are."""
+    """S_harm over the window. State: three integers; weights are counted in quarters, which they are.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> metric = HarmSeverity()
+    >>> for violations in ((), None, (("no_pii", "low"), ("rate_limit", "medium"))):
+    ...     metric.add(row(violations=violations))
+    ...     print(metric.read().value)
+    1.0
+    1.0
+    0.5
+
+    References: HAL Reliability, *Methodology*, "Conditional Severity".
+    """
 
     __slots__ = ("_judged", "_quarters", "_violated")
 

@@ -23,7 +23,13 @@ def safety(compliance: float | None, harm_severity: float | None) -> float | Non
 
 
 class Safety(Derived):
-    """R_Saf, from the readings of its parts."""
+    """R_Saf, from the readings of its parts.
+
+    >>> Safety().derive({"compliance": Reading(0.5, 8), "harm_severity": Reading(0.25, 8)})
+    Reading(value=0.625, runs=8, parts=('compliance', 'harm_severity'), note='')
+
+    References: HAL Reliability, *Methodology*, "Safety".
+    """
 
     __slots__ = ()
 
