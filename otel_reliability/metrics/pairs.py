@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, KeysView, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Hashable, KeysView, Sequence
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from rapidfuzz.distance.Levenshtein import distance
 from rapidfuzz.process import cdist
@@ -15,8 +15,13 @@ from otel_reliability.model.row import Row
 ONE: Final = 1 << 52
 """Distances are whole numbers of 2^-52, so that sums of them are exact and can be undone."""
 
+K = TypeVar("K", bound=Hashable)
+
+Apart: TypeAlias = Callable[[K, Sequence[K]], list[int]]
+"""How far what a run did is from what each other did, in units of 2^-52; the same seen from either side."""
+
 Shares: TypeAlias = Callable[[str, Sequence[str]], list[int]]
-"""How far a path, by its code, is from each other one, in units of 2^-52; the same seen from either side."""
+"""The same of paths, by their codes."""
 
 FEW: Final = 10
 """Below so many paths, single calls are faster than one call for all."""
@@ -56,19 +61,19 @@ class _Taken:
         self.share = 0
 
 
-class PairSums:
+class PairSums(Generic[K]):
     """The sum of the distances (edit shares, or others) over all pairs of runs.
 
-    A run that comes costs one distance to each distinct path. The run that has been here longest leaves at no cost: the sum
-    of its distances to those that came later was kept all along. Any other run costs one distance to each distinct path.
-    State: integers, three for each distinct path and one for each run.
+    A run that comes costs one distance to each distinct path (or whatever runs are compared by). The run that has been here
+    longest leaves at no cost: the sum of its distances to those that came later was kept all along. Any other run costs one
+    distance to each distinct path. State: integers, three for each distinct path and one for each run.
     """
 
     __slots__ = ("_paths", "_shares", "_since", "total")
 
-    def __init__(self, shares: Shares = edit_shares) -> None:
+    def __init__(self, shares: Apart[K]) -> None:
         self._shares = shares
-        self._paths: dict[str, _Taken] = {}
+        self._paths: dict[K, _Taken] = {}
         self._since: OrderedDict[str, tuple[_Taken, int]] = OrderedDict()
         self.total = 0
         """The sum over all pairs, in units of 2^-52."""
@@ -80,11 +85,11 @@ class PairSums:
         return run_id in self._since
 
     @property
-    def codes(self) -> KeysView[str]:
+    def codes(self) -> KeysView[K]:
         """The distinct paths."""
         return self._paths.keys()
 
-    def add(self, run_id: str, code: str) -> None:
+    def add(self, run_id: str, code: K) -> None:
         """A run comes."""
         taken = self._paths.get(code)
         if taken is None:
@@ -97,7 +102,7 @@ class PairSums:
         taken.runs += 1
         self._since[run_id] = (taken, taken.later)
 
-    def remove(self, run_id: str, code: str) -> None:
+    def remove(self, run_id: str, code: K) -> None:
         """A run that came leaves."""
         taken, before = self._since[run_id]
         if next(iter(self._since)) == run_id:
@@ -109,12 +114,12 @@ class PairSums:
         if not taken.runs:
             del self._paths[code]
 
-    def distance(self, code: str) -> int:
+    def distance(self, code: K) -> int:
         """The sum of the distances of a path to all runs, in units of 2^-52."""
         shares = self._shares(code, list(self._paths))
         return sum(share * other.runs for share, other in zip(shares, self._paths.values(), strict=True))
 
-    def _take_out(self, run_id: str, code: str) -> None:
+    def _take_out(self, run_id: str, code: K) -> None:
         """Subtract a run from the sums of all pairs, and from what those that came before it still hold of it."""
         for share, other in zip(self._shares(code, list(self._paths)), self._paths.values(), strict=True):
             other.share = share
@@ -125,24 +130,18 @@ class PairSums:
             self._since[earlier] = (taken, before + taken.share)
 
 
-class LatestPairs:
-    """The pairs of the latest runs that have at most `limit` distinct paths among them.
+class LatestBy(Generic[K]):
+    """The pairs of the latest runs that have at most `limit` distinct codes among them: what runs are compared by.
 
     The ceiling bounds what a run costs. Below it these are all runs; above it, as many of the latest, by (end, run id), as
     the ceiling lets in. Which they are depends on the runs alone, not on their order of arrival.
-
-    >>> from otel_reliability.metrics.examples import rows_of
-    >>> pairs = LatestPairs(limit=2)
-    >>> for row in rows_of("a", "a b", "a", "c"):
-    ...     pairs.add(row)
-    >>> len(pairs), pairs.left_out, pairs.mean()
-    (2, 2, 1.0)
     """
 
-    __slots__ = ("_limit", "_rows", "_start", "_sums")
+    __slots__ = ("_code", "_limit", "_rows", "_start", "_sums")
 
-    def __init__(self, limit: int, shares: Shares = edit_shares) -> None:
+    def __init__(self, limit: int, shares: Apart[K], code: Callable[[Row], K]) -> None:
         self._limit = limit
+        self._code = code
         self._rows: list[Row] = []
         self._start = 0
         self._sums = PairSums(shares)
@@ -156,7 +155,7 @@ class LatestPairs:
         return self._start
 
     def add(self, row: Row) -> None:
-        """A run, which has a path, comes."""
+        """A run comes."""
         at = bisect_left(self._rows, row)
         self._rows.insert(at, row)
         if at < self._start or (at == self._start and at > 0):
@@ -183,7 +182,7 @@ class LatestPairs:
     def distance(self, row: Row) -> tuple[float, int] | None:
         """(mean distance of a run to the other runs here, how many they are); None if there is no other."""
         others = len(self._sums) - (row.run_id in self._sums)
-        return (self._sums.distance(_code(row)) / (ONE * others), others) if others else None
+        return (self._sums.distance(self._code(row)) / (ONE * others), others) if others else None
 
     def _fit(self) -> None:
         """Let the earliest go while there are too many paths; let earlier ones back in while there are not."""
@@ -195,14 +194,32 @@ class LatestPairs:
             self._enter(self._rows[self._start])
 
     def _has_room(self, row: Row) -> bool:
-        return len(self._sums.codes) < self._limit or _code(row) in self._sums.codes
+        return len(self._sums.codes) < self._limit or self._code(row) in self._sums.codes
 
     def _enter(self, row: Row) -> None:
-        self._sums.add(row.run_id, _code(row))
+        self._sums.add(row.run_id, self._code(row))
 
     def _leave(self, row: Row) -> None:
-        self._sums.remove(row.run_id, _code(row))
+        self._sums.remove(row.run_id, self._code(row))
 
 
-def _code(row: Row) -> str:
+class LatestPairs(LatestBy[str]):
+    """The same by path: the pairs of the latest runs that took at most `limit` distinct paths. All of them have a path.
+
+    >>> from otel_reliability.metrics.examples import rows_of
+    >>> pairs = LatestPairs(limit=2)
+    >>> for row in rows_of("a", "a b", "a", "c"):
+    ...     pairs.add(row)
+    >>> len(pairs), pairs.left_out, pairs.mean()
+    (2, 2, 1.0)
+    """
+
+    __slots__ = ()
+
+    def __init__(self, limit: int, shares: Shares = edit_shares) -> None:
+        super().__init__(limit, shares, path_code)
+
+
+def path_code(row: Row) -> str:
+    """The code of the path that a run took."""
     return row.path.code if row.path is not None else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from otel_reliability.metrics.base import Derived, Metric
 from otel_reliability.metrics.stability.branch_instability import BranchInstability
 from otel_reliability.metrics.stability.distinct_paths import DistinctPaths
+from otel_reliability.metrics.stability.effect_agreement import EffectAgreement
 from otel_reliability.metrics.stability.flag import Flag
 from otel_reliability.metrics.stability.loops import Loops
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
@@ -33,5 +34,6 @@ ROWS: tuple[type[Metric | Derived], ...] = (
     ToolCallVariation,
     DistinctPaths,
     PathSimilarity,
+    EffectAgreement,
     Loops,
 )

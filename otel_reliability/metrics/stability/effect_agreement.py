@@ -1,0 +1,175 @@
+"""effect_agreement: do the attempts at one task end in the same changes to the world? And how unlike the others is one run?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.groups import Group, Groups, Share
+from otel_reliability.metrics.means import clamp
+from otel_reliability.metrics.pairs import ONE, LatestBy
+from otel_reliability.metrics.task_mean import repeats_a_task
+from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.row import Row
+
+Effects: TypeAlias = frozenset[tuple[str, bytes | None]]
+
+NONE: Effects = frozenset()
+
+
+def effects_apart(one: Effects, others: Sequence[Effects]) -> list[int]:
+    """The Jaccard distance of a set of effects to each other, in units of 2^-52; two empty sets are the same.
+
+    Where either side does not know the arguments of a call, the two are compared by the names of the tools.
+
+    >>> cancel, refund = ("cancel", b"1"), ("refund", b"2")
+    >>> others = [frozenset({cancel}), frozenset({cancel, refund}), frozenset({("cancel", None)})]
+    >>> [share / ONE for share in effects_apart(frozenset({cancel}), others)]
+    [0.0, 0.5, 0.0]
+    """
+    known = arguments_known(one)
+    return [
+        _apart(one, other) if known and arguments_known(other) else _apart(_tools(one), _tools(other))
+        for other in others
+    ]
+
+
+def arguments_known(effects: Effects) -> bool:
+    """Whether the arguments of all these effects are known."""
+    return all(arguments is not None for _, arguments in effects)
+
+
+def _apart(one: frozenset[object], other: frozenset[object]) -> int:
+    union = len(one | other)
+    return (union - len(one & other)) * ONE // union if union else 0
+
+
+def _tools(effects: Effects) -> frozenset[object]:
+    return frozenset(tool for tool, _ in effects)
+
+
+def _effects(row: Row) -> Effects:
+    return NONE if row.effects is None else row.effects
+
+
+class EffectPairs(Group):
+    """The pairs of one task's runs."""
+
+    __slots__ = ("_runs", "pairs")
+
+    def __init__(self, limit: int) -> None:
+        self._runs = 0
+        self.pairs = LatestBy(limit, effects_apart, _effects)
+
+    def __len__(self) -> int:
+        return self._runs
+
+    def add(self, row: Row) -> None:
+        self._runs += 1
+        self.pairs.add(row)
+
+    def evict(self, row: Row) -> None:
+        self._runs -= 1
+        self.pairs.evict(row)
+
+    def share(self) -> Share | None:
+        distance = self.pairs.mean()
+        runs = len(self.pairs)
+        return None if distance is None else Share((1.0 - distance,), runs, runs, self.pairs.left_out)
+
+
+class EffectAgreement(Metric):
+    """1 − the mean Jaccard distance of the effects of two attempts at one task, over all pairs; tasks weigh as many as runs.
+
+    An *effect* is a call that did not fail and whose tool is judged to change something, with the hash of its arguments less
+    their free text (`model.tools`); a read is none. 1: every attempt left the same changes, by whatever path. 0: no two
+    attempts share one. It tells which *tasks* an agent is about to fail, without labels: measured on three sets of public
+    runs, a run's distance to the other attempts ranks failures with an AUROC of .78 to .89, where the distance of paths
+    reaches .61 to .86. Within a task it does not say which attempt is wrong.
+
+    No value without a task of 2 runs with observable tools. Where arguments are unknown, effects are compared by tool name,
+    and the reading says so. At most `limits.paths` (1 000) distinct sets of effects a task are compared, the latest. State:
+    integers, for each distinct set of effects and each run.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> agreement = EffectAgreement()
+    >>> for effects in ({("cancel", b"1")}, {("cancel", b"1")}, {("cancel", b"2"), ("refund", b"3")}):
+    ...     agreement.add(row("", task="refund", effects=frozenset(effects)))
+    ...     print(agreement.read().value)
+    None
+    1.0
+    0.3333
+
+    References: P. Jaccard, *The distribution of the flora in the alpine zone*, New Phytologist 11, 1912; the measurements:
+    docs/validation.md.
+    """
+
+    __slots__ = ("_groups", "_unknown")
+
+    spec = MetricSpec(
+        name="effect_agreement",
+        title="Effect agreement",
+        family="stability",
+        unit="{ratio}",
+        low=0.0,
+        high=1.0,
+        direction="higher",
+        description="How far two attempts at one task end in the same changes: 1 the same, 0 nothing in common.",
+        formula="1 − mean over pairs of a task of |A △ B| / |A ∪ B|",
+        evidence="2 runs of a task with observable tools",
+        source="Jaccard (1912)",
+        improve="Look at the tasks of least agreement and at the effects in which their attempts part; if a tool is judged "
+        "wrongly, name it in tools.effects or tools.reads.",
+    )
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        limit = settings.limits.paths
+        self._groups = Groups(lambda: EffectPairs(limit), 1)
+        self._unknown = 0
+
+    def add(self, row: Row) -> None:
+        if row.effects is not None and repeats_a_task(row):
+            self._groups.touch(row.task).add(row)
+            self._unknown += not arguments_known(row.effects)
+
+    def evict(self, row: Row) -> None:
+        if row.effects is not None and repeats_a_task(row):
+            self._groups.touch(row.task).evict(row)
+            self._unknown -= not arguments_known(row.effects)
+
+    def read(self) -> Reading:
+        groups = self._groups
+        groups.settle()
+        if not groups.weight:
+            return NO_EVIDENCE
+        return Reading(clamp(groups.sums[0].mean(groups.weight)), groups.runs, note=self._note())
+
+    def distance(self, row: Row) -> Reading:
+        """effect_distance of one run: its mean distance to the *other* runs of its task that are now in the window.
+
+        >>> from otel_reliability.metrics.examples import row
+        >>> agreement = EffectAgreement()
+        >>> one, other = (row("", task="t", effects=frozenset({(tool, b"1")})) for tool in ("cancel", "refund"))
+        >>> agreement.add(one)
+        >>> agreement.distance(one).value is None
+        True
+        >>> agreement.add(other)
+        >>> agreement.distance(one)
+        Reading(value=1.0, runs=1, parts=(), note='')
+        """
+        group = self._groups.get(row.task) if row.effects is not None and repeats_a_task(row) else None
+        found = None if group is None else group.pairs.distance(row)
+        return NO_EVIDENCE if found is None else Reading(*found)
+
+    def _note(self) -> str:
+        told: list[str] = []
+        if self._unknown:
+            told.append(f"arguments unknown in {self._unknown} runs: their effects are compared by tool name")
+        if self._groups.left_out:
+            told.append(
+                f"{self._groups.left_out} earlier runs are left out: only the latest distinct effects are compared"
+            )
+        return "; ".join(told)
