@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from otel_reliability.errors import UnknownMetric
-from otel_reliability.metrics import consistency, passes, predictability, robustness, safety, stability, window
+from otel_reliability.metrics import consistency, passes, predictability, robustness, safety, sessions, stability, window
 from otel_reliability.metrics.base import Derived, Metric
 from otel_reliability.metrics.reliability import Reliability
 from otel_reliability.model.reading import MetricSpec
@@ -39,6 +39,9 @@ def specs_of(row: type[Metric | Derived]) -> tuple[MetricSpec, ...]:
 SPECS: Final[tuple[MetricSpec, ...]] = tuple(spec for row in TABLE for spec in specs_of(row))
 """What all of them are, in the order of the table."""
 
+ALL_SPECS: Final[tuple[MetricSpec, ...]] = (*SPECS, *sessions.SPECS)
+"""What all there is to emit as a gauge is: the numbers of windows, then those of an agent's recent sessions."""
+
 OWNERS: Final[Mapping[str, int]] = {spec.name: at for at, row in enumerate(TABLE) for spec in specs_of(row)}
 """Metric name → the index of its row in the table."""
 
@@ -52,7 +55,7 @@ def spec_of(name: str) -> MetricSpec:
     Traceback (most recent call last):
     otel_reliability.errors.UnknownMetric: 'path_entropie' names no metric. Did you mean path_entropy, ...?
     """
-    for spec in SPECS:
+    for spec in ALL_SPECS:
         if spec.name == name:
             return spec
     raise UnknownMetric(name, nearest(name))
@@ -60,4 +63,4 @@ def spec_of(name: str) -> MetricSpec:
 
 def nearest(name: str) -> tuple[str, ...]:
     """The names most like a wrong one."""
-    return tuple(difflib.get_close_matches(name, OWNERS, n=3))
+    return tuple(difflib.get_close_matches(name, [spec.name for spec in ALL_SPECS], n=3))

@@ -1,0 +1,311 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability import testing
+from otel_reliability.config import LimitSettings, SessionSettings, Settings
+from otel_reliability.metrics.sessions import agent_consistency, agent_reliability
+from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.model.span import Evaluation
+from otel_reliability.windows import sessions as module
+from otel_reliability.windows.recent_sessions import RecentSessions
+from otel_reliability.windows.sessions import SessionEvent, Sessions
+from tests.windows.runs import closed, revised, settled, withdrawn
+
+KEY = AgentKey("", "shop", "", "support")
+OTHER = KEY._replace(agent="other")
+IDLE = 1800.0
+JUDGED_ONLY = Settings(sessions=SessionSettings(derive=False))
+
+
+def judged(number: int, session: str | None = "s", *, key: AgentKey = KEY, **facts: Any) -> Run:
+    """The n-th run, of this session; a signal by its name, or any field of a run."""
+    names = {"confidence", "coherence", "loop_detection", "tool_correctness"} & facts.keys()
+    evaluations = tuple(Evaluation(name, facts.pop(name), None, 0) for name in sorted(names))
+    return testing.run((), number, **({"key": key, "session_id": session, "evaluations": evaluations} | facts))
+
+
+def told(*runs: Run, settings: Settings = JUDGED_ONLY) -> Sessions:
+    """Sessions that these runs were told to, one a second."""
+    sessions = Sessions(settings)
+    for second, run in enumerate(runs):
+        sessions.apply(closed(run), float(second))
+    return sessions
+
+
+def scores(events: list[SessionEvent]) -> list[tuple[str, float | None, float | None, bool]]:
+    """What was said of sessions: (id, reliability, consistency, whether it has just closed)."""
+    return [
+        (
+            event.scores.session_id,
+            event.scores.reliability and event.scores.reliability.score,
+            event.scores.consistency and event.scores.consistency.score,
+            event.first,
+        )
+        for event in events
+    ]
+
+
+def test_a_session_closes_when_nothing_happened_for_long_enough() -> None:
+    """It is scored once, half an hour after its last run, not after its first."""
+    sessions = told(judged(1, confidence=0.9))
+    sessions.apply(closed(judged(2, confidence=0.6)), 1000.0)
+
+    assert sessions.tick(1000.0 + IDLE - 0.1) == []
+    assert scores(sessions.tick(1000.0 + IDLE)) == [("s", 0.6, 0.7085, True)]
+    assert sessions.tick(10**6) == []
+
+
+def test_a_session_is_scored_as_the_bare_functions_score_it() -> None:
+    """Score, reason and metadata are those of the functions, over the runs in the order in which they began."""
+    runs = [judged(2, confidence=0.3, coherence=0.9), judged(1, loop_detection=0.8), judged(3)]
+    [event] = told(*runs).close_all()
+    order = ["run-1", "run-2", "run-3"]
+    signals = {"run-1": {"loop_detection": 0.8}, "run-2": {"confidence": 0.3, "coherence": 0.9}}
+
+    assert event.scores.runs == tuple(order)
+    assert event.scores.reliability == agent_reliability(order, signals)
+    assert event.scores.consistency == agent_consistency(order, signals)
+    assert event.scores.derived == ()
+    assert (event.scores.start_ns, event.scores.end_ns) == (runs[1].start_ns, runs[2].end_ns)
+
+
+def test_sessions_are_told_apart_by_agent_and_id() -> None:
+    """Two agents may use one id, and one agent two."""
+    runs = [judged(1, "a", confidence=0.9), judged(2, "b", confidence=0.8), judged(3, "a", key=OTHER, confidence=0.7)]
+    events = told(*runs).close_all()
+
+    found = [(event.scores.key.agent, event.scores.session_id, event.scores.runs) for event in events]
+    assert found == [("support", "a", ("run-1",)), ("support", "b", ("run-2",)), ("other", "a", ("run-3",))]
+
+
+@pytest.mark.parametrize("facts", [{"session_id": None}, {"nested": True}, {"condition": "fault"}])
+def test_only_top_level_baseline_runs_of_a_session_count(facts: dict[str, Any]) -> None:
+    """A run without a session, a nested run and a perturbed run belong to none."""
+    assert told(judged(1, confidence=0.9, **facts)).close_all() == []
+
+
+def test_a_late_run_has_a_closed_session_scored_again() -> None:
+    """The session does not open again: the next tick scores it anew, and says that it had closed before."""
+    sessions = told(judged(1, confidence=0.9))
+    sessions.tick(IDLE)
+
+    sessions.apply(closed(judged(2, confidence=0.5)), IDLE + 60)
+
+    assert sessions.open == 0
+    assert scores(sessions.tick(IDLE + 60)) == [("s", 0.5, 0.6394, False)]
+    assert sessions.tick(10**6) == []
+
+
+def test_a_late_evaluation_has_a_closed_session_scored_again() -> None:
+    """A revised run replaces what it was, also where the session had no other run."""
+    sessions = told(judged(1, confidence=0.9))
+    sessions.tick(IDLE)
+
+    sessions.apply(revised(judged(1, confidence=0.2), judged(1, confidence=0.9)), IDLE + 60)
+
+    assert scores(sessions.tick(IDLE + 60)) == [("s", 0.2, 0.2, False)]
+    assert sessions.traces == 1
+
+
+def test_a_revised_run_may_change_its_session() -> None:
+    """What it left behind is none any more."""
+    sessions = told(judged(1, "old", confidence=0.9))
+
+    sessions.apply(revised(judged(1, "new", confidence=0.9), judged(1, "old", confidence=0.9)), 1.0)
+
+    assert [event.scores.session_id for event in sessions.close_all()] == ["new"]
+    assert (len(sessions), sessions.traces) == (1, 1)
+
+
+def test_a_withdrawn_run_leaves_its_session() -> None:
+    """A closed session is scored without it; one that has no run left is gone from the gauges too."""
+    first, second = judged(1, confidence=0.9), judged(2, confidence=0.5)
+    sessions = told(first, second)
+    sessions.close_all()
+
+    sessions.apply(withdrawn(second), 2.0)
+    assert scores(sessions.tick(2.0)) == [("s", 0.9, 0.9, False)]
+
+    sessions.apply(withdrawn(first), 3.0)
+    recent = sessions.recent(KEY)
+    assert sessions.tick(3.0) == []
+    assert (len(sessions), sessions.traces) == (0, 0)
+    assert recent is not None
+    assert recent.readings()["session_reliability"].value is None
+
+
+def test_a_settled_run_changes_nothing() -> None:
+    """It was told when it closed."""
+    sessions = told(judged(1, confidence=0.9))
+    sessions.tick(IDLE)
+    sessions.apply(settled(judged(1, confidence=0.9)), IDLE + 60)
+
+    assert sessions.tick(IDLE + 60) == []
+
+
+def test_a_session_without_signals_has_no_reading() -> None:
+    """The bare functions answer 1.0; here nothing is claimed of what nobody judged."""
+    sessions = told(judged(1))
+    assert scores(sessions.close_all()) == [("s", None, None, True)]
+
+    recent = sessions.recent(KEY)
+    assert recent is not None
+    assert recent.series() == []
+
+
+def test_consistency_needs_a_confidence() -> None:
+    """Without one the session has a reliability only."""
+    assert scores(told(judged(1, coherence=0.7)).close_all()) == [("s", 0.7, None, True)]
+
+
+def test_signals_are_derived_from_tool_calls_unless_switched_off() -> None:
+    """Where nobody judged loops and tools, the calls tell; the scores name what was derived."""
+    calls = (testing.call("a"), testing.call("a", 1, repeat=True), testing.call("b", 2, ok=False), testing.call("c", 3))
+    run = judged(1, confidence=0.9, loop_detection=1.0, tool_calls=calls)
+
+    [derived] = told(run, settings=Settings()).close_all()
+    [alone] = told(run).close_all()
+
+    assert derived.scores.derived == ("tool_correctness",)
+    assert derived.scores.reliability is not None
+    assert derived.scores.reliability.score == 0.8
+    assert alone.scores.derived == ()
+    assert alone.scores.reliability is not None
+    assert alone.scores.reliability.score == 0.9
+
+
+@pytest.mark.parametrize("score", [1.7, -0.1, float("nan")])
+def test_a_score_out_of_range_is_refused_and_counted(score: float) -> None:
+    """It is no evidence, and moves no other signal."""
+    sessions = told(judged(1, confidence=score, coherence=0.7))
+
+    assert scores(sessions.close_all()) == [("s", 0.7, None, True)]
+    assert sessions.accounts == {("signals", "confidence"): 1}
+
+
+def test_weights_are_those_of_the_settings() -> None:
+    """Overrides are merged over the defaults."""
+    settings = Settings(sessions=SessionSettings(derive=False, weights={"coherence": 0.5}))
+    [event] = told(judged(1, coherence=0.0), settings=settings).close_all()
+
+    assert event.scores.reliability is not None
+    assert event.scores.reliability.score == 0.5
+    assert event.scores.reliability.metadata["signal_weights"]["tool_correctness"] == 0.8
+
+
+def test_agents_that_are_not_known_have_no_sessions() -> None:
+    """An agent beyond the ceiling of agents keeps nothing here either."""
+    sessions = Sessions(JUDGED_ONLY, known=lambda key: key == KEY)
+    sessions.apply(closed(judged(1, key=OTHER, confidence=0.9)), 0.0)
+
+    assert len(sessions) == 0
+
+
+def test_an_expired_agent_is_forgotten_whole() -> None:
+    """Its sessions, open and closed, go with it; others stay."""
+    sessions = told(judged(1, "a", confidence=0.9), judged(2, "b", key=OTHER, confidence=0.9))
+    sessions.close_all()
+    sessions.apply(closed(judged(3, "c", confidence=0.9)), 5.0)
+
+    sessions.forget(KEY)
+
+    assert sessions.recent(KEY) is None
+    assert (len(sessions), sessions.open, sessions.traces) == (1, 0, 1)
+    assert [event.scores.session_id for event in sessions.close_all()] == []
+
+
+def test_beyond_the_ceiling_the_first_to_have_closed_is_forgotten() -> None:
+    """Its score stays in the gauges; only what would come late for it is lost, and it is counted."""
+    settings = Settings(sessions=SessionSettings(derive=False), limits=LimitSettings(sessions=2))
+    sessions = told(judged(1, "a", confidence=0.9), judged(2, "b", confidence=0.8), settings=settings)
+    sessions.close_all()
+
+    sessions.apply(closed(judged(3, "c", confidence=0.7)), 9.0)
+
+    assert (len(sessions), sessions.traces) == (2, 2)
+    assert sessions.accounts == {("sessions", "forgotten"): 1}
+    assert [found.session_id for found in sessions.scores(KEY)] == ["b"]
+    recent = sessions.recent(KEY)
+    assert recent is not None
+    assert recent.ids() == ["a", "b"]
+
+
+def test_beyond_the_ceiling_the_longest_idle_session_closes_early() -> None:
+    """Where none has closed yet; its score is said at the next tick, so nothing is lost silently."""
+    settings = Settings(sessions=SessionSettings(derive=False), limits=LimitSettings(sessions=1))
+    sessions = told(judged(1, "a", confidence=0.9), judged(2, "b", confidence=0.8), settings=settings)
+
+    assert scores(sessions.tick(2.0)) == [("a", 0.9, 0.9, True)]
+    assert sessions.accounts == {("sessions", "closed_early"): 1, ("sessions", "forgotten"): 1}
+    assert sessions.open == 1
+
+
+def test_an_endless_session_keeps_its_newest_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more runs than a session may have the newest count, and those left out are counted."""
+    monkeypatch.setattr(module, "MOST_RUNS", 2)
+    sessions = told(*(judged(number, confidence=number / 10) for number in (3, 1, 2, 4)))
+
+    [event] = sessions.close_all()
+    assert event.scores.runs == ("run-3", "run-4")
+    assert sessions.accounts == {("session_runs", "ceiling"): 2}
+    assert sessions.traces == 2
+
+
+def test_runs_of_all_sessions_together_have_a_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the sessions are, no more runs are remembered."""
+    monkeypatch.setattr(module, "MOST_TRACES", 3)
+    sessions = told(*(judged(number, f"s{number % 2}", confidence=0.5) for number in range(1, 9)))
+
+    assert sessions.traces <= 3
+    assert sessions.accounts["sessions", "forgotten"] > 0
+
+
+def drawn(number: int, session: str | None, agent: str, signals: dict[str, float]) -> Run:
+    """A run of a property test."""
+    return judged(number, session, key=KEY._replace(agent=agent), **signals)
+
+
+SIGNALS = st.dictionaries(st.sampled_from(["confidence", "coherence"]), st.floats(0, 1))
+RUNS = st.lists(
+    st.builds(
+        drawn, st.integers(1, 40), st.sampled_from(["a", "a", "b", None]), st.sampled_from(["one", "two"]), SIGNALS
+    ),
+    max_size=12,
+    unique_by=lambda run: run.run_id,
+)
+
+
+def state(sessions: Sessions) -> list[Any]:
+    """All that is said of all agents' closed sessions, and how much is remembered."""
+    keys = [KEY._replace(agent=agent) for agent in ("one", "two")]
+    recents = [sessions.recent(key) or RecentSessions() for key in keys]
+    readings = [recent.readings() for recent in recents]
+    return [[sessions.scores(key) for key in keys], readings, sessions.traces, len(sessions)]
+
+
+@given(runs=RUNS, others=RUNS, seed=st.randoms(use_true_random=False), step=st.sampled_from([0.0, 1.0, IDLE]))
+def test_what_is_said_depends_on_the_runs_alone(runs: list[Run], others: list[Run], seed: Any, step: float) -> None:
+    """Order of arrival, ticks between, revisions and withdrawals leave no trace in the scores."""
+    plain = told(*runs)
+    plain.close_all()
+    mixed = Sessions(JUDGED_ONLY)
+    former = {run.run_id: run for run in others}
+    arrival = [*runs, *(run for run in others if run.run_id not in {one.run_id for one in runs})]
+    seed.shuffle(arrival)
+    for second, run in enumerate(arrival):
+        mixed.apply(closed(former.get(run.run_id, run)), second * step)
+        mixed.tick(second * step)
+    for run in arrival:
+        mixed.apply(revised(run, former[run.run_id]) if run.run_id in former else settled(run), 10**6)
+    for run in arrival:
+        if run not in runs:
+            mixed.apply(withdrawn(run), 10**6)
+    mixed.tick(10**6)
+    mixed.close_all()
+
+    assert state(mixed) == state(plain)
