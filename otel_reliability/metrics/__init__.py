@@ -11,7 +11,16 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from otel_reliability.errors import UnknownMetric
-from otel_reliability.metrics import consistency, passes, predictability, robustness, safety, sessions, stability, window
+from otel_reliability.metrics import (
+    consistency,
+    passes,
+    predictability,
+    robustness,
+    safety,
+    sessions,
+    stability,
+    window,
+)
 from otel_reliability.metrics.base import Derived, Metric
 from otel_reliability.metrics.reliability import Reliability
 from otel_reliability.model.reading import MetricSpec

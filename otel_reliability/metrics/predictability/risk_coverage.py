@@ -93,8 +93,8 @@ class RiskCoverage(RankedSamples):
     1.0
     0.5714
 
-    References: HAL Reliability, *Methodology*, "Risk-Coverage Score"; Y. Geifman, G. Uziel, R. El-Yaniv, *Bias-Reduced Uncertainty
-    Estimation for Deep Neural Classifiers* (2019).
+    References: HAL Reliability, *Methodology*, "Risk-Coverage Score"; Y. Geifman, G. Uziel, R. El-Yaniv, *Bias-Reduced
+    Uncertainty Estimation for Deep Neural Classifiers* (2019).
     """
 
     __slots__ = ("_profile",)
