@@ -40,6 +40,7 @@ class Unit(NamedTuple):
     - `sessions`: session ids of the non-agent ancestors above, nearest first.
     - `evaluations`: judgements that arrived apart, with the span they belong to (None: to the unit's outermost run).
     - `implicit`: how to build spans that have no invocation above, None where they are nobody's.
+    - `has_gap`: whether a local parent above the tops never came, so that an invocation may stand there.
     """
 
     spans: Sequence[AgentSpan]
@@ -47,6 +48,7 @@ class Unit(NamedTuple):
     sessions: Sequence[Session] = ()
     evaluations: Sequence[tuple[Evaluation, bytes | None]] = ()
     implicit: Implicit | None = None
+    has_gap: bool = False
 
 
 class Implicit(NamedTuple):
@@ -77,9 +79,11 @@ class Builder:
 
     def build(self, unit: Unit) -> Built:
         """All runs of a unit, top-level runs before the runs nested in them."""
-        tree = Tree(unit.spans, unit.parents)
+        tree = Tree(unit.spans, unit.parents, has_gap=unit.has_gap)
         invocations = Invocations(tree)
         members = _members(tree, invocations)
+        for root, over in _annotators(tree, invocations).items():
+            members[root] = sorted({*members.get(root, ()), *over})
         runs: list[Run] = []
         used: set[int] = set()
         for root in invocations.roots:
@@ -88,9 +92,13 @@ class Builder:
             if run is not None:
                 runs.append(run)
                 used.update(spans)
-        loose = [i for i in tree.down if tree.invocation[i] == NONE and tree.spans[i].kind in _LOOSE]
+        loose = _loose(tree)
         if unit.implicit is not None and loose:
-            runs.append(self._implicit_run(tree, invocations, sorted(loose), unit, unit.implicit))
+            runs.append(
+                self._run(
+                    tree, invocations, NONE, loose, unit, unit.implicit.agent, nested=False, implicit=unit.implicit
+                )
+            )
             used.update(loose)
             loose = []
         return Built(
@@ -102,9 +110,7 @@ class Builder:
             len(invocations.order),
         )
 
-    def _run_of(
-        self, tree: Tree, invocations: Invocations, root: int, spans: list[int], unit: Unit
-    ) -> Run | None:
+    def _run_of(self, tree: Tree, invocations: Invocations, root: int, spans: list[int], unit: Unit) -> Run | None:
         """The run of one root; None where it is no run: a container, or a nested agent, that did nothing."""
         nested = invocations.above[root] != NONE
         acted = any(tree.spans[i].kind in outcome.STEPS for i in spans)
@@ -112,11 +118,6 @@ class Builder:
             return None
         agent = invocations.agent[root]
         return self._run(tree, invocations, root, spans, unit, agent, nested=nested, implicit=None)
-
-    def _implicit_run(
-        self, tree: Tree, invocations: Invocations, spans: list[int], unit: Unit, implicit: Implicit
-    ) -> Run:
-        return self._run(tree, invocations, NONE, spans, unit, implicit.agent, nested=False, implicit=implicit)
 
     def _run(
         self,
@@ -133,7 +134,11 @@ class Builder:
         first = tree.spans[root if root != NONE else spans[0]]
         resource = first.resource
         key = AgentKey(
-            resource.service_namespace, resource.service_name, resource.environment, agent or _service(resource.service_name), first.extra
+            resource.service_namespace,
+            resource.service_name,
+            resource.environment,
+            agent or _service(resource.service_name),
+            first.extra,
         )
         notes = _merged_notes(tree, invocations, root, spans)
         evaluations = _evaluations(tree, invocations, root, spans, unit, nested)
@@ -155,8 +160,8 @@ class Builder:
             nested=nested,
             implicit=implicit is not None,
             incomplete=implicit is not None and implicit.incomplete,
-            start_ns=min(tree.spans[i].start_ns for i in spans),
-            end_ns=max(tree.spans[i].end_ns for i in spans),
+            start_ns=min(tree.spans[i].start_ns for i in spans if tree.spans[i].kind is not Kind.OTHER),
+            end_ns=max(tree.spans[i].end_ns for i in spans if tree.spans[i].kind is not Kind.OTHER),
             path=steps.path,
             tools=steps.tools,
             tool_calls=steps.calls,
@@ -201,7 +206,9 @@ class _Steps:
         self.models = models.collect(tree, spans)
         self.model_calls = tuple(self._model_call(item) for item in self.models)
         in_run = set(spans)
-        items = calls.collect(tree, [i for i in tree.down if i in in_run] if len(spans) > 1 else spans, self._call_agents(spans))
+        items = calls.collect(
+            tree, [i for i in tree.down if i in in_run] if len(spans) > 1 else spans, self._call_agents(spans)
+        )
         self.tools = self._observed(spans, items)
         self.path: tuple[str, ...] | None = None
         self.calls: tuple[ToolCall, ...] | None = None
@@ -239,20 +246,22 @@ class _Steps:
 
     def _emits_no_tools(self, i: int) -> bool:
         facts = self._tree.spans[i].facts
-        return isinstance(facts, ModelFacts) and facts.emits_no_tools or self._tree.facts(i).emits_no_tools
+        return (isinstance(facts, ModelFacts) and facts.emits_no_tools) or self._tree.facts(i).emits_no_tools
 
     def _message_items(self) -> Iterable[Item]:
         """Calls read from messages: in the order they were asked for, one after the other, where their model call ended."""
         for item in self.models:
-            span = self._tree.spans[item.index]
+            span = self._tree.spans[item.at]
             for position, call in enumerate(item.facts.calls):
                 order = (span.end_ns, span.end_ns, span.span_id, position)
-                yield Item(item.index, order, call, self._tree.invocation[item.index])
+                yield Item(item.at, order, call, self._tree.invocation[item.at])
 
     def _take(self, items: list[Item], settings: Settings) -> None:
         self._name_handoffs(items)
         ordered = calls.in_path_order(items, self._model_starts(), settings.assembly.parallel)
-        self.path = tuple(HANDOFF + (item.call.name or "?") if item.handoff else item.call.name or "?" for item in ordered)
+        self.path = tuple(
+            HANDOFF + (item.call.name or "?") if item.handoff else item.call.name or "?" for item in ordered
+        )
         clocked = sorted((item for item in items if not item.handoff), key=lambda item: item.order)
         timed = [retries.Timed(item.order, item.start_ns, item.end_ns, item.call) for item in clocked]
         self.calls = tuple(self._tool_call(item, mark) for item, mark in zip(clocked, retries.mark(timed), strict=True))
@@ -271,7 +280,7 @@ class _Steps:
     def _model_starts(self) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {}
         for item in self.models:
-            found.setdefault(self._tree.invocation[item.index], []).append(self._tree.spans[item.index].start_ns)
+            found.setdefault(self._tree.invocation[item.at], []).append(self._tree.spans[item.at].start_ns)
         for starts in found.values():
             starts.sort()
         return found
@@ -279,7 +288,7 @@ class _Steps:
     def _agent_of(self, i: int) -> str:
         """The agent that took a step: the nearest named one above it, within this run."""
         above = self._tree.invocation[i]
-        while above != NONE and above != self._root:
+        while above not in (NONE, self._root):
             named = self._invocations.name[above] or self._invocations.agent.get(above)
             if named is not None and self._tree.spans[above].kind is Kind.AGENT:
                 return named
@@ -303,13 +312,13 @@ class _Steps:
         )
 
     def _model_call(self, item: ModelItem) -> ModelCall:
-        span, facts = self._tree.spans[item.index], item.facts
+        span, facts = self._tree.spans[item.at], item.facts
         return ModelCall(
             facts.model or facts.request_model,
             facts.tokens.input,
             facts.tokens.output,
             span.failed,
-            self._agent_of(item.index),
+            self._agent_of(item.at),
             span.start_ns,
             span.end_ns,
         )
@@ -329,6 +338,14 @@ def _members(tree: Tree, invocations: Invocations) -> dict[int, list[int]]:
     return found
 
 
+def _loose(tree: Tree) -> list[int]:
+    """Work with no invocation above it, and the chains that hold it, in order; nothing where there is no work."""
+    outside = [i for i in range(len(tree.spans)) if tree.invocation[i] == NONE and not tree.is_invocation[i]]
+    if not any(tree.spans[i].kind in _LOOSE for i in outside):
+        return []
+    return [i for i in outside if tree.spans[i].kind in _LOOSE or tree.spans[i].kind is Kind.CHAIN]
+
+
 def _is_agent(tree: Tree, i: int) -> bool:
     return tree.spans[i].kind is Kind.AGENT
 
@@ -344,15 +361,42 @@ def _service(name: str) -> str:
     return UNKNOWN_AGENT if not name or name.startswith(_UNNAMED_SERVICE) else name
 
 
+def _annotators(tree: Tree, invocations: Invocations) -> dict[int, list[int]]:
+    """The spans above a run that only say something about it: notes and evaluations of a span that has no invocation above
+    belong to the run below it, where that is one (a request handler that judges the run it made).
+    """
+    speaking = [
+        i
+        for i in range(len(tree.spans))
+        if tree.spans[i].kind is Kind.OTHER and tree.invocation[i] == NONE and not tree.is_invocation[i]
+    ]
+    if not speaking:
+        return {}
+    below: dict[int, set[int]] = {}
+    for root in invocations.roots:
+        above = tree.parent[root] if invocations.encloser[root] == NONE else NONE
+        while above != NONE:
+            below.setdefault(above, set()).add(root)
+            above = tree.parent[above]
+    found: dict[int, list[int]] = {}
+    for i in speaking:
+        roots = below.get(i, set())
+        if len(roots) == 1:
+            found.setdefault(next(iter(roots)), []).append(i)
+    return found
+
+
 def _own(tree: Tree, invocations: Invocations, root: int, spans: Iterable[int]) -> Iterable[int]:
     """The spans whose innermost run is this one."""
     if root == NONE:
         return spans
-    return (
-        i
-        for i in spans
-        if invocations.root[i if tree.is_invocation[i] else tree.invocation[i]] == root
-    )
+    return (i for i in spans if _innermost(tree, invocations, i) in (root, NONE))
+
+
+def _innermost(tree: Tree, invocations: Invocations, i: int) -> int:
+    """The root of the innermost run a span lies in, NONE for a span above its run."""
+    over = i if tree.is_invocation[i] else tree.invocation[i]
+    return NONE if over == NONE else invocations.root[over]
 
 
 def _merged_notes(tree: Tree, invocations: Invocations, root: int, spans: Sequence[int]) -> Notes:
@@ -443,4 +487,3 @@ def _cost(items: Sequence[ModelItem]) -> float | None:
     """US dollars of the model calls that say so, where the run's own cost is not told."""
     costs = [item.facts.cost for item in items if item.facts.cost is not None]
     return float(sum(costs)) if costs else None
-

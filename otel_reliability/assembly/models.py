@@ -12,7 +12,7 @@ from otel_reliability.model.span import AgentSpan, Kind, ModelFacts, Tokens
 class ModelItem(NamedTuple):
     """One model call: the span that stands for it, and its facts after telling it twice was undone."""
 
-    index: int
+    at: int
     facts: ModelFacts
 
 
@@ -75,23 +75,24 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 
 def _without_siblings(tree: Tree, items: list[ModelItem]) -> list[ModelItem]:
     """Two model spans of different scopes under one parent, one in time within the other, are one call, unless their
-    token counts differ (an SDK that traces itself beside its instrumentation)."""
+    token counts differ (an SDK that traces itself beside its instrumentation).
+    """
     kept: list[ModelItem] = []
     by_parent: dict[int, list[int]] = {}
     for item in items:
-        parent = tree.parent[item.index]
+        parent = tree.parent[item.at]
         twins = by_parent.setdefault(parent, [])
         twin = next((at for at in reversed(twins[-4:]) if _are_twins(tree, kept[at], item)), None)
         if twin is None or parent == NONE:
             twins.append(len(kept))
             kept.append(item)
         else:
-            kept[twin] = ModelItem(kept[twin].index, _with_inner(kept[twin].facts, [item.facts]))
+            kept[twin] = ModelItem(kept[twin].at, _with_inner(kept[twin].facts, [item.facts]))
     return kept
 
 
 def _are_twins(tree: Tree, one: ModelItem, two: ModelItem) -> bool:
-    first, second = tree.spans[one.index], tree.spans[two.index]
+    first, second = tree.spans[one.at], tree.spans[two.at]
     if first.scope == second.scope or not _within(first, second):
         return False
     mine, theirs = one.facts.tokens, two.facts.tokens

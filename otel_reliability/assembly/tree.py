@@ -37,16 +37,19 @@ class Tree:
     - `tool`: the nearest tool span above with no invocation between.
     - `model`: the nearest model span above with no invocation and no tool between.
     - `below_tool`: whether a tool stands between the span and its nearest invocation.
-    - `is_invocation`: agents, workflows, and chains that are containers.
+    - `is_invocation`: agents, workflows, and chains that are containers. Below a parent that never came (`has_gap`) no chain
+      is one: what is missing may have been the invocation.
     - `down`: indices so that parents come before their children.
     """
 
-    def __init__(self, spans: Sequence[AgentSpan], parents: dict[bytes, bytes | None]) -> None:
+    def __init__(
+        self, spans: Sequence[AgentSpan], parents: dict[bytes, bytes | None], *, has_gap: bool = False
+    ) -> None:
         self.spans = sorted(spans, key=span_order)
         self.index = {span.span_id: i for i, span in enumerate(self.spans)}
         self.parent = self._parents(parents)
         self.down = self._top_down()
-        self._mark()
+        self._mark(may_promote=not has_gap)
 
     def facts(self, i: int) -> InvocationFacts:
         """The invocation's facts; a chain that tells none is unnamed."""
@@ -86,7 +89,7 @@ class Tree:
             self.parent[start] = NONE
             pending.append(start)
 
-    def _mark(self) -> None:
+    def _mark(self, *, may_promote: bool) -> None:
         count = len(self.spans)
         self.invocation = [NONE] * count
         self.tool = [NONE] * count
@@ -101,9 +104,17 @@ class Tree:
                 self._inherit(i, above)
                 below_chain[i] = below_chain[above] or _is_chain(self.spans[above])
             kind = self.spans[i].kind
-            if kind is Kind.AGENT or kind is Kind.WORKFLOW:
-                self.is_invocation[i] = 1
-            elif _is_chain(self.spans[i]) and self.invocation[i] == NONE and not below_chain[i] and has_work[i]:
+            if (
+                kind is Kind.AGENT
+                or kind is Kind.WORKFLOW
+                or (
+                    may_promote
+                    and _is_chain(self.spans[i])
+                    and self.invocation[i] == NONE
+                    and not below_chain[i]
+                    and has_work[i]
+                )
+            ):
                 self.is_invocation[i] = 1
 
     def _inherit(self, i: int, above: int) -> None:

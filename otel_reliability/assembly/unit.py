@@ -24,24 +24,15 @@ class Place(NamedTuple):
     session: Session | None
 
 
-class Above(NamedTuple):
-    """What stands above a span: a `unit` it belongs to, or the `missing` span it waits for, or nothing: it is a top.
-
-    `anchor` is the topmost span known (the missing one, where one is); `below` the last place before the unit.
-    """
-
-    unit: Unit | None
-    member: SpanId | None
-    missing: SpanRef | None
-    remote: bool
-    anchor: SpanRef
-
-
 class Unit:
     """A growing tree of agent spans, with what was told of it.
 
-    `missing` is the parent above its tops that is not here yet. `emitted` are the runs that were told and can still change.
-    `hosts` is the unit whose run has adopted this one's spans, `guests` are the units adopted.
+    - `missing`: the parent above its tops that is not here yet; `remote`: whether it lives in another process.
+    - `anchor`: what its tops hang on, the missing parent or the topmost span known.
+    - `is_loose`: it gathers work for which no invocation has been seen; several such tops share one unit.
+    - `sealed`: it has reached the span limit, or is settled; it takes no more spans.
+    - `emitted`: the runs told of it that can still change. `counted`: how its spans are accounted for.
+    - `host`: the unit whose run has adopted its spans; `guests`: the units it has adopted.
     """
 
     __slots__ = (
@@ -64,21 +55,19 @@ class Unit:
         "traces",
     )
 
-    def __init__(self, trace: Trace, above: Above, now: float, *, is_loose: bool) -> None:
+    def __init__(self, trace: Trace, now: float, *, is_loose: bool) -> None:
         self.traces = [trace]
         self.spans: dict[SpanId, AgentSpan] = {}
-        self.born = now
-        self.last_seen = now
-        self.missing = above.missing
-        self.remote = above.remote
-        self.anchor = above.anchor
+        self.born = self.last_seen = now
+        self.missing: SpanRef | None = None
+        self.remote = False
+        self.anchor: SpanRef = (trace.id, b"")
         self.is_loose = is_loose
         self.closed_at: float | None = None
         self.sealed = False
         self.emitted: dict[str, Run] = {}
         self.counted: dict[tuple[str, str], int] = {}
-        self.loose = 0
-        self.loose_calls = 0
+        self.loose = self.loose_calls = 0
         self.host: Unit | None = None
         self.guests: list[Unit] = []
         self.merged_into: Unit | None = None
@@ -100,7 +89,9 @@ class Unit:
 
     def current(self) -> Unit:
         """The unit this one has become part of, the way there made short."""
-        unit = self
+        if self.merged_into is None:
+            return self
+        unit = self.merged_into
         while unit.merged_into is not None:
             unit = unit.merged_into
         here = self
@@ -108,13 +99,25 @@ class Unit:
             here.merged_into, here = unit, here.merged_into
         return unit
 
+    def release(self) -> None:
+        """Whom it has adopted, and who has adopted it, is to be decided anew."""
+        for guest in self.guests:
+            guest.host = None
+        self.guests = []
+        if self.host is not None:
+            self.host.guests = [guest for guest in self.host.guests if guest is not self]
+            self.host = None
+
 
 class Trace:
     """What is known of one trace.
 
-    `homes`: the unit of each agent span. `places`: other spans. `waiting`: the units that wait for a span. `loose_at`: the
-    unit that gathers work without an invocation, by what it hangs on. `open`: spans known to have started, with their
-    parents. `gone`: ids of spans of settled runs, so that what comes late is known to be late.
+    - `homes`: the unit of each agent span. `places`: the other spans. `shortcuts`: where long chains of them led.
+    - `waiting`: the units that wait for a span. `loose_at`: the unit that gathers loose work, by what it hangs on.
+    - `open`: spans known to have started, with their parents (in process only).
+    - `gone`: ids of spans of settled runs, so that what comes late is known to be late.
+    - `agents`: names of its agents; `has_invocation`: whether it has any agent or workflow.
+    - `evaluations`: judgements that came apart from their spans.
     """
 
     __slots__ = (

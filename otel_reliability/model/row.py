@@ -32,7 +32,7 @@ class Path(NamedTuple):
 class Retries(NamedTuple):
     """The retries of one run. `tool` is the tool of the longest chain; tokens and nanoseconds are what the retries cost."""
 
-    count: int
+    number: int
     longest_chain: int
     tool: str | None
     tokens: int

@@ -67,7 +67,7 @@ def retries_of(calls: tuple[ToolCall, ...], model_calls: tuple[ModelCall, ...]) 
         return NO_RETRIES if not repeats else NO_RETRIES._replace(repeats=repeats)
     longest = max(retries, key=lambda call: call.chain)
     return Retries(
-        count=len(retries),
+        number=len(retries),
         longest_chain=longest.chain,
         tool=longest.name,
         tokens=_tokens_of(retries, model_calls),

@@ -11,7 +11,6 @@ from otel_reliability.metrics.stability.arguments import arguments_note
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
 
-
 RATIO: Final = "{ratio}"
 
 
@@ -145,9 +144,9 @@ class RetryExplosion(Metric):
             return
         self._runs += sign
         self._unknown += sign * (not row.arguments_known)
-        if retries.count:
+        if retries.number:
             self._exploding += sign * (retries.longest_chain >= self._threshold)
-            self._retries += sign * retries.count
+            self._retries += sign * retries.number
             self._tokens += sign * retries.tokens
             self._cost_ns += sign * retries.duration_ns
             self._chains[retries.longest_chain] += sign

@@ -1,0 +1,310 @@
+"""Gathering: every span finds its unit, in whatever order spans come (DESIGN §3.2, §3.4, §3.7).
+
+A span joins the unit of its parent. Where the parent is not here, its unit waits for it; when it comes, units merge. Where
+nothing stands above, the span is a top. What is gathered never depends on the order of arrival.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from otel_reliability.assembly.chains import Above, Chains, parent_of
+from otel_reliability.assembly.unit import SPAN_BYTES, Place, Trace, Unit
+from otel_reliability.model.run import Run
+from otel_reliability.model.span import AgentSpan, Kind, SpanId, SpanRef, TraceId
+
+_AGENT, _WORKFLOW, _OTHER = Kind.AGENT, Kind.WORKFLOW, Kind.OTHER
+_MAX_OPEN: Final = 10_000
+
+Accounts = Counter[tuple[str, str]]
+
+
+class Gathering:
+    """All spans that can still matter, in their units.
+
+    `open` are the units still growing, oldest first. `on_change` is called for a unit whose deadline may have come nearer,
+    `on_new_trace` for a trace not seen before. `accounts` counts what became of spans that join no unit.
+    """
+
+    def __init__(self, span_limit: int, accounts: Accounts, on_change: Callable[[Unit], None]) -> None:
+        self.traces: dict[TraceId, Trace] = {}
+        self.chains = Chains(self.traces)
+        self.open: dict[Unit, None] = {}
+        self.quiet: dict[TraceId, float] = {}
+        self.open_bytes = self.closed_bytes = 0
+        self.place_count = self.gone_count = 0
+        self._span_limit = span_limit
+        self._accounts = accounts
+        self._on_change = on_change
+
+    def trace(self, trace_id: TraceId, now: float) -> Trace:
+        """The trace of an id, made where it is new."""
+        found = self.traces.get(trace_id)
+        if found is None:
+            found = self.traces[trace_id] = Trace(trace_id)
+            self.quiet[trace_id] = now
+        return found
+
+    def add(self, span: AgentSpan, now: float) -> Unit | None:
+        """Take in one span. Gives the unit where it has reached the span limit, so that the caller closes it."""
+        trace = self.traces.get(span.trace_id)
+        if trace is None:
+            trace = self.trace(span.trace_id, now)
+        span_id = span.span_id
+        if trace.open:
+            trace.open.pop(span_id, None)
+        if trace.gone and self._is_late(trace, span):
+            return None
+        if span_id in trace.homes or span_id in trace.places:
+            return self._again(trace, span, now)
+        return self._take(trace, span, now)
+
+    def opened(self, trace_id: TraceId, span_id: SpanId, parent_id: SpanId | None, now: float) -> None:
+        """A span has started: what it belongs to stays open until it ends."""
+        trace = self.trace(trace_id, now)
+        if len(trace.open) < _MAX_OPEN and span_id not in trace.homes and span_id not in trace.places:
+            trace.open[span_id] = parent_id
+
+    def has_open_span(self, unit: Unit) -> bool:
+        """Whether a span known to be open lies in this unit."""
+        return any(self._leads_to(trace, span_id, unit) for trace in unit.traces for span_id in trace.open)
+
+    def touch(self, unit: Unit, now: float) -> None:
+        """A unit has changed: it lingers anew, and is open again if it was closed."""
+        unit.last_seen = max(unit.last_seen, now)
+        if unit.closed_at is not None:
+            unit.closed_at = None
+            self.closed_bytes -= unit.weight
+            self.open_bytes += unit.weight
+            self.open[unit] = None
+            self._on_change(unit)
+
+    def bury(self, trace: Trace, span_id: SpanId) -> None:
+        """Remember the id of a span that is no longer kept."""
+        if span_id not in trace.gone:
+            trace.gone.add(span_id)
+            self.gone_count += 1
+
+    def forget(self, trace: Trace) -> None:
+        """Let a trace go with all that is remembered of it."""
+        del self.traces[trace.id]
+        self.place_count -= len(trace.places)
+        self.gone_count -= len(trace.gone)
+
+    def _is_late(self, trace: Trace, span: AgentSpan) -> bool:
+        """Whether a span is, or hangs on, one of a run that is settled."""
+        if span.span_id in trace.gone:
+            self._accounts["duplicate", ""] += 1
+            return True
+        if span.parent_id is None or span.parent_id not in trace.gone:
+            return False
+        self._accounts["late", ""] += 1
+        self.bury(trace, span.span_id)
+        return True
+
+    def _take(self, trace: Trace, span: AgentSpan, now: float) -> Unit | None:
+        kind, span_id = span.kind, span.span_id
+        if kind is _OTHER and span.notes is None and not span.evaluations:
+            self._place(trace, span, now)
+            return None
+        unit = trace.homes.get(span.parent_id) if span.parent_id is not None else None
+        if unit is None:
+            above = self.chains.above(span)
+            unit = above.unit or self._unit_at(trace, span, above, now)
+        else:
+            unit = unit.current()
+        if unit.sealed:
+            self._accounts["refused", "span_limit"] += 1
+            self.bury(trace, span_id)
+            return None
+        if now > unit.last_seen or unit.closed_at is not None:
+            self.touch(unit, now)
+        if trace is not unit.traces[0]:
+            self._join_trace(unit, trace)
+        unit.spans[span_id] = span
+        trace.homes[span_id] = unit
+        self.open_bytes += SPAN_BYTES
+        if kind is _AGENT or kind is _WORKFLOW:
+            trace.has_invocation = True
+        if span_id in trace.waiting:
+            self._arrived(trace, span_id, now)
+            unit = unit.current()
+        return unit if len(unit.spans) >= self._span_limit else None
+
+    def _place(self, trace: Trace, span: AgentSpan, now: float) -> None:
+        trace.places[span.span_id] = Place(parent_of(span), span.parent_remote, span.session)
+        self.place_count += 1
+        self._accounts["other", "no_convention"] += 1
+        if span.span_id in trace.waiting:
+            self._arrived(trace, span.span_id, now)
+
+    def _unit_at(self, trace: Trace, span: AgentSpan, above: Above, now: float) -> Unit:
+        """A unit of its own for an invocation or a top; other work gathers by what it hangs on."""
+        is_loose = span.kind is not _AGENT and span.kind is not _WORKFLOW
+        if is_loose and above.anchor != (trace.id, span.span_id):
+            shared = trace.loose_at.get(above.anchor)
+            if shared is not None:
+                return shared.current()
+        unit = Unit(trace, now, is_loose=is_loose)
+        trace.units[unit] = None
+        self.open[unit] = None
+        self.quiet.pop(trace.id, None)
+        self._hang(unit, above)
+        return unit
+
+    def _hang(self, unit: Unit, above: Above) -> None:
+        """A unit hangs on what stands above it: a gap it waits for, or nothing."""
+        unit.missing, unit.remote, unit.anchor = above.missing, above.remote, above.anchor
+        if unit.is_loose:
+            unit.trace.loose_at[unit.anchor] = unit
+        if unit.missing is not None:
+            self.trace(unit.missing[0], unit.last_seen).waiting.setdefault(unit.missing[1], []).append(unit)
+        self._on_change(unit)
+
+    def _rehang(self, unit: Unit, above: Above, now: float) -> None:
+        """A unit's gap has moved up, or has closed."""
+        self.touch(unit, now)
+        if unit.is_loose:
+            self._leave_loose(unit)
+            other = unit.trace.loose_at.get(above.anchor)
+            if other is not None and other.current() is not unit:
+                self._merge(other.current(), unit, now)
+                return
+        self._hang(unit, above)
+
+    def _leave_loose(self, unit: Unit) -> None:
+        for trace in unit.traces:
+            held = trace.loose_at.get(unit.anchor)
+            if held is not None and held.current() is unit:
+                del trace.loose_at[unit.anchor]
+
+    def _join_trace(self, unit: Unit, trace: Trace) -> None:
+        if trace not in unit.traces:
+            unit.traces.append(trace)
+            trace.units[unit] = None
+            self.quiet.pop(trace.id, None)
+
+    def _arrived(self, trace: Trace, span_id: SpanId, now: float) -> None:
+        """A span that units have waited for is here: they join its unit, or hang on what stands above it."""
+        for unit in dict.fromkeys(waiting.current() for waiting in trace.waiting.pop(span_id)):
+            home = trace.homes.get(span_id)
+            if home is not None:
+                self._merge(home.current(), unit, now)
+                continue
+            place = trace.places[span_id]
+            above = self.chains.climb(place.parent, place.parent_remote, (trace.id, span_id))
+            if above.unit is not None:
+                self._merge(above.unit, unit, now)
+            else:
+                self._rehang(unit, above, now)
+
+    def _merge(self, upper: Unit, lower: Unit, now: float) -> None:
+        """Two units are one, and hang where the upper one hung. The smaller is poured into the larger."""
+        if upper is lower:
+            return
+        self.touch(upper, now)
+        self.touch(lower, now)
+        if lower.is_loose:
+            self._leave_loose(lower)
+        missing, remote, anchor = upper.missing, upper.remote, upper.anchor
+        is_loose = upper.is_loose
+        one, two = (upper, lower) if len(upper.spans) >= len(lower.spans) else (lower, upper)
+        one.missing, one.remote, one.anchor, one.is_loose = missing, remote, anchor, is_loose
+        if is_loose:
+            one.trace.loose_at[anchor] = one
+        one.release()
+        two.release()
+        one.spans.update(two.spans)
+        one.emitted.update(two.emitted)
+        for key, number in two.counted.items():
+            one.counted[key] = one.counted.get(key, 0) + number
+        one.born, one.last_seen = min(one.born, two.born), max(one.last_seen, two.last_seen)
+        one.sealed = one.sealed or two.sealed
+        for trace in two.traces:
+            trace.units.pop(two, None)
+            trace.units[one] = None
+            self._join_trace(one, trace)
+        two.spans, two.emitted, two.counted = {}, {}, {}
+        two.merged_into = one
+        self.open.pop(two, None)
+        self._on_change(one)
+
+    def _again(self, trace: Trace, span: AgentSpan, now: float) -> Unit | None:
+        """The same span once more: dropped, unless it says more; then the greater end wins, then the greater content."""
+        self._accounts["duplicate", ""] += 1
+        home = trace.homes.get(span.span_id)
+        if home is None:
+            known = trace.places[span.span_id]
+            says_more = span.kind is not _OTHER or (known.parent is None and parent_of(span) is not None)
+        else:
+            known_span = home.current().spans[span.span_id]
+            says_more = known_span != span and _content(span) > _content(known_span)
+        return self._replace(trace, span, now) if says_more else None
+
+    def _replace(self, trace: Trace, span: AgentSpan, now: float) -> Unit | None:
+        """A span has changed its content, perhaps its parent: the units of its trace are gathered again."""
+        units = list(trace.units)
+        spans = [known for unit in units for known in unit.spans.values() if _ref(known) != _ref(span)]
+        emitted: dict[str, Run] = {}
+        counted: Accounts = Counter()
+        for unit in units:
+            self.touch(unit, now)
+            emitted.update(unit.emitted)
+            counted.update(unit.counted)
+            self._dissolve(unit)
+        if trace.places.pop(span.span_id, None) is not None:
+            self.place_count -= 1
+            self._accounts["other", "no_convention"] -= 1
+        trace.shortcuts.clear()
+        full: Unit | None = None
+        for known in [*spans, span]:
+            full = self._take(self.trace(known.trace_id, now), known, now) or full
+        heir = next(iter(trace.units), None)
+        if heir is not None:
+            heir.emitted.update(emitted)
+            heir.counted.update(counted)
+        return full
+
+    def _dissolve(self, unit: Unit) -> None:
+        """Take a unit apart, as if its spans had not come."""
+        self.open.pop(unit, None)
+        self.open_bytes -= unit.weight
+        unit.release()
+        self._leave_loose(unit)
+        for trace in unit.traces:
+            trace.units.pop(unit, None)
+        for span in unit.spans.values():
+            self.traces[span.trace_id].homes.pop(span.span_id, None)
+        waited = self.traces.get(unit.missing[0]) if unit.missing is not None else None
+        if waited is not None and unit.missing is not None and unit.missing[1] in waited.waiting:
+            waiting = waited.waiting[unit.missing[1]]
+            waiting[:] = [other for other in waiting if other.current() is not unit]
+        unit.spans, unit.emitted, unit.counted = {}, {}, {}
+
+    def _leads_to(self, trace: Trace, span_id: SpanId, unit: Unit) -> bool:
+        """Whether an open span's chain of parents leads into the unit."""
+        above: SpanId | None = trace.open[span_id]
+        for _ in range(_MAX_OPEN):
+            if above is None:
+                return False
+            home = trace.homes.get(above)
+            if home is not None:
+                return home.current() is unit
+            if above in trace.open:
+                above = trace.open[above]
+            elif (place := trace.places.get(above)) is not None:
+                above = None if place.parent is None else place.parent[1]
+            else:
+                return False
+        return False
+
+
+def _ref(span: AgentSpan) -> SpanRef:
+    return (span.trace_id, span.span_id)
+
+
+def _content(span: AgentSpan) -> tuple[int, str]:
+    """The order of two versions of one span: the greater end, then the greater content."""
+    return (span.end_ns, repr(span))

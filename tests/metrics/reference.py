@@ -1,0 +1,228 @@
+"""The metrics as plain batch formulas, as near to their sources as Python can be: what the sums are checked against.
+
+Nothing here is fast or incremental, and nothing in the package uses it. `NAIVE` is the table of pairs: metric name → formula
+over the rows of a window.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import combinations
+
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS
+from otel_reliability.model.row import Row
+
+Formula = Callable[[Sequence[Row], Settings], float | None]
+
+
+def baseline(rows: Iterable[Row]) -> list[Row]:
+    """The undisturbed runs."""
+    return [row for row in rows if row.condition == "baseline"]
+
+
+def traced(rows: Iterable[Row]) -> list[Row]:
+    """The undisturbed runs that give evidence of a path."""
+    return [row for row in baseline(rows) if row.path is not None]
+
+
+def path(row: Row) -> tuple[str, ...]:
+    """The steps of a run that has some."""
+    assert row.path is not None
+    return row.path.names
+
+
+def entropy(values: Iterable[Hashable]) -> float:
+    """Shannon entropy in bits."""
+    counts = Counter(values)
+    total = counts.total()
+    return -sum(count / total * math.log2(count / total) for count in counts.values())
+
+
+def edits(left: Sequence[str], right: Sequence[str]) -> int:
+    """Levenshtein distance by the textbook's table."""
+    line = list(range(len(right) + 1))
+    for i, one in enumerate(left, 1):
+        above, line = line, [i]
+        for j, other in enumerate(right, 1):
+            line.append(min(above[j] + 1, line[-1] + 1, above[j - 1] + (one != other)))
+    return line[-1]
+
+
+def similarity(left: Sequence[str], right: Sequence[str]) -> float:
+    """1 − Levenshtein distance / longer length; two empty paths are alike."""
+    longer = max(len(left), len(right))
+    return 1 - edits(left, right) / longer if longer else 1.0
+
+
+def over_groups(of_group: Callable[[list[Row]], float]) -> Formula:
+    """The mean over groups of at least 2 runs, each weighing as many as it has."""
+
+    def formula(rows: Sequence[Row], settings: Settings) -> float | None:
+        groups: dict[str | None, list[Row]] = {}
+        for row in traced(rows):
+            groups.setdefault(row.task if settings.metrics.group_by == "task" else None, []).append(row)
+        shared = [group for group in groups.values() if len(group) >= 2]
+        if not shared:
+            return None
+        return sum(len(group) * of_group(group) for group in shared) / sum(map(len, shared))
+
+    return formula
+
+
+def of_runs(of_row: Callable[[Row], float | None], total: Callable[[list[float]], float] = statistics.fmean) -> Formula:
+    """A number over the undisturbed runs that have one."""
+
+    def formula(rows: Sequence[Row], settings: Settings) -> float | None:
+        found = [value for row in baseline(rows) if (value := of_row(row)) is not None]
+        return total(found) if found else None
+
+    return formula
+
+
+def variation(rows: list[Row]) -> float:
+    """The mean over tools of min(pstdev / mean, 2) / 2 of the calls per run."""
+    tools = {tool for row in rows for tool in path(row)}
+    spreads: list[float] = []
+    for tool in tools:
+        calls = [path(row).count(tool) for row in rows]
+        spreads.append(min(statistics.pstdev(calls) / statistics.fmean(calls), 2) / 2)
+    return statistics.fmean(spreads) if spreads else 0.0
+
+
+def branch_instability(rows: Sequence[Row], settings: Settings) -> float | None:
+    """Σ (n − modal) / Σ n over (input class, else task; decision) of at least 2 runs."""
+    groups: dict[Hashable, list[Hashable]] = {}
+    for row in baseline(rows):
+        alike = ("class", row.input_class) if row.input_class is not None else ("task", row.task)
+        known = row.input_class is not None or row.task is not None
+        for decision, branch in row.branches:
+            groups.setdefault((alike if known else None, decision), []).append(branch)
+        if known and not row.branches and row.path is not None:
+            groups.setdefault((alike, None), []).append(path(row))
+    shared = [taken for taken in groups.values() if len(taken) >= 2]
+    if not shared:
+        return None
+    return sum(len(taken) - max(Counter(taken).values()) for taken in shared) / sum(map(len, shared))
+
+
+def distinct_paths(rows: Sequence[Row], settings: Settings) -> float | None:
+    """How many different paths there are."""
+    return len({path(row) for row in traced(rows)}) or None
+
+
+def retry_explosion(rows: Sequence[Row], settings: Settings) -> float | None:
+    """Whether any run has a chain of retries as long as the threshold."""
+    chains = [row.retries.longest_chain for row in baseline(rows) if row.retries is not None]
+    return float(any(chain >= settings.metrics.retry_threshold for chain in chains)) if chains else None
+
+
+def explosion_share(rows: Sequence[Row], settings: Settings) -> float | None:
+    """The share of the runs that have such a chain."""
+    chains = [row.retries.longest_chain for row in baseline(rows) if row.retries is not None]
+    return sum(chain >= settings.metrics.retry_threshold for chain in chains) / len(chains) if chains else None
+
+
+def effective_runs(rows: Sequence[Row], settings: Settings) -> float | None:
+    """(Σ w)² / Σ w²."""
+    weights = [row.weight for row in baseline(rows)]
+    return sum(weights) ** 2 / sum(weight**2 for weight in weights) if weights else None
+
+
+PENALTIES = {
+    "path_entropy": 15,
+    "tool_variance": 20,
+    "retry_explosion": 25,
+    "branch_instability": 20,
+    "token_budget_pressure": 20,
+}
+
+
+def score_coverage(rows: Sequence[Row], settings: Settings) -> float | None:
+    """The points whose parts have evidence."""
+    if not baseline(rows):
+        return None
+    return sum(points for name, points in PENALTIES.items() if NAIVE[name](rows, settings) is not None)
+
+
+def score(rows: Sequence[Row], settings: Settings) -> float | None:
+    """100 less the penalties, where there is evidence enough."""
+    if len(baseline(rows)) < settings.metrics.min_runs:
+        return None
+    if (score_coverage(rows, settings) or 0) < settings.metrics.min_coverage:
+        return None
+    costs = [points * (NAIVE[name](rows, settings) or 0) for name, points in PENALTIES.items()]
+    return min(max(100 - sum(costs), 0), 100)
+
+
+def tier(rows: Sequence[Row], settings: Settings) -> float | None:
+    """3 from 80, 2 from 60, 1 from 40, of the score rounded half up."""
+    value = score(rows, settings)
+    return None if value is None else float(sum(math.floor(round(value, 9) + 0.5) >= least for least in (80, 60, 40)))
+
+
+def flag(rows: Sequence[Row], settings: Settings) -> float | None:
+    """Whether the pressure is above 0.8."""
+    pressure = NAIVE["token_budget_pressure"](rows, settings)
+    return None if pressure is None else float(pressure > settings.metrics.pressure_flag + 1e-9)
+
+
+def effect_agreement(rows: Sequence[Row], settings: Settings) -> float | None:
+    """1 − the mean Jaccard distance over pairs of one task's runs; tasks of at least 2 runs weigh as many as they have."""
+    tasks: dict[str, list[Row]] = {}
+    for row in baseline(rows):
+        if row.effects is not None and row.task is not None:
+            tasks.setdefault(row.task, []).append(row)
+    tasks = {task: runs for task, runs in tasks.items() if len(runs) >= 2}
+    total = sum(map(len, tasks.values()))
+    apart = sum(
+        len(runs) * statistics.fmean(jaccard(*pair) for pair in combinations(runs, 2)) for runs in tasks.values()
+    )
+    return 1 - apart / total if total else None
+
+
+def jaccard(one: Row, other: Row) -> float:
+    """Jaccard distance of two runs' effects; by tool names where either does not know the arguments of a call."""
+    left, right = one.effects or frozenset(), other.effects or frozenset()
+    if any(arguments is None for _, arguments in left | right):
+        left, right = ({(tool, None) for tool, _ in effects} for effects in (left, right))
+    return 1 - len(left & right) / len(left | right) if left | right else 0.0
+
+
+NAIVE: Mapping[str, Formula] = {
+    "window.runs": lambda rows, settings: float(len(baseline(rows))),
+    "window.effective_runs": effective_runs,
+    "path_entropy": over_groups(lambda rows: entropy(map(path, rows)) / math.log2(len(rows))),
+    "path_entropy_bits": over_groups(lambda rows: entropy(map(path, rows))),
+    "modal_path_share": over_groups(lambda rows: max(Counter(map(path, rows)).values()) / len(rows)),
+    "tool_variance": over_groups(lambda rows: entropy(frozenset(path(row)) for row in rows) / math.log2(len(rows))),
+    "tool_call_variation": over_groups(variation),
+    "path_similarity": over_groups(
+        lambda rows: statistics.fmean(similarity(path(one), path(other)) for one, other in combinations(rows, 2))
+    ),
+    "effect_agreement": effect_agreement,
+    "distinct_paths": distinct_paths,
+    "retry_explosion": retry_explosion,
+    "retry_explosion_share": explosion_share,
+    "longest_retry_chain": of_runs(lambda row: row.retries and row.retries.longest_chain, max),
+    "retries_per_run": of_runs(lambda row: row.retries and row.retries.number),
+    "retry_tokens_per_run": of_runs(lambda row: row.retries and row.retries.tokens),
+    "retry_seconds_per_run": of_runs(lambda row: row.retries and row.retries.duration_ns / 1e9),
+    "loops": of_runs(lambda row: row.retries and row.retries.repeats),
+    "loop_share": of_runs(lambda row: row.retries and float(row.retries.repeats > 0)),
+    "branch_instability": branch_instability,
+    "token_budget_pressure": of_runs(lambda row: None if row.pressure is None else min(max(row.pressure, 0.0), 1.0)),
+    "score": score,
+    "score_coverage": score_coverage,
+    "tier": tier,
+    "flag": flag,
+}
+
+
+def naive(name: str, settings: Settings = DEFAULTS) -> Callable[[Sequence[Row]], float | None]:
+    """The plain formula of that name, with these settings."""
+    formula = NAIVE[name]
+    return lambda rows: formula(rows, settings)
