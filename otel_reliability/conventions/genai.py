@@ -56,6 +56,7 @@ FAILED_WORDS: Final = frozenset({"error", "failed"})
 
 MERGED_TOOLS: Final = frozenset({"(merged tools)", "(merged)"})
 FINISH_TOOLS: Final = frozenset({"final_answer"})
+"""Tools by which smolagents ends a run; in any other scope a tool of that name is a tool."""
 
 NO_TOOL_SPANS: Final = frozenset(
     {
@@ -217,7 +218,7 @@ def tool(span: RawSpan, hasher: Hasher) -> Told:
         found = values.text(span.name[len("execute_tool ") :])
     if found in MERGED_TOOLS:
         return NOTHING
-    if found in FINISH_TOOLS:
+    if found in FINISH_TOOLS and "smolagents" in span.scope:
         return Told(Kind.TOOL, ToolFacts(finish=True))
     call = tool_call(span, found, hasher)
     return Told(Kind.TOOL, ToolFacts((call,)), failed=call.failed)

@@ -75,5 +75,3 @@ def _model(span: RawSpan, hasher: Hasher) -> ModelFacts:
     if total is not None and given.output == total and given.input is not None:
         facts = facts._replace(tokens=Tokens(given.input, max(total - given.input, 0)))
     return facts
-
-

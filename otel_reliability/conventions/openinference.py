@@ -44,6 +44,7 @@ CREWAI: Final = SCOPE + "crewai"
 AUTOGEN: Final = SCOPE + "autogen"
 DSPY: Final = SCOPE + "dspy"
 LLAMA_INDEX: Final = SCOPE + "llama_index"
+AGNO: Final = SCOPE + "agno"
 BEEAI: Final = SCOPE + "beeai"
 CLAUDE: Final = SCOPE + "claude_agent_sdk"
 
@@ -55,7 +56,7 @@ _CALL_KEY: Final = re.compile(
 )
 _CALLED_AS: Final = re.compile(r"named '([^']{1,200})'")
 _MANAGED: Final = re.compile(r"smolagents\.managed_agents\.\d+\.name")
-_EVENT_SPAN: Final = re.compile(r"\.(start|finish|success|update|error)-\d+$")
+_EVENT_SPAN: Final = re.compile(r"\.(start|finish|success|(?:\w+_)?update|error)-\d+$")
 _MAX_MESSAGE_CALLS: Final = 256
 
 
@@ -106,7 +107,7 @@ def _agent_name(span: RawSpan) -> str | None:
         return bracketed(name) or values.name(attributes.get(genai.AGENT_NAME))
     if scope.startswith(LANGCHAIN):
         return None if name in GENERIC_GRAPHS else values.name(name)
-    if scope.startswith(CLAUDE):
+    if scope.startswith((CLAUDE, CREWAI)):
         return None
     return values.name(_cut(name, scope))
 
@@ -125,7 +126,7 @@ def _cut(name: str, scope: str) -> str:
     """Q32: method names behind class and tool names, cut by scope."""
     if scope.startswith(DSPY):
         return name.removesuffix(".forward").removesuffix(".__call__")
-    if scope.startswith((LLAMA_INDEX, SMOLAGENTS)):
+    if scope.startswith((LLAMA_INDEX, SMOLAGENTS, AGNO)):
         return name.removesuffix(".run")
     return name
 
@@ -202,9 +203,7 @@ def _cost(attributes: Mapping[str, Any]) -> float | None:
 
 def usage(attributes: Mapping[str, Any]) -> Tokens:
     """Input and output tokens, by OpenInference's own keys, else by the dual-emitted GenAI ones."""
-    found = Tokens(
-        values.integer(attributes.get(PROMPT_TOKENS)), values.integer(attributes.get(COMPLETION_TOKENS))
-    )
+    found = Tokens(values.integer(attributes.get(PROMPT_TOKENS)), values.integer(attributes.get(COMPLETION_TOKENS)))
     return found if found != Tokens() else genai.usage(attributes)
 
 

@@ -31,6 +31,8 @@ class OpenLit:
             return _langgraph(span, operation)
         if operation == "invoke_agent":
             return _agent(span)
+        if operation is None and span.name.startswith("invoke_agent "):
+            return _bare_agent(span)
         if operation in genai.MODEL_OPERATIONS and _is_crewai(span):
             return Told(Kind.MODEL, genai.model_facts(span, hasher)._replace(emits_no_tools=True))
         return None
@@ -60,3 +62,9 @@ def _agent(span: RawSpan) -> Told:
         return Told(Kind.WORKFLOW, InvocationFacts(emits_no_tools=silent))
     facts = genai.agent_facts(span)
     return Told(Kind.AGENT, facts._replace(emits_no_tools=silent))
+
+
+def _bare_agent(span: RawSpan) -> Told:
+    """Q25: a failed span lost its attributes, the framework's name with them; CrewAI's tools would not be told, so none are."""
+    named = values.name(span.name.removeprefix("invoke_agent "))
+    return Told(Kind.AGENT, InvocationFacts(name=named, weak=True, emits_no_tools=True))

@@ -62,9 +62,7 @@ class Reader:
     because they tell calls only in message text.
     """
 
-    def __init__(
-        self, settings: Settings, table: Sequence[Convention], hasher: Hasher | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, table: Sequence[Convention], hasher: Hasher | None = None) -> None:
         key = bytes.fromhex(settings.hash_key) if settings.hash_key else None
         self.hasher = hasher if hasher is not None else Hasher(key, settings.tools.soft_errors)
         self._table = tuple(table)
@@ -248,5 +246,3 @@ def threshold(trace_state: str) -> int | None:
             if key == "th" and 1 <= len(digits) <= 14 and all(c in "0123456789abcdef" for c in digits):
                 return int(digits.ljust(14, "0"), 16)
     return None
-
-
