@@ -20,7 +20,7 @@ from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import CloseReason, Run
-from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan, SpanId, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan, SpanId, SpanRef, TraceId
 from otel_reliability.windows.fleet import Fleet
 
 T = TypeVar("T")
@@ -141,6 +141,14 @@ class Engine:
                 now = self._clock()
                 for trace_id, span_id, parent_id in spans:
                     self._assembler.opened(trace_id, span_id, parent_id, now)
+            return entered
+
+    def lost(self, spans: Iterable[SpanRef], *, wait: float = -1) -> bool:
+        """Spans that were told as opened, ended, and will never come: their runs need not wait for them. As `receive`."""
+        with self._turn(wait) as entered:
+            if entered:
+                for trace_id, span_id in spans:
+                    self._assembler.ended(trace_id, span_id)
             return entered
 
     def count(self, disposition: str, reason: str, number: int = 1) -> None:

@@ -9,21 +9,17 @@ for a lock, and no exception leaves one.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from itertools import count
 from typing import Final
 
 from opentelemetry.context import Context
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
-from opentelemetry.trace import SpanContext
 
 from otel_reliability.config import Settings
-from otel_reliability.engine import Opened
 from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import AgentSpan
-from otel_reliability.telemetry.capture import Capture, Queued
+from otel_reliability.telemetry.capture import Capture
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.live import PATIENCE, live_of
 from otel_reliability.telemetry.options import settings_from
@@ -32,12 +28,10 @@ CAPACITY: Final = 4_096
 """Spans in the queue from which the threads of the host help, one run at every root they end."""
 HARD_CAPACITY: Final = 8 * CAPACITY
 """Spans in the queue from which further ones are refused, and counted."""
-STRIDE: Final = 256
+STRIDE: Final = 64
 """Every so many spans a thread looks whether a deadline may have passed."""
 HELPING: Final = 512
 """Spans that one thread takes from the queue at most, while a span of the host waits for it."""
-MAX_OPEN: Final = 100_000
-"""Spans noted as begun; beyond, the notes are dropped: then runs close by time."""
 
 _ON_START: Final = Guard("ReliabilitySpanProcessor.on_start")
 _ON_END: Final = Guard("ReliabilitySpanProcessor.on_end")
@@ -66,39 +60,33 @@ class ReliabilitySpanProcessor(SpanProcessor):
 
     def restart(self) -> None:
         """Begin anew, as a forked child does."""
-        self._capture = Capture(self._engine)
-        self._queue: deque[Queued] = deque()
-        self._fresh: dict[int, tuple[SpanContext, SpanContext | None]] = {}
-        self._seen = count(1)
+        self._queue = Capture(self._engine)
+        self._hindered = self._stopped
 
     # --- Hooks --------------------------------------------------------------------------------------------------------
 
+    # These two are called for every span: a `try` costs nothing there, a `with` a twentieth of what they may take.
+
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Note that a span is open: its run will not be closed before it ends."""
-        with _ON_START:
-            fresh, context = self._fresh, span.context
-            if len(fresh) >= MAX_OPEN:
-                fresh.clear()
+        try:
+            context = span.context
             if context is not None:
-                fresh[context.span_id] = (context, span.parent)
+                self._queue.opened(context, span.parent)
+        except Exception as error:
+            if not _ON_START.stops(error):
+                raise
 
     def on_end(self, span: ReadableSpan) -> None:
         """Take what is needed of a span and leave at once."""
-        with _ON_END:
-            length, context, parent = len(self._queue), span.context, span.parent
-            if context is not None:
-                self._fresh.pop(context.span_id, None)
-            if length >= HARD_CAPACITY or self._stopped:
-                self._engine.count("refused", "shutdown" if self._stopped else "queue_full")
-            elif (taken := self._capture.take(span, context, parent)) is not None:
-                self._queue.append(taken)
-            seen = next(self._seen)
-            if length >= CAPACITY and (parent is None or parent.is_remote or length >= 2 * CAPACITY):
-                self._help()
-            elif not seen % STRIDE:
+        try:
+            if self._hindered and not self._may_take(span):
+                return
+            if not self._queue.take(span) % STRIDE:
                 self._look()
-            elif seen == 1:
-                self._live.begin()
+        except Exception as error:
+            if not _ON_END.stops(error):
+                raise
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Close every run and record it, so that the next collection has all there is."""
@@ -111,7 +99,7 @@ class ReliabilitySpanProcessor(SpanProcessor):
         """No span will come."""
         with _SHUTDOWN:
             if not self._stopped:
-                self._stopped = True
+                self._stopped = self._hindered = True
                 self._live.detach(self)
 
     # --- The queue ----------------------------------------------------------------------------------------------------
@@ -123,39 +111,40 @@ class ReliabilitySpanProcessor(SpanProcessor):
 
     def drain(self, wait: float) -> bool:
         """Hand the engine all that is queued, and tell it what is open."""
-        opened = self._engine.opened(self._opened(), wait=wait)
-        return opened and self._engine.receive(self._read(len(self._queue)), wait=wait)
+        return self._tell(wait) and self._engine.receive(self._read(len(self._queue)), wait=wait)
 
-    def _help(self) -> None:
-        """The queue is full: take one run off it, if nobody else is at it."""
-        self._engine.receive(self._read(HELPING, until_root=True), wait=0)
-        if self._live.due():
-            self._live.tick(0)
+    def _tell(self, wait: float) -> bool:
+        opened = self._engine.opened(self._queue.opened_since(), wait=wait)
+        return opened and self._engine.lost(self._queue.lost_since(), wait=wait)
 
     def _look(self) -> None:
-        """Meet deadlines that nobody else met, after taking in what came before them."""
-        if self._live.due() and self._engine.opened(self._opened(), wait=0):
+        """Every now and then: see whether the queue is full, and meet deadlines that nobody else met."""
+        self._live.begin()
+        self._hindered = self._stopped or len(self._queue) >= CAPACITY
+        if self._live.due() and self._tell(0):
             self._engine.receive(self._read(HELPING), wait=0)
             self._live.tick(0)
 
-    def _opened(self) -> Iterator[Opened]:
-        """The spans that began since last asked and have not ended."""
-        for _ in range(len(self._fresh)):
-            try:
-                _, (context, parent) = self._fresh.popitem()
-            except KeyError:
-                return
-            parent_id = parent.span_id.to_bytes(8) if parent is not None else None
-            yield context.trace_id.to_bytes(16), context.span_id.to_bytes(8), parent_id
+    def _may_take(self, span: ReadableSpan) -> bool:
+        """Take one run off a full queue, if nobody else is at it. False: this span has no place, and is counted."""
+        if self._stopped:
+            return self._refused(span, "shutdown")
+        if span.parent is None or span.parent.is_remote or len(self._queue) >= 2 * CAPACITY:
+            self._engine.receive(self._read(HELPING, until_root=True), wait=0)
+        return len(self._queue) < HARD_CAPACITY or self._refused(span, "queue_full")
+
+    def _refused(self, span: ReadableSpan, reason: str) -> bool:
+        self._queue.refuse(span)
+        self._engine.count("refused", reason)
+        return False
 
     def _read(self, number: int, *, until_root: bool = False) -> Iterator[AgentSpan]:
         """Take spans off the queue and read them."""
         for _ in range(number):
             try:
-                item = self._queue.popleft()
+                span = self._queue.read()
             except IndexError:
                 return
-            span = self._capture.read(item)
             if span is not None:
                 yield span
                 if until_root and span.parent_id is None:

@@ -17,6 +17,9 @@ pytest_plugins = ["pytester"]  # for the tests of this file itself
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 CI = bool(os.environ.get("CI"))
+os.environ.setdefault(
+    "OTEL_RELIABILITY_LOUD", "1"
+)  # errors that hooks keep from a host in production fail the test here
 SDK = re.compile(
     r"^\s*(from|import) opentelemetry\b|\botel_reliability\.(cli|demo|exporter|processor|sources\.sdk|telemetry)\b",
     re.MULTILINE,

@@ -83,6 +83,10 @@ class Assembler:
         """A span has started (known in process only): what it belongs to stays open until it ends."""
         self._gathering.opened(trace_id, span_id, parent_id, now)
 
+    def ended(self, trace_id: TraceId, span_id: SpanId) -> None:
+        """A span known to be open has ended and was lost on its way here: nothing waits for it any more."""
+        self._gathering.ended(trace_id, span_id)
+
     def evaluate(self, evaluation: Evaluation, now: float) -> None:
         """Take in a judgement that arrived apart from its span. Before its run is here, it waits."""
         self._evaluations.add(evaluation, now)

@@ -67,6 +67,12 @@ class Gathering:
         if len(trace.open) < _MAX_OPEN and span_id not in trace.homes and span_id not in trace.places:
             trace.open[span_id] = parent_id
 
+    def ended(self, trace_id: TraceId, span_id: SpanId) -> None:
+        """A span that had started has ended and will not come."""
+        trace = self.traces.get(trace_id)
+        if trace is not None:
+            trace.open.pop(span_id, None)
+
     def has_open_span(self, unit: Unit) -> bool:
         """Whether a span known to be open lies in this unit."""
         return any(self._leads_to(trace, span_id, unit) for trace in unit.traces for span_id in trace.open)

@@ -48,7 +48,13 @@ class Guard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if error is None or self.loud or not isinstance(error, Exception):
+        if error is None or not isinstance(error, Exception):
+            return False
+        return self.stops(error)
+
+    def stops(self, error: Exception) -> bool:
+        """Whether an exception goes no further; then it is counted. For hooks in which a `with` would cost too much."""
+        if self.loud:
             return False
         Guard.faults[self.place] += 1
         if Guard.faults[self.place] == 1:

@@ -1,0 +1,309 @@
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability import engine as engine_module
+from otel_reliability.config import AssemblySettings, LimitSettings, Settings
+from otel_reliability.engine import DISPOSITIONS, Engine
+from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.run import CloseReason
+from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan
+from otel_reliability.testing import EPOCH_NS, FakeClock, agent, at, model, other, span, tool
+from otel_reliability.windows.time import AHEAD_NS
+
+GENAI_AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "agent"}
+
+
+def made(clock: FakeClock, settings: Settings | None = None) -> Engine:
+    return Engine(settings, clock=clock, wall=clock.wall)
+
+
+def run_of(trace: int = 1, tools: str = "search", start: float = 0.0) -> list[AgentSpan]:
+    """The spans of one run that calls these tools, each for a second."""
+    names = tools.split()
+    calls = [tool(n, 1, name, trace=trace, start=start + n) for n, name in enumerate(names, 2)]
+    return [*calls, agent(1, trace=trace, start=start, end=start + len(names) + 3)]
+
+
+def window_runs(engine: Engine) -> int:
+    return sum(
+        state.windows["recent"].runs for key in engine.fleet.keys() if (state := engine.fleet.agent(key)) is not None
+    )
+
+
+def test_a_run_closes_after_its_linger_and_settles_after_its_reopen() -> None:
+    """A tick closes what is due, and a later one settles it; counters then get it once."""
+    clock = FakeClock()
+    engine = made(clock)
+    engine.receive(run_of())
+
+    engine.tick()
+    assert (engine.open_runs, window_runs(engine)) == (1, 0)
+
+    clock.advance(2.1)
+    engine.tick()
+    assert (engine.open_runs, window_runs(engine), engine.take_settled()) == (0, 1, [])
+
+    clock.advance(60.1)
+    engine.tick()
+    assert [run.path for run in engine.take_settled()] == [("search",)]
+    assert engine.take_settled() == []
+    assert engine.recorded.total() == 1
+
+
+def test_raw_spans_are_read_by_the_conventions() -> None:
+    """A span as a source gives it is read on its way in."""
+    engine = made(FakeClock())
+    engine.receive([span(attributes=GENAI_AGENT)])
+    engine.flush(CloseReason.END_OF_INPUT)
+
+    assert [run.key.agent for run in engine.take_settled()] == ["agent"]
+
+
+def test_a_late_span_revises_a_run_in_its_window() -> None:
+    """A run that is reopened is in the window once, as it is now, and is told as revised."""
+    clock = FakeClock()
+    engine = made(clock)
+    late, *punctual = run_of(tools="search read")
+    engine.receive(punctual)
+    clock.advance(3)
+    engine.tick()
+    engine.receive([late])
+    clock.advance(3)
+    engine.tick()
+
+    assert window_runs(engine) == 1
+    assert [run.path for run in engine.take_revised()] == [("search", "read")]
+    assert (engine.revised, engine.take_revised()) == (1, [])
+
+
+def test_flush_closes_and_settles_at_once() -> None:
+    """Whoever flushes wants the numbers now, and the runs say why they were closed."""
+    engine = made(FakeClock())
+    engine.receive(run_of())
+
+    assert engine.flush(CloseReason.SHUTDOWN)
+    assert [run.closed_by for run in engine.take_settled()] == [CloseReason.SHUTDOWN]
+    assert engine.closed == {"shutdown": 1}
+
+
+def test_a_run_with_an_open_span_waits_for_it() -> None:
+    """A span known to be open keeps its run open, however long it takes, until it ends or is lost."""
+    clock = FakeClock()
+    engine = made(clock)
+    engine.opened([(at_trace(1), at_span(1), None), (at_trace(1), at_span(9), at_span(1))])
+    engine.receive(run_of())
+    clock.advance(5_000)
+    engine.tick()
+    assert engine.open_runs == 1
+
+    engine.lost([(at_trace(1), at_span(9))])
+    clock.advance(5_000)
+    engine.tick()
+    assert engine.open_runs == 0
+
+
+def at_trace(number: int) -> bytes:
+    return number.to_bytes(16)
+
+
+def at_span(number: int) -> bytes:
+    return number.to_bytes(8)
+
+
+def test_an_evaluation_joins_its_run() -> None:
+    """A judgement that came apart from spans decides the outcome of the run it names."""
+    engine = made(FakeClock())
+    engine.receive(run_of())
+    engine.receive_evaluations([Evaluation("success", None, "pass", at(9), at_trace(1), at_span(1))])
+    engine.flush(CloseReason.END_OF_INPUT)
+
+    assert [run.outcome.value for run in engine.take_settled()] == ["success"]
+
+
+def test_refused_evidence_is_counted_by_attribute_and_reason() -> None:
+    """Evidence out of range counts as absent, and somebody can see that it was there."""
+    engine = made(FakeClock())
+    engine.receive([span(attributes={**GENAI_AGENT, "reliability.run.confidence": 1.7})])
+
+    assert engine.refused_evidence == {("reliability.run.confidence", "not a number from 0 to 1"): 1}
+
+
+def test_an_observer_hears_every_change_of_a_run() -> None:
+    """Sessions and change detection listen to the same events as the windows."""
+    clock = FakeClock()
+    engine = made(clock)
+    heard: list[RunChange] = []
+
+    def listen(event: RunEvent, now: float) -> None:
+        assert now == clock()
+        heard.append(event.change)
+
+    engine.observers.append(listen)
+    engine.receive(run_of())
+    engine.flush(CloseReason.END_OF_INPUT)
+
+    assert heard == [RunChange.CLOSED, RunChange.SETTLED]
+
+
+def test_a_stamp_from_the_future_is_clamped_in_live_doors_only() -> None:
+    """One clock that leapt ahead does not push every other run out of a window by time; a recording is taken as it is."""
+    ahead = run_of(start=10_000)
+    live, recording = made(FakeClock()), Engine(clock=FakeClock(), wall=None)
+    ends: list[int] = []
+    for engine in (live, recording):
+        engine.receive(ahead)
+        engine.flush(CloseReason.END_OF_INPUT)
+        state = engine.fleet.agent(engine.fleet.keys()[0])
+        assert state is not None
+        ends.append(state.last_run_ns or 0)
+
+    assert ends == [EPOCH_NS + AHEAD_NS, at(10_004)]
+
+
+def test_an_idle_agent_expires_by_the_engines_clock() -> None:
+    """After a day without a run an agent's series end."""
+    clock = FakeClock()
+    engine = made(clock)
+    engine.receive(run_of())
+    engine.flush(CloseReason.FLUSH)
+    assert len(engine.fleet) == 1
+
+    clock.advance(86_401)
+    engine.tick()
+    assert len(engine.fleet) == 0
+
+
+def test_event_lag_is_the_age_of_the_span_last_received() -> None:
+    """Lag says how far behind the telemetry is; a stamp from the future is no lag."""
+    clock = FakeClock(100.0)
+    engine = made(clock)
+    engine.receive([agent(1, start=1, end=40)])
+    assert engine.event_lag == 60.0
+
+    engine.receive([agent(2, start=1, end=400)])
+    assert engine.event_lag == 0.0
+
+
+def test_a_thread_that_comes_back_in_is_turned_away() -> None:
+    """A signal handler or a finaliser that calls while its own thread is at work is told False; it never hangs."""
+    engine = made(FakeClock())
+    answers: list[object] = []
+
+    def spans() -> Iterator[AgentSpan]:
+        yield run_of()[-1]
+        answers.extend(
+            [
+                engine.receive(run_of(2)),
+                engine.tick(),
+                engine.flush(CloseReason.SHUTDOWN),
+                engine.opened([]),
+                engine.lost([]),
+                engine.receive_evaluations([]),
+                engine.read(len),
+            ]
+        )
+
+    engine.receive(spans())
+    assert answers == [False, False, False, False, False, False, None]
+
+
+def test_a_busy_engine_takes_nothing_from_whoever_does_not_wait() -> None:
+    """A host's thread never waits for the lock, and what it came with stays in its queue."""
+    engine = made(FakeClock())
+    inside, leave = threading.Event(), threading.Event()
+
+    def slow() -> Iterator[AgentSpan]:
+        inside.set()
+        leave.wait(10)
+        yield from run_of()
+
+    worker = threading.Thread(target=engine.receive, args=(slow(),))
+    worker.start()
+    inside.wait(10)
+    queue = iter(run_of(2))
+    assert not engine.receive(queue, wait=0)
+    assert not engine.receive(queue, wait=0.01)
+    assert len(list(queue)) == 2
+    leave.set()
+    worker.join()
+    assert engine.receive(run_of(2), wait=1)
+
+
+def test_a_restarted_engine_has_seen_nothing() -> None:
+    """A forked child begins with empty windows and a free lock, though the parent's was held."""
+    engine = made(FakeClock())
+    engine.receive(run_of())
+    engine.flush(CloseReason.FLUSH)
+    engine._lock.acquire()
+    engine.restart()
+
+    assert engine.receive([], wait=0)
+    assert (len(engine.fleet), engine.take_settled(), engine.accounts, engine.closed) == (0, [], Counter(), Counter())
+
+
+def test_runs_that_nobody_takes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody records settled runs the oldest are let go, and counted."""
+    monkeypatch.setattr(engine_module, "MAX_UNTAKEN", 3)
+    engine = made(FakeClock())
+    for number in range(1, 6):
+        engine.receive(run_of(number))
+    engine.flush(CloseReason.FLUSH)
+
+    assert len(engine.take_settled()) == 3
+    assert engine.untaken == 2
+    assert {ceiling.name: ceiling.hits for ceiling in engine.ceilings()}["untaken_runs"] == 2
+
+
+def test_every_ceiling_says_how_full_it_is() -> None:
+    """Ceilings name what they hold, how much they may hold, and what found no place."""
+    settings = Settings(limits=LimitSettings(agents=1), assembly=AssemblySettings(open_runs=7))
+    engine = made(FakeClock(), settings)
+    engine.receive([agent(1, trace=1), agent(1, called="another", trace=2)])
+    ceilings = {ceiling.name: ceiling for ceiling in engine.ceilings()}
+    assert (ceilings["open_runs"].used, ceilings["open_runs"].limit) == (2, 7)
+
+    engine.flush(CloseReason.FLUSH)
+    ceilings = {ceiling.name: ceiling for ceiling in engine.ceilings()}
+    assert (ceilings["agents"].used, ceilings["agents"].limit, ceilings["agents"].hits) == (1, 1, 1)
+
+
+@st.composite
+def arrivals(draw: st.DrawFn) -> list[AgentSpan | RawSpan]:
+    """Spans of a few traces: runs, nested and alone, other spans, orphans, duplicates, in any order."""
+    found: list[AgentSpan | RawSpan] = []
+    for trace in range(1, draw(st.integers(1, 4)) + 1):
+        for number in range(1, draw(st.integers(1, 7)) + 1):
+            parent = draw(st.one_of(st.none(), st.integers(1, 9).filter(lambda n, own=number: n != own)))
+            build = draw(st.sampled_from([agent, model, tool, other]))
+            found.append(build(number, parent, trace=trace, start=float(number)))
+    found += draw(st.lists(st.sampled_from(found), max_size=4))
+    return draw(st.permutations(found))
+
+
+@given(arrivals(), st.lists(st.sampled_from(["malformed", "refused"]), max_size=3), st.data())
+def test_every_span_is_accounted_for(spans: list[AgentSpan], lost: list[str], data: st.DataObject) -> None:
+    """Received is one of used, other, late, duplicate, malformed and refused, whatever comes, in whatever batches."""
+    clock = FakeClock()
+    engine = made(clock)
+    rest = list(spans)
+    while rest:
+        cut = data.draw(st.integers(1, len(rest)))
+        engine.receive(rest[:cut])
+        del rest[:cut]
+        clock.advance(data.draw(st.sampled_from([0.0, 1.0, 30.0, 700.0])))
+        engine.tick()
+    for disposition in lost:
+        engine.count(disposition, "a reason")
+    engine.flush(CloseReason.END_OF_INPUT)
+
+    accounts = engine.accounts
+    assert {disposition for disposition, _ in accounts} <= DISPOSITIONS
+    received = accounts.pop(("received", ""))
+    assert received == len(spans) + len(lost) == accounts.total()
