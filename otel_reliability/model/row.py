@@ -48,6 +48,7 @@ class Row(NamedTuple):
     - `effects`: (tool, hash) of the calls that changed something, None where they cannot be told.
     - `signals`: (evaluation name, score) of the run, sorted; `derived` names those we computed ourselves.
     - `latency_ns`: mean duration of its model calls.
+    - `by_status`: its success is no more than an end without error (`outcome.fallback: status`).
     """
 
     end_ns: int
@@ -74,6 +75,7 @@ class Row(NamedTuple):
     effects: frozenset[tuple[str, bytes | None]] | None
     weight: int
     arguments_known: bool
+    by_status: bool = False
 
     @property
     def order(self) -> tuple[int, str]:

@@ -15,6 +15,8 @@ from otel_reliability.windows.paths import PathTable
 CONSTRAINT: Final = "constraint."
 SEVERITIES: Final = frozenset({"low", "medium", "high"})
 CLEAN: Final = "none"
+BY_STATUS: Final = "status"
+"""The source of an outcome that is no more than an end without error."""
 
 NO_RETRIES: Final = Retries(0, 0, None, 0, 0, 0)
 
@@ -52,6 +54,7 @@ def row_of(run: Run, paths: PathTable, rules: ToolRules = DEFAULT_RULES) -> Row:
         effects=effects_of(calls, rules) if traceable and calls is not None else None,
         weight=run.weight,
         arguments_known=run.arguments_known,
+        by_status=run.outcome_source == BY_STATUS,
     )
 
 
