@@ -24,13 +24,14 @@ Progress = Callable[[int, int | None], None]
 
 STDIN: Final = "-"
 CHUNK: Final = 256 * 1024
-PACKED_CHUNK: Final = 4 * 1024
-"""What is unpacked at once: it bounds the memory, also for a file made to explode (1 000 times in gzip, more in zstd)."""
+PACKED_CHUNK: Final = 1024
+"""What is unpacked at once. It bounds the memory, also for a file made to explode: 1 000 times in gzip, 32 000 in zstd."""
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_WINDOW: Final = 31
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
+_CHECKSUM_BYTES: Final = 8
 _KEPT: Final = "what came before it was read"
 
 
@@ -101,7 +102,7 @@ def _unpack(pieces: Iterable[bytes], new: Callable[[], Frame]) -> Iterator[bytes
     """Frame after frame. Zero bytes between them are padding. Raises EOFError where the last one does not end."""
     frame, begun = new(), False
     for piece in _split(pieces, PACKED_CHUNK):
-        rest = piece
+        rest = piece if begun else piece.lstrip(b"\0")
         while rest:
             yield frame.decompress(rest)
             begun = not frame.eof
@@ -112,7 +113,14 @@ def _unpack(pieces: Iterable[bytes], new: Callable[[], Frame]) -> Iterator[bytes
 
 
 def _split(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
-    return (piece[at : at + size] for piece in pieces for at in range(0, len(piece), size))
+    """Smaller pieces, the last bytes one by one: a wrong checksum, which stands there, then costs no data before it."""
+    kept = b""
+    for piece in pieces:
+        data = kept + piece
+        end = len(data) - _CHECKSUM_BYTES
+        yield from (data[at : min(at + size, end)] for at in range(0, end, size))
+        kept = data[-_CHECKSUM_BYTES:]
+    yield from (kept[at : at + 1] for at in range(len(kept)))
 
 
 def _at_least(size: int, pieces: Iterator[bytes]) -> bytes:

@@ -13,7 +13,8 @@ from typing import Any, Final, cast
 
 from otel_reliability.sources.values import MAX_DEPTH
 
-INT64: Final = range(-(2**63), 2**63)
+LEAST_INT64: Final = -(2**63)
+GREATEST_INT64: Final = 2**63 - 1
 _DIGITS: Final = re.compile(r"-?[0-9]{1,20}")
 _URL_SAFE: Final = str.maketrans("-_", "+/")
 
@@ -104,7 +105,7 @@ def _bool(value: object, _depth: int) -> bool | None:
 
 def _int(value: object, _depth: int) -> int | None:
     number = whole(value)
-    return number if number in INT64 else None
+    return number if number is not None and LEAST_INT64 <= number <= GREATEST_INT64 else None
 
 
 def _double(value: object, _depth: int) -> float | None:

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.errors import SourceError
+from otel_reliability.sources.batch import Reason
+from otel_reliability.sources.chunks import Chunks
+
+PACKINGS: dict[str, Callable[[bytes], bytes]] = {
+    "plain": lambda data: data,
+    "gzip": gzip.compress,
+    "zstd": zstandard.compress,
+    "zstd of unknown size": lambda data: zstandard.ZstdCompressor(write_content_size=False).compress(data),
+    "two gzip members": lambda data: gzip.compress(data[:7]) + gzip.compress(data[7:]),
+    "two zstd frames": lambda data: zstandard.compress(data[:7]) + zstandard.compress(data[7:]),
+    "padded gzip": lambda data: gzip.compress(data) + bytes(600),
+}
+DATA = os.urandom(300_000) + b"the end"
+
+
+def read(path: Path | str) -> tuple[bytes, Reason | None]:
+    """All bytes of an input, and its damage."""
+    chunks = Chunks(path)
+    data = b"".join(chunks)
+    return data, chunks.damage.reason if chunks.damage else None
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("size", [0, 1, 3, len(DATA)])
+def test_packings(tmp_path: Path, packing: str, size: int) -> None:
+    """Each packing is told by its first bytes, whatever the file is called, and unpacked whole."""
+    path = tmp_path / "recording"
+    path.write_bytes(PACKINGS[packing](DATA[-size:] if size else b""))
+
+    assert read(path) == (DATA[-size:] if size else b"", None)
+
+
+@pytest.mark.parametrize("packing", ["gzip", "zstd", "two gzip members", "two zstd frames"])
+@pytest.mark.parametrize("kept", [0.3, 0.9, 0.9999])
+def test_truncated(tmp_path: Path, packing: str, kept: float) -> None:
+    """A packed file that ends too early says so, and what could be unpacked is kept."""
+    path, packed = tmp_path / "recording", PACKINGS[packing](DATA)
+    path.write_bytes(packed[: int(len(packed) * kept)])
+    data, reason = read(path)
+
+    assert reason is Reason.TRUNCATED
+    assert DATA.startswith(data)
+    assert len(data) > len(DATA) * kept * 0.5 - 140_000
+
+
+@pytest.mark.parametrize("packing", ["gzip", "zstd"])
+def test_garbage_after_the_packed_data(tmp_path: Path, packing: str) -> None:
+    """What follows the packed data and is none is named; the data before it is kept."""
+    path = tmp_path / "recording"
+    path.write_bytes(PACKINGS[packing](DATA) + b"garbage")
+
+    assert read(path) == (DATA, Reason.COMPRESSION)
+
+
+@pytest.mark.parametrize("packing", ["gzip", "zstd"])
+@pytest.mark.parametrize("data", [DATA, b"short"])
+def test_wrong_checksum(tmp_path: Path, packing: str, data: bytes) -> None:
+    """A checksum that does not fit is named; it costs none of the data, however little there is."""
+    pack = PACKINGS[packing] if packing == "gzip" else zstandard.ZstdCompressor(write_checksum=True).compress
+    packed = bytearray(pack(data))
+    packed[-1 if packing == "zstd" else -6] ^= 1
+    path = tmp_path / "recording"
+    path.write_bytes(packed)
+
+    assert read(path) == (data, Reason.COMPRESSION)
+
+
+def test_damaged_in_the_middle(tmp_path: Path) -> None:
+    """Bytes that cannot be unpacked are named, and what came before them is kept."""
+    packed = bytearray(zstandard.compress(DATA))
+    packed[len(packed) // 2 :] = b"\xff" * (len(packed) - len(packed) // 2)
+    path = tmp_path / "recording"
+    path.write_bytes(packed)
+    data, reason = read(path)
+
+    assert reason is Reason.COMPRESSION
+    assert len(data) >= 131_072
+    assert DATA.startswith(data[:131_072])
+
+
+@given(st.sampled_from([b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xff\xfe", b""]), st.binary(max_size=80))
+def test_any_bytes_are_read_or_named(tmp_path_factory: pytest.TempPathFactory, magic: bytes, rest: bytes) -> None:
+    """Whatever a file holds, reading it raises nothing."""
+    path = tmp_path_factory.getbasetemp() / "anything"
+    path.write_bytes(magic + rest)
+    data, reason = read(path)
+
+    assert reason is not None or data == magic + rest or magic
+
+
+def test_utf16_is_named(tmp_path: Path) -> None:
+    """A file that a shell of Windows wrote as UTF-16 is refused with what to do."""
+    path = tmp_path / "recording"
+    path.write_text("{}", encoding="utf-16")
+    chunks = Chunks(path)
+
+    assert list(chunks) == []
+    assert chunks.damage is not None
+    assert (chunks.damage.reason, chunks.damage.detail) == (Reason.ENCODING, "the file is UTF-16; write it as UTF-8")
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`-` is standard input, packed or not, and is left open."""
+    source = io.BytesIO(gzip.compress(b"from a pipe"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(source))
+
+    assert read("-") == (b"from a pipe", None)
+    assert not source.closed
+
+
+def test_pipe_that_comes_byte_by_byte(tmp_path: Path) -> None:
+    """The packing is told although its first bytes come one by one."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+
+    def write() -> None:
+        with path.open("wb", buffering=0) as pipe:
+            for byte in gzip.compress(b"slowly"):
+                pipe.write(bytes([byte]))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    told: list[tuple[int, int | None]] = []
+    chunks = Chunks(path, lambda read, total: told.append((read, total)))
+
+    assert b"".join(chunks) == b"slowly"
+    assert {total for _, total in told} == {None}
+    writer.join()
+
+
+def test_progress_is_of_the_packed_file(tmp_path: Path) -> None:
+    """Progress counts bytes as they lie on disk, to the last."""
+    path = tmp_path / "recording"
+    path.write_bytes(gzip.compress(DATA * 2))
+    told: list[tuple[int, int | None]] = []
+    for _ in Chunks(path, lambda read, total: told.append((read, total))):
+        pass
+    size = path.stat().st_size
+
+    assert told == sorted(told)
+    assert told[-1] == (size, size)
+    assert len(told) > 1
+
+
+def test_absent_file(tmp_path: Path) -> None:
+    """A file that cannot be opened is named, with why and what to give instead."""
+    with pytest.raises(SourceError, match=r"absent: cannot be read \(No such file or directory\); give a file"):
+        list(Chunks(tmp_path / "absent"))
+    with pytest.raises(SourceError, match="Is a directory"):
+        list(Chunks(tmp_path))
+
+
+def test_read_error_ends_the_file(tmp_path: Path) -> None:
+    """A disk that fails in the middle ends the input there, named."""
+    path = tmp_path / "recording"
+    path.write_bytes(DATA)
+
+    def fail(read: int, _total: int | None) -> None:
+        if read == len(DATA):
+            raise OSError(5, "Input/output error")
+
+    chunks = Chunks(path, fail)
+
+    assert DATA.startswith(b"".join(chunks))
+    assert chunks.damage is not None
+    assert chunks.damage.detail == "reading failed here (Input/output error); what came before it was read"
+
+
+def test_zstd_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where zstd cannot be unpacked, the extra to install is named."""
+    path = tmp_path / "recording"
+    path.write_bytes(zstandard.compress(b"data"))
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+
+    with pytest.raises(SourceError, match=r"install otel-reliability\[zstd\], or unpack the file first"):
+        list(Chunks(path))
