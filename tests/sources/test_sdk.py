@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.resources import Resource as SdkResource
+from opentelemetry.sdk.trace import Event, ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import (
+    Link,
+    NonRecordingSpan,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    TraceState,
+    set_span_in_context,
+)
+
+from otel_reliability.errors import MalformedSpan
+from otel_reliability.model.span import KIND_CLIENT, KIND_CONSUMER, KIND_INTERNAL, KIND_PRODUCER, KIND_SERVER, RawEvent
+from otel_reliability.sources import sdk
+from otel_reliability.sources.batch import LATEST_NS
+from otel_reliability.sources.otlp import decode_traces
+from otel_reliability.sources.sdk import read
+from otel_reliability.testing import at, span_id, trace_id
+from tests.sources.strategies import plain
+
+CONTEXT = SpanContext(1, 2, is_remote=False, trace_flags=TraceFlags(1), trace_state=TraceState([("ot", "th:8")]))
+RESOURCE = SdkResource({"service.name": "shop", "service.namespace": "eu", "deployment.environment.name": "prod"})
+
+
+def ended(**fields: Any) -> ReadableSpan:
+    """An ended span as the SDK hands it over."""
+    usual: dict[str, Any] = {
+        "name": "chat",
+        "context": CONTEXT,
+        "resource": RESOURCE,
+        "attributes": {"gen_ai.operation.name": "chat"},
+        "start_time": at(0),
+        "end_time": at(1),
+    }
+    return ReadableSpan(**{**usual, **fields})
+
+
+def recorded() -> Sequence[ReadableSpan]:
+    """Spans that a real tracer made: a child of a remote parent, with everything a span can have, and a bare root."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider(resource=RESOURCE)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracer = provider.get_tracer("scope", "1.2")
+    above = SpanContext(7, 8, is_remote=True, trace_flags=TraceFlags(1), trace_state=TraceState([("ot", "th:c")]))
+    facts = {"s": "ü", "i": -3, "f": 0.5, "b": True, "strings": ["a", "b"], "ints": [1, 2]}
+    with tracer.start_as_current_span("all", set_span_in_context(NonRecordingSpan(above)), SpanKind.CLIENT) as span:
+        span.set_attributes(facts)
+        span.add_event("happened", {"detail": ["x"]}, timestamp=at(3))
+        span.add_link(SpanContext(9, 10, is_remote=False))
+        span.set_status(StatusCode.ERROR, "it broke")
+        with tracer.start_as_current_span("child"):
+            pass
+    with tracer.start_as_current_span("root"):
+        pass
+    return exporter.get_finished_spans()
+
+
+def test_a_real_span() -> None:
+    """What a tracer recorded is read: ids, names, times, kind, status, attributes, events, links, scope and resource."""
+    child, whole, root = (read(span) for span in recorded())
+
+    assert (whole.trace_id, whole.parent_id, whole.parent_remote) == (trace_id(7), span_id(8), True)
+    assert (whole.name, whole.span_kind, whole.status) == ("all", KIND_CLIENT, 2)
+    assert whole.attributes == {"s": "ü", "i": -3, "f": 0.5, "b": True, "strings": ("a", "b"), "ints": (1, 2)}
+    assert whole.events == (RawEvent("happened", at(3), {"detail": ("x",)}),)
+    assert whole.links == ((trace_id(9), span_id(10)),)
+    assert (whole.scope, whole.scope_version, whole.trace_state) == ("scope", "1.2", "ot=th:c")
+    assert whole.resource[:3] == ("eu", "shop", "prod")
+    assert 0 < whole.start_ns <= child.start_ns <= child.end_ns <= whole.end_ns
+    assert (child.parent_id, child.parent_remote, child.trace_id) == (whole.span_id, False, whole.trace_id)
+    assert (root.parent_id, root.parent_remote, root.events, root.links, root.trace_state) == (None, False, (), (), "")
+
+
+def test_same_as_through_an_exporter() -> None:
+    """What the SDK's own OTLP encoder sends is read as the same span: both doors see one telemetry."""
+    spans = recorded()
+    sent = decode_traces(encode_spans(spans).SerializeToString()).spans
+
+    assert sorted(map(plain, sent)) == sorted(plain(read(span)) for span in spans)
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        (SpanKind.INTERNAL, KIND_INTERNAL),
+        (SpanKind.SERVER, KIND_SERVER),
+        (SpanKind.CLIENT, KIND_CLIENT),
+        (SpanKind.PRODUCER, KIND_PRODUCER),
+        (SpanKind.CONSUMER, KIND_CONSUMER),
+    ],
+)
+def test_kinds_are_those_of_otlp(kind: SpanKind, number: int) -> None:
+    """The SDK's kinds become OTLP's numbers."""
+    assert read(ended(kind=kind)).span_kind == number
+
+
+@pytest.mark.parametrize(("code", "number"), [(StatusCode.UNSET, 0), (StatusCode.OK, 1), (StatusCode.ERROR, 2)])
+def test_status(code: StatusCode, number: int) -> None:
+    """Status codes are OTLP's."""
+    assert read(ended(status=Status(code))).status == number
+
+
+def test_attributes_are_a_copy() -> None:
+    """What happens to the span's attributes later does not reach what was read."""
+    facts = {"a": 1}
+    whole = read(ended(attributes=facts))
+    facts["a"] = 2
+
+    assert whole.attributes == {"a": 1}
+
+
+def test_attributes_of_any_mapping() -> None:
+    """Attributes may be absent, or a mapping that is no dict."""
+
+    class Other(Mapping[str, Any]):
+        def __getitem__(self, key: str) -> Any:
+            return {"a": 1}[key]
+
+        def __iter__(self) -> Any:
+            return iter(["a"])
+
+        def __len__(self) -> int:
+            return 1
+
+    assert read(ended(attributes=None)).attributes == {}
+    assert read(ended(attributes=Other())).attributes == {"a": 1}
+
+
+def test_sparse_span() -> None:
+    """Scope and version may be absent, a name may be no text, an event may have neither time nor attributes."""
+    bare = read(ended(name=None, events=[Event("e", None, cast("int", "noon"))], instrumentation_scope=None))
+    scoped = read(ended(instrumentation_scope=InstrumentationScope("scope", None)))
+
+    assert (bare.name, bare.scope, bare.scope_version) == ("", "", "")
+    assert bare.events == (RawEvent("e", 0, {}),)
+    assert (scoped.scope, scoped.scope_version) == ("scope", "")
+
+
+def test_links_to_no_span_are_left_out() -> None:
+    """A link whose ids are zero or too large points nowhere."""
+    links = [Link(SpanContext(t, s, is_remote=False)) for t, s in ((0, 1), (1, 0), (2**128, 1), (3, 4))]
+
+    assert read(ended(links=links)).links == ((trace_id(3), span_id(4)),)
+
+
+def test_backward_clock() -> None:
+    """A span that ends before it starts took no time."""
+    assert read(ended(end_time=1)).end_ns == at(0)
+
+
+def test_parent_that_is_none() -> None:
+    """A parent without an id is no parent."""
+    assert read(ended(parent=SpanContext(0, 0, is_remote=True))).parent_id is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"context": None}, "trace_id"),
+        ({"context": SpanContext(0, 2, is_remote=False)}, "trace_id"),
+        ({"context": SpanContext(1, 0, is_remote=False)}, "span_id"),
+        ({"context": SpanContext(2**128, 2, is_remote=False)}, "trace_id"),
+        ({"context": SimpleNamespace(trace_id=1, span_id=2, is_valid=False)}, "shape"),
+        ({"start_time": None}, "start_time"),
+        ({"start_time": 0}, "start_time"),
+        ({"start_time": 1.5}, "start_time"),
+        ({"end_time": None}, "end_time"),
+        ({"end_time": LATEST_NS + 1}, "end_time"),
+        ({"parent": SpanContext(1, 2**64, is_remote=False)}, "shape"),
+        ({"status": None}, "shape"),
+        ({"kind": 3}, "shape"),
+        ({"links": [None]}, "shape"),
+        ({"events": [None]}, "shape"),
+        ({"attributes": 7}, "shape"),
+        ({"instrumentation_scope": 7}, "shape"),
+    ],
+)
+def test_malformed_span(fields: dict[str, Any], reason: str) -> None:
+    """A span without proper ids or times, or made of something else, is malformed for a reason, and nothing else is raised."""
+    with pytest.raises(MalformedSpan) as caught:
+        read(ended(**fields))
+
+    assert caught.value.reason == reason
+    assert str(caught.value).startswith(f"{reason}: ")
+
+
+@given(st.sampled_from([None, 7, "text", object(), SimpleNamespace()]))
+def test_what_is_no_span(span: object) -> None:
+    """Anything that is no span at all is malformed."""
+    with pytest.raises(MalformedSpan):
+        read(cast("ReadableSpan", span))
+
+
+def test_a_resource_is_read_once() -> None:
+    """Spans of one provider share one resource; another provider's is another, though it may say the same."""
+    first, again = read(ended()).resource, read(ended()).resource
+    other = read(ended(resource=SdkResource(dict(RESOURCE.attributes)))).resource
+
+    assert first is again
+    assert other == first
+    assert other is not first
+
+
+def test_resources_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that makes providers without end keeps no more than a few of their resources."""
+    kept: dict[int, Any] = {}
+    monkeypatch.setattr(sdk, "_resources", kept)
+    for number in range(200):
+        name = read(ended(resource=SdkResource({"service.name": f"s{number}"}))).resource.service_name
+
+        assert name == f"s{number}"
+        assert len(kept) <= 64
