@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import OTHER_TASK, Row
+
+V = TypeVar("V")
 
 Shape: TypeAlias = tuple[int, int]
 """(attempts, passes) of one task."""
@@ -23,54 +26,76 @@ def passes(outcomes: Iterable[float]) -> int:
     return sum(outcome >= 1 for outcome in outcomes)
 
 
-class OutcomeTally:
-    """The baseline runs with a known outcome, counted per task. Integers only; a read costs as many steps as there are
-    different shapes, not tasks.
+class TaskOutcomes(Metric):
+    """A metric that needs no more of each task than how many attempts there were, and how many passed.
 
-    Runs without a task id stand apart: `shapes` leaves them out, for they are repeats of nothing.
+    Baseline runs with a known outcome count. State: two integers a task, and how many tasks have each shape; tasks that
+    changed are sorted in anew at the next read. Reading costs as many steps as there are different shapes, not tasks.
     """
 
-    __slots__ = ("_tasks", "shapes")
+    __slots__ = ("_changed", "_held", "_shapes", "_tasks")
 
-    def __init__(self) -> None:
-        self._tasks: dict[str | None, Shape] = {}
-        self.shapes: Counter[Shape] = Counter()
-        """How many tasks have each shape."""
-
-    def tasks(self) -> Mapping[Shape, int]:
-        """How many tasks have each shape; where no run names a task, the runs count as attempts at one."""
-        if self.shapes or None not in self._tasks:
-            return self.shapes
-        return {self._tasks[None]: 1}
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._tasks: dict[str | None, list[int]] = {}
+        self._changed: set[str | None] = set()
+        self._held: dict[str | None, Shape] = {}
+        self._shapes: dict[Shape, int] = {}
 
     def add(self, row: Row) -> None:
-        """A row enters; without a known outcome, or perturbed, it is no evidence."""
-        self._move(row, 1)
+        success = row.success
+        if success is not None and row.baseline and row.task != OTHER_TASK:
+            self._move(row.task, 1, success)
 
     def evict(self, row: Row) -> None:
-        """A row that was added leaves."""
-        self._move(row, -1)
-
-    def _move(self, row: Row, step: int) -> None:
         success = row.success
-        if success is None or not row.baseline or row.task == OTHER_TASK:
-            return
-        runs, passed = self._tasks.get(row.task, (0, 0))
-        moved = (runs + step, passed + step * success)
-        if row.task is not None:
-            self._reshape((runs, passed), moved)
-        if moved[0]:
-            self._tasks[row.task] = moved
-        else:
-            del self._tasks[row.task]
+        if success is not None and row.baseline and row.task != OTHER_TASK:
+            self._move(row.task, -1, -success)
 
-    def _reshape(self, old: Shape, new: Shape) -> None:
-        if new[0]:
-            self.shapes[new] += 1
-        if old[0]:
-            self.shapes[old] -= 1
-            if not self.shapes[old]:
-                del self.shapes[old]
+    def repeated(self) -> Mapping[Shape, int]:
+        """How many tasks have each shape. Runs without a task id are left out: they are repeats of nothing."""
+        for task in self._changed:
+            self._renew(task)
+        self._changed.clear()
+        return self._shapes
+
+    def attempted(self) -> Mapping[Shape, int]:
+        """The same; but where no run names a task, the window is taken as attempts at one."""
+        shapes = self.repeated()
+        return {self._held[None]: 1} if not shapes and None in self._held else shapes
+
+    def _move(self, task: str | None, runs: int, passed: int) -> None:
+        counts = self._tasks.get(task)
+        if counts is None:
+            counts = self._tasks[task] = [0, 0]
+        counts[0] += runs
+        counts[1] += passed
+        self._changed.add(task)
+
+    def _renew(self, task: str | None) -> None:
+        old, (runs, passed) = self._held.pop(task, None), self._tasks[task]
+        if runs:
+            self._held[task] = (runs, passed)
+        else:
+            del self._tasks[task]
+        if task is not None:
+            recount(self._shapes, old, self._held.get(task))
+
+
+def recount(counts: dict[V, int], old: V | None, new: V | None) -> None:
+    """One that was `old` is `new` now; None: it was not there, or is no more.
+
+    >>> counts = {"a": 1}
+    >>> recount(counts, "a", "b")
+    >>> counts
+    {'b': 1}
+    """
+    if new is not None:
+        counts[new] = counts.get(new, 0) + 1
+    if old is not None:
+        counts[old] -= 1
+        if not counts[old]:
+            del counts[old]
 
 
 def mean_over_tasks(shapes: Mapping[Shape, int], of_task: Callable[[int, int], float | None]) -> Reading:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.means import mean_of_present
-from otel_reliability.metrics.outcomes import OutcomeTally, mean_over_tasks, passes
+from otel_reliability.metrics.outcomes import TaskOutcomes, mean_over_tasks, passes
 from otel_reliability.model.reading import MetricSpec, Reading
-from otel_reliability.model.row import Row
 
 
 def agreement(passed: int, runs: int) -> float | None:
@@ -33,7 +30,7 @@ def outcome_agreement(tasks: Iterable[Sequence[float]]) -> float | None:
     return mean_of_present(agreement(passes(outcomes), len(outcomes)) for outcomes in tasks)
 
 
-class OutcomeAgreement(Metric):
+class OutcomeAgreement(TaskOutcomes):
     """(2p̂ − 1)² over the window: per task, then the mean over tasks of at least 2 runs, each weighing the same.
 
     State: two integers a task. Reading costs as many steps as tasks have different (attempts, passes).
@@ -49,7 +46,7 @@ class OutcomeAgreement(Metric):
     References: the code behind HAL Reliability, *Methodology*, as it computes "Outcome Consistency" today.
     """
 
-    __slots__ = ("_tally",)
+    __slots__ = ()
 
     spec = MetricSpec(
         name="outcome_agreement",
@@ -66,15 +63,5 @@ class OutcomeAgreement(Metric):
         improve="Look at the tasks nearest to half and half: there the agent decides by chance.",
     )
 
-    def __init__(self, settings: Settings = DEFAULTS) -> None:
-        super().__init__(settings)
-        self._tally = OutcomeTally()
-
-    def add(self, row: Row) -> None:
-        self._tally.add(row)
-
-    def evict(self, row: Row) -> None:
-        self._tally.evict(row)
-
     def read(self) -> Reading:
-        return mean_over_tasks(self._tally.shapes, agreement)
+        return mean_over_tasks(self.repeated(), agreement)

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.consistency.outcome_agreement import agreement
 from otel_reliability.metrics.means import clamp, mean_of_present
-from otel_reliability.metrics.outcomes import OutcomeTally, mean_over_tasks, passes
+from otel_reliability.metrics.outcomes import TaskOutcomes, mean_over_tasks, passes
 from otel_reliability.metrics.profiles import Profile
 from otel_reliability.model.reading import MetricSpec, Reading
-from otel_reliability.model.row import Row
 
 EPSILON: Final = 1e-8
 
@@ -50,7 +49,7 @@ def outcome_consistency(tasks: Iterable[Sequence[float]], profile: Profile = "pu
     return mean_of_present(of_task(passes(outcomes), len(outcomes)) for outcomes in tasks)
 
 
-class OutcomeConsistency(Metric):
+class OutcomeConsistency(TaskOutcomes):
     """C_out over the window: per task, then the mean over tasks of at least 2 runs, each weighing the same.
 
     State: two integers a task. Reading costs as many steps as tasks have different (attempts, passes).
@@ -70,7 +69,7 @@ class OutcomeConsistency(Metric):
     References: HAL Reliability, *Methodology*, "Outcome Consistency".
     """
 
-    __slots__ = ("_of_task", "_tally")
+    __slots__ = ("_of_task",)
 
     spec = MetricSpec(
         name="outcome_consistency",
@@ -89,14 +88,7 @@ class OutcomeConsistency(Metric):
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
-        self._tally = OutcomeTally()
         self._of_task = sameness if settings.metrics.profile == "published" else agreement
 
-    def add(self, row: Row) -> None:
-        self._tally.add(row)
-
-    def evict(self, row: Row) -> None:
-        self._tally.evict(row)
-
     def read(self) -> Reading:
-        return mean_over_tasks(self._tally.shapes, self._of_task)
+        return mean_over_tasks(self.repeated(), self._of_task)

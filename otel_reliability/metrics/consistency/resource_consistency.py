@@ -53,14 +53,14 @@ def _evidence(kind: str, amounts: Sequence[float | None]) -> list[float]:
 
 
 def amounts(row: Row) -> tuple[int | None, ...]:
-    """What a run cost, in the order of `KINDS`: whole numbers, each kind in a unit of its own."""
+    """What a run cost, in the order of `KINDS`, where it is evidence: whole numbers, each kind in a unit of its own."""
     return (
-        None if row.cost is None else units(row.cost),
-        row.end_ns - row.start_ns,
-        row.model_calls,
-        row.tool_calls,
+        units(row.cost) if row.cost else None,
+        max(row.end_ns - row.start_ns, 0) or None,
+        row.model_calls or None,
+        row.tool_calls or None,
         row.failed_calls,
-        row.latency_ns,
+        row.latency_ns or None,
     )
 
 
@@ -76,18 +76,15 @@ class _Resources(Group):
 
     def add(self, row: Row) -> None:
         self._runs += 1
-        for spread, amount in self._evidence(row):
-            spread.add(amount)
+        for spread, amount in zip(self._spreads, amounts(row), strict=True):
+            if amount is not None:
+                spread.add(amount)
 
     def evict(self, row: Row) -> None:
         self._runs -= 1
-        for spread, amount in self._evidence(row):
-            spread.evict(amount)
-
-    def _evidence(self, row: Row) -> Iterable[tuple[Spread, int]]:
-        for kind, spread, amount in zip(KINDS, self._spreads, amounts(row), strict=True):
-            if amount is not None and is_evidence(kind, amount):
-                yield spread, amount
+        for spread, amount in zip(self._spreads, amounts(row), strict=True):
+            if amount is not None:
+                spread.evict(amount)
 
     def share(self) -> Share | None:
         kinds = mean_of_present(spread.variation() for spread in self._spreads)

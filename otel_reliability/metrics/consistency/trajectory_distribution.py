@@ -35,10 +35,8 @@ def divergence(left: Mapping[str, float], right: Mapping[str, float]) -> float:
     >>> divergence({"a": 0.5, "b": 0.5}, {"b": 0.5, "a": 0.5}), divergence({"a": 1.0}, {"b": 1.0})
     (0.0, 1.0)
     """
-    terms = [share for tool, share in left.items() if tool not in right]
-    for tool, share in right.items():
-        other = left.get(tool)
-        terms.append(share if other is None else common(*sorted((share, other))))
+    terms = [common(share, right[tool]) if tool in right else share for tool, share in left.items()]
+    terms += [share for tool, share in right.items() if tool not in left]
     return clamp(math.fsum(terms) / 2)
 
 
@@ -88,14 +86,19 @@ def spelled(code: str) -> dict[str, float]:
     return proportions(Counter(code))
 
 
+@lru_cache(maxsize=16_384)
+def apart(code: str, other: str, profile: Profile) -> int:
+    """The distance of two paths in the whole units of `pairs`. Agents that keep to few paths ask for few, often."""
+    return int(distance(spelled(code), spelled(other), profile) * ONE)
+
+
 def distances(code: str, others: Sequence[str], profile: Profile = "published") -> list[int]:
     """The distance of a path to each other, in the whole units of `pairs`.
 
     >>> [share / ONE for share in distances("ab", ["ba", "cc"])]
     [0.0, 1.0]
     """
-    mine = spelled(code)
-    return [int(distance(mine, spelled(other), profile) * ONE) for other in others]
+    return [apart(code, other, profile) for other in others]
 
 
 class TrajectoryDistribution(TrajectoryMean):

@@ -6,43 +6,30 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Final
 
-from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, Metric
-from otel_reliability.metrics.outcomes import OutcomeTally, Shape, mean_over_tasks
+from otel_reliability.metrics.outcomes import Shape, TaskOutcomes, mean_over_tasks
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
-from otel_reliability.model.row import Row
 
 LARGEST_K: Final = 8
 EMITTED_K: Final = (1, 2, 4, 8)
 """The k that become series; reports show them all."""
 
 
-class PassSeries(Metric):
+class PassSeries(TaskOutcomes):
     """The mean over tasks of an estimate for k attempts, k = 1 … min(least attempts of a task, 8).
 
     Where no run names a task, the window is taken as attempts at one. State: two integers a task; reading costs as many steps
     as tasks have different (attempts, passes), for each k.
     """
 
-    __slots__ = ("_tally",)
-
-    def __init__(self, settings: Settings = DEFAULTS) -> None:
-        super().__init__(settings)
-        self._tally = OutcomeTally()
+    __slots__ = ()
 
     @abstractmethod
     def estimate(self, passed: int, runs: int, k: int) -> float:
         """The estimate of one task."""
 
-    def add(self, row: Row) -> None:
-        self._tally.add(row)
-
-    def evict(self, row: Row) -> None:
-        self._tally.evict(row)
-
     def by_k(self) -> dict[int, Reading]:
         """The reading for each k, from 1 on."""
-        shapes = self._tally.tasks()
+        shapes = self.attempted()
         least = min((runs for runs, _ in shapes), default=0)
         return {k: self._at(shapes, k) for k in range(1, min(least, LARGEST_K) + 1)}
 

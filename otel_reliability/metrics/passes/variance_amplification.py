@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from math import isqrt
 
-from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, Metric
-from otel_reliability.metrics.outcomes import OutcomeTally
+from otel_reliability.metrics.outcomes import TaskOutcomes
 from otel_reliability.metrics.passes.worst_task import worst_of
 from otel_reliability.model.reading import MetricSpec, Reading
-from otel_reliability.model.row import Row
 
 
 def variance_amplification(passed: int, runs: int) -> int | None:
@@ -26,7 +23,7 @@ def variance_amplification(passed: int, runs: int) -> int | None:
     return (doubled + 1) // 2
 
 
-class VarianceAmplification(Metric):
+class VarianceAmplification(TaskOutcomes):
     """The variance amplification of the flakiest task of the window. State: two integers a task.
 
     Where no run names a task, the window is taken as attempts at one.
@@ -42,7 +39,7 @@ class VarianceAmplification(Metric):
     References: mcptest, *Reliability reporting beyond pass^k*, "Variance Amplification Factor".
     """
 
-    __slots__ = ("_tally",)
+    __slots__ = ()
 
     spec = MetricSpec(
         name="variance_amplification",
@@ -59,17 +56,7 @@ class VarianceAmplification(Metric):
         improve="Compare a passing and a failing attempt of the flakiest task, step by step.",
     )
 
-    def __init__(self, settings: Settings = DEFAULTS) -> None:
-        super().__init__(settings)
-        self._tally = OutcomeTally()
-
-    def add(self, row: Row) -> None:
-        self._tally.add(row)
-
-    def evict(self, row: Row) -> None:
-        self._tally.evict(row)
-
     def read(self) -> Reading:
-        tasks = self._tally.tasks()
+        tasks = self.attempted()
         found = {(runs, variance_amplification(passed, runs) or 0): count for (runs, passed), count in tasks.items()}
         return worst_of(max, found)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.outcomes import recount
 from otel_reliability.metrics.passes.attempts import Attempts
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import Row
@@ -44,7 +44,7 @@ class WorstTask(Metric):
         super().__init__(settings)
         self._attempts = Attempts()
         self._numbers: dict[str | None, Numbers] = {}
-        self._tasks: Counter[Numbers] = Counter()
+        self._tasks: dict[Numbers, int] = {}
 
     @abstractmethod
     def numbers(self, outcomes: Sequence[bool]) -> Numbers:
@@ -74,12 +74,4 @@ class WorstTask(Metric):
         if outcomes:
             self._numbers[task] = (len(outcomes), *self.numbers(outcomes))
         if task is not None:
-            self._recount(old, self._numbers.get(task))
-
-    def _recount(self, old: Numbers | None, new: Numbers | None) -> None:
-        if new is not None:
-            self._tasks[new] += 1
-        if old is not None:
-            self._tasks[old] -= 1
-            if not self._tasks[old]:
-                del self._tasks[old]
+            recount(self._tasks, old, self._numbers.get(task))

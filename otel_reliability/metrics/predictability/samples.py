@@ -62,12 +62,11 @@ class RankedSamples(Metric):
     and only when a sample has come or gone since the last read.
     """
 
-    __slots__ = ("_failures", "_reading", "_runs")
+    __slots__ = ("_blocks", "_reading")
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
-        self._runs: Counter[float] = Counter()
-        self._failures: Counter[float] = Counter()
+        self._blocks: dict[float, list[int]] = {}
         self._reading: Reading | None = NO_EVIDENCE
 
     @abstractmethod
@@ -85,15 +84,18 @@ class RankedSamples(Metric):
         if sample is None:
             return
         confidence, success = sample
-        self._runs[confidence] += step
-        self._failures[confidence] += step * (not success)
-        if not self._runs[confidence]:
-            del self._runs[confidence], self._failures[confidence]
+        block = self._blocks.get(confidence)
+        if block is None:
+            block = self._blocks[confidence] = [0, 0]
+        block[0] += step
+        block[1] += step * (not success)
+        if not block[0]:
+            del self._blocks[confidence]
         self._reading = None
 
     def read(self) -> Reading:
         if self._reading is None:
-            found = [(value, self._runs[value], self._failures[value]) for value in sorted(self._runs, reverse=True)]
+            found = [(value, runs, failures) for value, (runs, failures) in sorted(self._blocks.items(), reverse=True)]
             value = self._value(found)
             self._reading = NO_EVIDENCE if value is None else Reading(clamp(value), totals(found)[0])
         return self._reading
