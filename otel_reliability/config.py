@@ -193,6 +193,14 @@ class ChangeSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TelemetrySettings:
+    """What is emitted."""
+
+    standard_metrics: bool = False
+    """Whether the semantic conventions' own `gen_ai.invoke_agent.*` are emitted too, for instrumentations that do not."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of one engine. Made from whatever source, they are checked as a whole.
 
@@ -215,6 +223,7 @@ class Settings:
     mapping: MappingSettings = MappingSettings()
     limits: LimitSettings = LimitSettings()
     change: ChangeSettings = ChangeSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     agent_key: tuple[str, ...] = ()
     """Resource or span attributes that are part of an agent's identity, such as service.version."""
     context_limits: Mapping[str, Count] = field(default_factory=dict[str, int])

@@ -14,13 +14,14 @@ from otel_reliability.engine import DISPOSITIONS, Engine
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan
-from otel_reliability.testing import EPOCH_NS, FakeClock, agent, at, model, other, span, tool
+from otel_reliability.testing import EPOCH_NS, FakeClock, agent, at, model, other, span, span_id, tool, trace_id
 from otel_reliability.windows.time import AHEAD_NS
 
 GENAI_AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "agent"}
 
 
 def made(clock: FakeClock, settings: Settings | None = None) -> Engine:
+    """A live engine on this clock."""
     return Engine(settings, clock=clock, wall=clock.wall)
 
 
@@ -32,9 +33,9 @@ def run_of(trace: int = 1, tools: str = "search", start: float = 0.0) -> list[Ag
 
 
 def window_runs(engine: Engine) -> int:
-    return sum(
-        state.windows["recent"].runs for key in engine.fleet.keys() if (state := engine.fleet.agent(key)) is not None
-    )
+    """How many runs the windows hold, over all agents."""
+    states = (engine.fleet.agent(key) for key in engine.fleet.keys())  # noqa: SIM118  a fleet is no mapping
+    return sum(state.windows["recent"].runs for state in states if state is not None)
 
 
 def test_a_run_closes_after_its_linger_and_settles_after_its_reopen() -> None:
@@ -97,31 +98,23 @@ def test_a_run_with_an_open_span_waits_for_it() -> None:
     """A span known to be open keeps its run open, however long it takes, until it ends or is lost."""
     clock = FakeClock()
     engine = made(clock)
-    engine.opened([(at_trace(1), at_span(1), None), (at_trace(1), at_span(9), at_span(1))])
+    engine.opened([(trace_id(1), span_id(1), None), (trace_id(1), span_id(9), span_id(1))])
     engine.receive(run_of())
     clock.advance(5_000)
     engine.tick()
     assert engine.open_runs == 1
 
-    engine.lost([(at_trace(1), at_span(9))])
+    engine.lost([(trace_id(1), span_id(9))])
     clock.advance(5_000)
     engine.tick()
     assert engine.open_runs == 0
-
-
-def at_trace(number: int) -> bytes:
-    return number.to_bytes(16)
-
-
-def at_span(number: int) -> bytes:
-    return number.to_bytes(8)
 
 
 def test_an_evaluation_joins_its_run() -> None:
     """A judgement that came apart from spans decides the outcome of the run it names."""
     engine = made(FakeClock())
     engine.receive(run_of())
-    engine.receive_evaluations([Evaluation("success", None, "pass", at(9), at_trace(1), at_span(1))])
+    engine.receive_evaluations([Evaluation("success", None, "pass", at(9), trace_id(1), span_id(1))])
     engine.flush(CloseReason.END_OF_INPUT)
 
     assert [run.outcome.value for run in engine.take_settled()] == ["success"]

@@ -52,11 +52,11 @@ class Observed:
 
     def _answer(self, name: str, options: CallbackOptions) -> Iterable[Observation]:
         with _OBSERVE:
-            if name not in self._unasked:
-                self._unasked = set(self._names)
-                self._snapshot = {}
+            if name in self._unasked:
+                self._unasked.discard(name)
+            else:
+                self._unasked, self._snapshot = set(self._names - {name}), {}
                 self._snapshot = self._take()
-            self._unasked.discard(name)
             return self._snapshot.pop(name, ())
         return ()
 

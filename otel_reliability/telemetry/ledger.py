@@ -29,7 +29,7 @@ def fitting(settings: Settings) -> Settings:
     >>> fitting(Settings()).limits.agents, fitting(Settings(windows=two)).limits.agents
     (400, 236)
     """
-    room = BUDGET // (WIDEST * max(1, len(settings.windows))) - 1  # one for `__other__`
+    room = max(1, BUDGET // (WIDEST * len(settings.windows)) - 1)  # one is for `__other__`
     return replace(settings, limits=replace(settings.limits, agents=min(settings.limits.agents, room)))
 
 

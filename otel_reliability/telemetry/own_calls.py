@@ -17,9 +17,9 @@ def own_calls(runs: Iterable[Run]) -> Iterator[tuple[Run, tuple[ToolCall, ...]]]
     """
     taken: defaultdict[TraceId, Counter[ToolCall]] = defaultdict(Counter)
     for run in sorted(runs, key=lambda run: (not run.nested, run.end_ns - run.start_ns)):
-        within = taken[run.trace_id]
-        own = tuple(call for call in run.tool_calls or () if call.agent == run.key.agent and not _pop(within, call))
-        within.update(map(_same, own) if run.nested else ())
+        within, named = taken[run.trace_id], [call for call in run.tool_calls or () if call.agent == run.key.agent]
+        own = tuple(call for call in named if not _pop(within, call))
+        within.update(map(_same, named if run.nested else ()))
         yield run, own
 
 

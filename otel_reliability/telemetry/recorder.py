@@ -24,12 +24,12 @@ from otel_reliability.telemetry.standing import Standing
 class Recorder:
     """The counters and histograms of one meter."""
 
-    def __init__(self, meter: Meter, settings: Settings, ledger: ToolLedger, *, standard: bool = False) -> None:
+    def __init__(self, meter: Meter, settings: Settings, ledger: ToolLedger) -> None:
         self._ledger = ledger
         self._threshold = settings.metrics.retry_threshold
-        self._standard = standard
+        self._standard = settings.telemetry.standard_metrics
         self._counters = {spec.name: _counter(meter, spec) for spec in names.COUNTERS}
-        enabled = (*names.HISTOGRAMS, *names.STANDARD) if standard else names.HISTOGRAMS
+        enabled = (*names.HISTOGRAMS, *names.STANDARD) if self._standard else names.HISTOGRAMS
         self._histograms = {spec.name: _histogram(meter, spec) for spec in enabled}
 
     def record(self, runs: Sequence[Run], standings: Mapping[str, Standing]) -> None:

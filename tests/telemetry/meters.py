@@ -1,0 +1,60 @@
+"""A MeterProvider that a test reads, and what it says, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader, Metric, NumberDataPoint
+
+Labels = Mapping[str, Any]
+
+
+class Meters:
+    """A provider without a resource of its own making, and its reader. Every look is one collection."""
+
+    def __init__(self) -> None:
+        self.reader = InMemoryMetricReader()
+        self.provider = MeterProvider([self.reader], shutdown_on_exit=False)
+
+    def metrics(self) -> dict[str, Metric]:
+        """The metrics of one collection, by name."""
+        data = self.reader.get_metrics_data()
+        if data is None:
+            return {}
+        scopes = (scope for resource in data.resource_metrics for scope in resource.scope_metrics)
+        return {metric.name: metric for scope in scopes for metric in scope.metrics}
+
+    def look(self) -> Collected:
+        """The data points of one collection."""
+        return Collected(self.metrics())
+
+
+class Collected(NamedTuple):
+    """The data points of one collection."""
+
+    metrics: Mapping[str, Metric]
+
+    def points(self, name: str) -> list[Any]:
+        """The data points of an instrument, by the names that this package gives them, without the leading namespaces."""
+        for full in (name, "agent.reliability." + name, "otel_reliability." + name):
+            if full in self.metrics:
+                return list(self.metrics[full].data.data_points)
+        return []
+
+    def value(self, name: str, **labels: Any) -> float | int | None:
+        """The value (of a histogram: how many) of the one point with these labels; None where there is no such point."""
+        wanted = {key.replace("__", "."): value for key, value in labels.items()}
+        found = [point for point in self.points(name) if wanted.items() <= dict(point.attributes).items()]
+        assert len(found) <= 1, f"several points of {name}: {[dict(point.attributes) for point in found]}"
+        return number(found[0]) if found else None
+
+    def values(self, name: str, label: str) -> dict[Any, float | int]:
+        """The values of an instrument by one label."""
+        return {point.attributes.get(label): number(point) for point in self.points(name)}
+
+
+def number(point: NumberDataPoint | HistogramDataPoint) -> float | int:
+    """The value of a point; of a histogram, how many it holds."""
+    return point.count if isinstance(point, HistogramDataPoint) else point.value

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pytest
+
+from otel_reliability.telemetry.guard import Guard
+from otel_reliability.telemetry.instruments import Observed, Point, Snapshot, snapshot
+from otel_reliability.telemetry.names import Instrument
+from tests.telemetry.meters import Meters
+
+SPECS = [Instrument(f"test.{kind}", kind, "{run}", "For a test.", observed=True) for kind in ("gauge", "counter")]
+SPECS.append(Instrument("test.sum", "up_down_counter", "{run}", "For a test.", observed=True))
+
+
+class Source:
+    """Points to be observed, and how often somebody took them."""
+
+    def __init__(self, *points: Point) -> None:
+        self.points, self.taken = points, 0
+
+    def take(self) -> Snapshot:
+        """The points as they are."""
+        self.taken += 1
+        return snapshot(self.points)
+
+
+def test_one_collection_takes_one_snapshot() -> None:
+    """However many instruments are asked, the numbers of one collection are of one moment, and worked out once."""
+    meters, source = Meters(), Source(("test.gauge", 1.5, {"a": "b"}), ("test.counter", 2, {}), ("test.sum", 3, {}))
+    observed = Observed(meters.provider.get_meter("test"), SPECS, source.take)
+    first = meters.look()
+    meters.look()
+
+    assert observed is not None
+    assert source.taken == 2
+    assert [first.value(spec.name) for spec in SPECS] == [1.5, 2, 3]
+    assert first.value("test.gauge", a="b") == 1.5
+
+
+def test_a_collection_that_broke_off_leaves_nothing_stale() -> None:
+    """An instrument that is asked twice marks a new collection, though others were not asked in the last one."""
+    meters, source = Meters(), Source(("test.gauge", 1, {}), ("test.counter", 1, {}))
+    observed = Observed(meters.provider.get_meter("test"), SPECS, source.take)
+    observed._answer("test.gauge", None)  # pyright: ignore[reportArgumentType]  the SDK's options are not looked at
+    source.points = (("test.gauge", 2, {}), ("test.counter", 2, {}))
+
+    assert meters.look().value("test.gauge") == 2
+    assert meters.look().value("test.counter") == 2
+
+
+def test_what_has_no_value_has_no_point() -> None:
+    """Absent is absent: neither 0 nor NaN."""
+    meters, source = Meters(), Source()
+    observed = Observed(meters.provider.get_meter("test"), SPECS, source.take)
+
+    assert meters.metrics() == {}
+    observed.restart()
+    assert (meters.metrics(), source.taken) == ({}, 2)
+
+
+def test_an_error_while_observing_leaves_the_collection_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host's own metrics are collected although ours failed; the next collection is tried anew."""
+
+    def broken() -> Snapshot:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(Guard, "loud", False)
+    meters = Meters()
+    meter = meters.provider.get_meter("test")
+    meter.create_counter("host.requests").add(5)
+    observed = Observed(meter, SPECS, broken)
+    before = Guard.faults["a collection"]
+
+    assert meters.look().value("host.requests") == 5
+    assert Guard.faults["a collection"] > before
+    source = Source(("test.gauge", 1, {}))
+    observed._take = source.take
+    assert meters.look().value("test.gauge") == 1

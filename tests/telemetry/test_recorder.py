@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
+
+from otel_reliability.config import Settings, TelemetrySettings
+from otel_reliability.model.run import AgentKey, ModelCall, Outcome, Run
+from otel_reliability.telemetry.ledger import ToolLedger
+from otel_reliability.telemetry.recorder import Recorder
+from otel_reliability.telemetry.standing import Standing
+from otel_reliability.testing import KEY, at, call, run, trace_id
+from otel_reliability.windows.fleet import OTHER_AGENT
+from tests.telemetry.meters import Collected, Meters
+
+
+def recorded(*runs: Run, standing: Standing | None = None, standard: bool = False) -> Collected:
+    """What is collected after these runs were recorded."""
+    meters, settings = Meters(), Settings(telemetry=TelemetrySettings(standard))
+    recorder = Recorder(meters.provider.get_meter("test"), settings, ToolLedger(settings))
+    recorder.record(runs, {one.run_id: standing or Standing(one.key) for one in runs})
+    return meters.look()
+
+
+def test_runs_are_counted_by_outcome() -> None:
+    """Each outcome has a counter of its own, *unknown* too."""
+    found = recorded(
+        *(run(number=number, outcome=outcome) for number, outcome in enumerate([*Outcome, Outcome.FAILURE]))
+    )
+
+    assert found.values("runs", "outcome") == {"success": 1, "failure": 2, "completed": 1, "unknown": 1}
+    assert found.value("runs", outcome="failure", gen_ai__agent__name="agent", service__name="shop") == 2
+
+
+def test_a_sampled_run_counts_with_its_weight() -> None:
+    """Under head sampling a run stands for several in every counter; histograms hold it once."""
+    calls = (call("search", 1, ok=False), call("search", 2, retry=True, chain=3))
+    found = recorded(run(tool_calls=calls, weight=5), standing=Standing(KEY, score=80.0))
+
+    assert found.value("runs") == 5
+    assert found.value("tool_calls", ok=False) == 5
+    assert found.value("retries") == 5
+    assert found.value("retry_explosions") == 5
+    assert found.value("run.score") == 1
+
+
+def test_tool_calls_are_told_by_tool_and_success() -> None:
+    """Failed calls stand apart; retries are counted by tool."""
+    calls = (call("search", 1, ok=False), call("search", 2, retry=True, chain=1), call("read", 3))
+    found = recorded(run(tool_calls=calls))
+
+    assert found.value("tool_calls", gen_ai__tool__name="search", ok=False) == 1
+    assert found.value("tool_calls", gen_ai__tool__name="search", ok=True) == 1
+    assert found.value("tool_calls", gen_ai__tool__name="read", ok=True) == 1
+    assert found.value("retries", gen_ai__tool__name="search") == 1
+    assert found.value("retry_explosions") is None
+
+
+def test_the_fourth_attempt_explodes() -> None:
+    """A run explodes once, from the third retry of one call on."""
+    calls = tuple(call("search", n, ok=False, retry=n > 0, chain=n) for n in range(6))
+
+    assert recorded(run(tool_calls=calls)).value("retry_explosions") == 1
+    assert recorded(run(tool_calls=calls[:3])).value("retry_explosions") is None
+
+
+def test_absent_evidence_is_not_recorded() -> None:
+    """No pressure, no observable tools, no score: no point, rather than a 0."""
+    found = recorded(run(None))
+
+    assert set(found.metrics) == {"agent.reliability.runs"}
+
+
+def test_histograms_hold_the_run_with_its_trace() -> None:
+    """Every histogram's exemplar is the run's own trace, not whatever span of the host is current on this thread."""
+    host = NonRecordingSpan(SpanContext(99, 99, False, TraceFlags(TraceFlags.SAMPLED)))
+    standing = Standing(KEY, score=87.5, path_distance=0.25)
+    with use_span(host):
+        found = recorded(run(["search"], 7, token_pressure=0.4), standing=standing)
+
+    sums = {name: point.sum for name in ("run.score", "run.path_distance", "run.token_pressure", "run.retries")
+            for point in found.points(name)}  # fmt: skip
+    assert sums == {"run.score": 87.5, "run.path_distance": 0.25, "run.token_pressure": 0.4, "run.retries": 0}
+    for metric in found.metrics:
+        traces = {exemplar.trace_id for point in found.points(metric) for exemplar in point.exemplars}
+        assert traces == {7}, metric
+
+
+def test_a_run_without_a_root_leaves_no_exemplar() -> None:
+    """Its root never came, so there is no span to show; the host's current one is not shown instead."""
+    host = NonRecordingSpan(SpanContext(99, 99, False, TraceFlags(TraceFlags.SAMPLED)))
+    with use_span(host):
+        found = recorded(run(["search"], root_span_id=None, implicit=True, incomplete=True))
+
+    assert found.value("runs") == 1
+    assert not [exemplar for name in found.metrics for point in found.points(name) for exemplar in point.exemplars]
+
+
+def test_agents_beyond_the_ceiling_share_counters_and_have_no_histograms() -> None:
+    """A mixture of agents can be counted, but it has no distance, pressure or score; nor are its tools named."""
+    found = recorded(run(["search"], token_pressure=0.5), standing=Standing(OTHER_AGENT))
+
+    assert found.value("runs", gen_ai__agent__name="__other__") == 1
+    assert found.value("tool_calls", gen_ai__agent__name="__other__", gen_ai__tool__name="__other__") == 1
+    assert not found.points("run.token_pressure")
+
+
+def test_a_nested_run_shares_no_call_with_the_run_above() -> None:
+    """The call that both runs hold is counted once, for the agent that took it."""
+    worker = AgentKey("", "shop", "test", "worker")
+    ask, search = call("ask", 1), call("search", 2, agent="worker")
+    top = run([], 1, tool_calls=(ask, search), end_ns=at(110))
+    below = run(
+        [], 2, tool_calls=(search,), key=worker, nested=True, trace_id=trace_id(1), start_ns=at(102), end_ns=at(103)
+    )
+    found = recorded(top, below)
+
+    assert found.value("tool_calls", gen_ai__tool__name="ask", gen_ai__agent__name="agent") == 1
+    assert found.value("tool_calls", gen_ai__tool__name="search", gen_ai__agent__name="worker") == 1
+    assert sum(found.values("tool_calls", "gen_ai.tool.name").values()) == 2
+
+
+def test_revisions_are_counted_by_agent() -> None:
+    """What late spans changed after a run had closed can be seen."""
+    meters, settings = Meters(), Settings()
+    recorder = Recorder(meters.provider.get_meter("test"), settings, ToolLedger(settings))
+    recorder.revise([run(), run(number=2)], {"run-1": Standing(KEY), "run-2": Standing(KEY)})
+
+    assert meters.look().value("run.revisions", gen_ai__agent__name="agent") == 2
+
+
+def test_the_standard_metrics_come_where_they_are_asked_for() -> None:
+    """`gen_ai.invoke_agent.*` of the semantic conventions, for instrumentations that do not emit them."""
+    models = (ModelCall("model-1", 1, 1, False, "agent", at(1), at(2)),) * 3
+    one = run(["search"], model_calls=models)
+
+    assert not [name for name in recorded(one).metrics if name.startswith("gen_ai.")]
+    found = recorded(one, standard=True)
+    assert {name: found.points(name)[0].sum for name in found.metrics if name.startswith("gen_ai.")} == {
+        "gen_ai.invoke_agent.duration": 2.0,
+        "gen_ai.invoke_agent.tool_calls": 1,
+        "gen_ai.invoke_agent.inference_calls": 3,
+    }
