@@ -90,9 +90,9 @@ class AgentState:
         """A run will not change any more; nothing happens if it is not there."""
         row = self._rows.get(run.run_id)
         if row is not None and row.run_id in self._reopenable:
+            self._reopenable.discard(row.run_id)
             for window in self.windows.values():
                 window.settle(row)
-            self._reopenable.discard(row.run_id)
 
     def _row_of(self, run: Run) -> Row:
         row = row_of(run, self._paths, self._rules)

@@ -15,11 +15,11 @@ class Rule(Protocol):
         """The index of the first row in the window (0 or less: all of them)."""
         ...
 
-    def floor(self, rows: Sequence[Row], reopenable: int, settled_ns: int | None) -> int:
-        """The index of the first row worth keeping: those below it cannot come into the window any more.
+    def is_spent(self, row: Row, settled: int, settled_ns: int | None) -> bool:
+        """Whether the lowest row can never come into the window again.
 
-        `reopenable` is how many rows of the window may still change or go, `settled_ns` the greatest end time among runs
-        that can do neither, None while there is none.
+        `settled` is how many rows above it will not change or go any more, `settled_ns` the greatest end time among the
+        settled runs, None while there is none.
         """
         ...
 

@@ -11,8 +11,8 @@ from otel_reliability.model.row import Row
 class LastRuns(NamedTuple):
     """The n runs with the greatest (end time, run id).
 
-    As many runs below them are kept as runs of the window may still go: then one of these takes the place. (More are not
-    needed, for each run of the window can go once.)
+    Below them as many settled runs are kept as runs of the window may still be withdrawn: then the next one takes the place.
+    So whichever go, the n greatest of the rest are known.
     """
 
     n: int
@@ -20,5 +20,5 @@ class LastRuns(NamedTuple):
     def start(self, rows: Sequence[Row]) -> int:
         return len(rows) - self.n
 
-    def floor(self, rows: Sequence[Row], reopenable: int, settled_ns: int | None) -> int:
-        return len(rows) - self.n - reopenable
+    def is_spent(self, row: Row, settled: int, settled_ns: int | None) -> bool:
+        return settled >= self.n

@@ -18,7 +18,7 @@ class Roster:
     the rows told, not of their order of arrival, for as long as `reopenable` runs are the only ones that go.
     """
 
-    __slots__ = ("_kept", "_listener", "_open", "_reopenable", "_rules", "_settled_ns", "_start")
+    __slots__ = ("_kept", "_listener", "_reopenable", "_rules", "_settled_ns", "_start", "_unsettled")
 
     def __init__(self, rules: Sequence[Rule], listener: Listener, reopenable: AbstractSet[str]) -> None:
         self._rules = tuple(rules)
@@ -26,7 +26,7 @@ class Roster:
         self._reopenable = reopenable
         self._kept: list[Row] = []
         self._start = 0
-        self._open = 0
+        self._unsettled = 0
         self._settled_ns: int | None = None
 
     def __len__(self) -> int:
@@ -54,10 +54,11 @@ class Roster:
         """A run is told. False: it sorts below all that is worth keeping, and is refused."""
         at = bisect_left(self._kept, row)
         self._kept.insert(at, row)
+        self._unsettled += row.run_id in self._reopenable
         if at <= self._start:
             self._start += 1
         else:
-            self._enter(row)
+            self._listener.add(row)
         return at >= self._move()
 
     def remove(self, row: Row) -> None:
@@ -66,17 +67,18 @@ class Roster:
         if at is None:
             return
         if at >= self._start:
-            self._leave(row)
+            self._listener.evict(row)
         else:
             self._start -= 1
         del self._kept[at]
         self._move()
-        self._listener.drop(row)
+        self._let_go(row)
 
     def settle(self, row: Row) -> None:
-        """A run, still among the reopenable ones, will not change any more."""
-        if self._start < len(self._kept) and row >= self._kept[self._start]:
-            self._open -= 1
+        """A run, no longer among the reopenable ones, will not change any more."""
+        if row not in self:
+            return
+        self._unsettled -= 1
         self._settled_ns = row.end_ns if self._settled_ns is None else max(self._settled_ns, row.end_ns)
         self._move()
 
@@ -85,32 +87,37 @@ class Roster:
         return at if at < len(self._kept) and self._kept[at] is row else None
 
     def _move(self) -> int:
-        """Let rows leave or return until the window begins where the rules say; forget what cannot return."""
+        """Let rows leave or return until the window begins where the rules say; forget what cannot return, and say how many."""
         kept = self._kept
         begin = max(0, *(rule.start(kept) for rule in self._rules))
         while self._start < begin:
-            self._leave(kept[self._start])
+            self._listener.evict(kept[self._start])
             self._start += 1
         while self._start > begin:
             self._start -= 1
-            self._enter(kept[self._start])
-        return self._trim()
+            self._listener.add(kept[self._start])
+        spent = self._spent()
+        if spent:
+            self._forget(spent)
+        return spent
 
-    def _trim(self) -> int:
-        floor = max(rule.floor(self._kept, self._open, self._settled_ns) for rule in self._rules)
-        floor = min(floor, self._start)
-        if floor > 0:
-            gone = self._kept[:floor]
-            del self._kept[:floor]
-            self._start -= floor
-            for row in gone:
-                self._listener.drop(row)
-        return max(floor, 0)
+    def _spent(self) -> int:
+        """How many of the lowest rows, none of them in the window, can never be in it again."""
+        settled = len(self._kept) - self._unsettled
+        for at in range(self._start):
+            row = self._kept[at]
+            settled -= row.run_id not in self._reopenable
+            if not any(rule.is_spent(row, settled, self._settled_ns) for rule in self._rules):
+                return at
+        return self._start
 
-    def _enter(self, row: Row) -> None:
-        self._open += row.run_id in self._reopenable
-        self._listener.add(row)
+    def _forget(self, number: int) -> None:
+        gone = self._kept[:number]
+        del self._kept[:number]
+        self._start -= number
+        for row in gone:
+            self._let_go(row)
 
-    def _leave(self, row: Row) -> None:
-        self._open -= row.run_id in self._reopenable
-        self._listener.evict(row)
+    def _let_go(self, row: Row) -> None:
+        self._unsettled -= row.run_id in self._reopenable
+        self._listener.drop(row)

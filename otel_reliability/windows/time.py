@@ -25,13 +25,10 @@ class Period(NamedTuple):
     period_ns: int
 
     def start(self, rows: Sequence[Row]) -> int:
-        return self._after(rows, rows[-1].end_ns) if rows else 0
+        return bisect_right(rows, (rows[-1].end_ns - self.period_ns, AFTER_ALL_IDS)) if rows else 0
 
-    def floor(self, rows: Sequence[Row], reopenable: int, settled_ns: int | None) -> int:
-        return 0 if settled_ns is None else self._after(rows, settled_ns)
-
-    def _after(self, rows: Sequence[Row], latest_ns: int) -> int:
-        return bisect_right(rows, (latest_ns - self.period_ns, AFTER_ALL_IDS))
+    def is_spent(self, row: Row, settled: int, settled_ns: int | None) -> bool:
+        return settled_ns is not None and row.end_ns <= settled_ns - self.period_ns
 
 
 def clamped(run: Run, wall_ns: int) -> Run:

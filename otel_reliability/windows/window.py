@@ -10,6 +10,7 @@ from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics import OWNERS, SPECS, TABLE, nearest, specs_of
 from otel_reliability.metrics.base import Derived, Metric
+from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.windows.base import Rule
@@ -32,7 +33,18 @@ class AgentWindow:
     Readings are kept until the window changes; asking for one computes that one and what it is derived from.
     """
 
-    __slots__ = ("_dropped", "_measures", "_metrics", "_readings", "_roster", "_series", "name", "refused", "turnover")
+    __slots__ = (
+        "_dropped",
+        "_measures",
+        "_metrics",
+        "_readings",
+        "_roster",
+        "_series",
+        "_similarity",
+        "name",
+        "refused",
+        "turnover",
+    )
 
     def __init__(
         self, window: WindowSettings, settings: Settings, reopenable: AbstractSet[str], dropped: Dropped
@@ -44,6 +56,7 @@ class AgentWindow:
         """How many runs came too late to count: they sorted below the window and its spares."""
         self._measures = tuple(row(settings) for row in TABLE)
         self._metrics = tuple(measure for measure in self._measures if isinstance(measure, Metric))
+        self._similarity = next(metric for metric in self._metrics if isinstance(metric, PathSimilarity))
         self._readings: dict[str, Reading] = {}
         self._series: list[tuple[MetricSpec, Attributes, Reading]] | None = None
         self._dropped = dropped
@@ -110,6 +123,10 @@ class AgentWindow:
                 entry for at in range(len(TABLE)) for entry in self._emitted(at) if entry[2].value is not None
             ]
         return self._series
+
+    def path_distance(self, row: Row) -> Reading:
+        """How unlike the other runs of its group in the window a run is: its mean distance to them."""
+        return self._similarity.distance(row)
 
     def add(self, row: Row) -> None:
         """A row enters: told by the roster."""

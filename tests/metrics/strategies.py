@@ -1,0 +1,70 @@
+"""Rows for property tests: small alphabets, so that equal paths, tasks and ends are common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from otel_reliability.metrics.examples import path_of
+from otel_reliability.model.row import Retries, Row
+from otel_reliability.model.run import Outcome
+
+PATHS = ["", "a", "a b", "b a", "a b a", "a b c d", "d c b a", "a a a a a a a a"]
+EFFECTS: list[tuple[str, bytes | None]] = [("a", b"1"), ("a", b"2"), ("b", b"1"), ("b", b"2"), ("b", None), ("c", b"1")]
+SHARES = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.95, 1.0]) | st.floats(0, 1)
+
+
+@st.composite
+def retries(draw: st.DrawFn) -> Retries | None:
+    """What a run says of its retries."""
+    if draw(st.integers(0, 3)) == 0:
+        return None
+    chain, repeats = draw(st.sampled_from([0, 0, 1, 2, 3, 6])), draw(st.sampled_from([0, 0, 1, 4]))
+    if not chain:
+        return Retries(0, 0, None, 0, 0, repeats)
+    tokens, cost = draw(st.integers(0, 10**6)), draw(st.integers(0, 10**12))
+    return Retries(chain + draw(st.integers(0, 3)), chain, "a", tokens, cost, repeats)
+
+
+def fields() -> st.SearchStrategy[dict[str, Any]]:
+    """All of a row but its place among the others."""
+    return st.fixed_dictionaries(
+        {
+            "path": st.none() | st.sampled_from(PATHS).map(path_of),
+            "task": st.sampled_from([None, "x", "x", "y", "z"]),
+            "input_class": st.sampled_from([None, None, "k"]),
+            "condition": st.sampled_from(["baseline", "baseline", "baseline", "fault", "prompt", "structure"]),
+            "branches": st.sampled_from([(), (), (("b", "1"),), (("b", "2"),), (("b", "1"), ("c", "1"))]),
+            "tool_calls": st.none() | st.integers(0, 9),
+            "failed_calls": st.none() | st.integers(0, 3),
+            "retries": retries(),
+            "pressure": st.none() | SHARES,
+            "model_calls": st.integers(0, 5),
+            "tokens": st.none() | st.integers(0, 10**6),
+            "latency_ns": st.none() | st.integers(0, 10**12),
+            "outcome": st.sampled_from(list(Outcome)),
+            "confidence": st.none() | SHARES,
+            "cost": st.none() | st.floats(0, 1e12),
+            "violations": st.sampled_from([None, None, (), (("pii", "low"),), (("pii", "high"), ("law", "odd"))]),
+            "session_id": st.sampled_from([None, "s"]),
+            "signals": st.just(()),
+            "effects": st.none() | st.frozensets(st.sampled_from(EFFECTS), max_size=4),
+            "weight": st.integers(1, 5),
+            "arguments_known": st.booleans(),
+        }
+    )
+
+
+def rows(least: int = 0, most: int = 16) -> st.SearchStrategy[list[Row]]:
+    """Rows in the order of their runs' ends, some of which end together."""
+    steps = st.lists(st.tuples(st.integers(0, 2), fields()), min_size=least, max_size=most)
+    return steps.map(_placed)
+
+
+def _placed(steps: list[tuple[int, dict[str, Any]]]) -> list[Row]:
+    end, placed = 0, list[Row]()
+    for at, (later, given) in enumerate(steps):
+        end += later * 10**9
+        placed.append(Row(end_ns=end, run_id=f"{at:04}", start_ns=max(0, end - at * 10**8), **given))
+    return placed

@@ -1,0 +1,235 @@
+"""The laws of metrics, for all of the table; and that each law catches the bug it is there for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.config import LimitSettings, MetricSettings, Settings
+from otel_reliability.metrics import SPECS, TABLE, laws
+from otel_reliability.metrics.base import DEFAULTS, Derived, Metric
+from otel_reliability.metrics.examples import row, rows_of
+from otel_reliability.metrics.stability.path_entropy import PathEntropy
+from otel_reliability.metrics.stability.token_budget_pressure import TokenBudgetPressure
+from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.model.row import Row
+from tests.metrics.reference import NAIVE, naive
+from tests.metrics.strategies import rows
+
+METRICS = [cls for cls in TABLE if issubclass(cls, Metric)]
+UNGROUPED = Settings(metrics=MetricSettings(group_by="none", retry_threshold=2), limits=LimitSettings(paths=2))
+
+SETTINGS = [DEFAULTS, UNGROUPED]
+some_rows = given(rows=rows())
+"""The rows are drawn once for all metrics: to draw them costs far more than to count them."""
+
+
+def each_metric() -> Iterator[laws.Make]:
+    """What makes each metric of the table, with each settings."""
+    for settings in SETTINGS:
+        for cls in METRICS:
+            yield partial(cls, settings)
+
+
+@some_rows
+def test_evict_undoes_add(rows: list[Row]) -> None:
+    """Whatever comes and goes, in whatever order, a metric says afterwards exactly what it said before."""
+    for make in each_metric():
+        laws.evict_undoes_add(make, rows, others(rows))
+
+
+@some_rows
+def test_order_is_nothing(rows: list[Row]) -> None:
+    """A metric says the same of the same rows in whatever order they came, after whatever has been."""
+    for make in each_metric():
+        laws.order_is_nothing(make, rows, others(rows))
+
+
+@some_rows
+def test_reading_changes_nothing(rows: list[Row]) -> None:
+    """To read is not to write."""
+    for make in each_metric():
+        laws.reading_changes_nothing(make, rows)
+
+
+@some_rows
+def test_rows_are_left_alone(rows: list[Row]) -> None:
+    """A metric changes nothing of the rows it is given."""
+    for make in each_metric():
+        laws.rows_are_left_alone(make, rows)
+
+
+@some_rows
+def test_values_are_in_range(rows: list[Row]) -> None:
+    """Whatever the rows, each value is a number within the bounds that its spec tells, with runs behind it."""
+    for make in each_metric():
+        metric = laws.fed(make, rows)
+        for spec, reading in zip((metric.spec, *metric.companions), (metric.read(), *metric.beside()), strict=True):
+            laws.is_in_range(spec, reading)
+
+
+@some_rows
+def test_perturbed_runs_count_for_robustness_only(rows: list[Row]) -> None:
+    """Every other metric says the same with and without the perturbed runs."""
+    undisturbed = [row for row in rows if row.baseline]
+    for cls in METRICS:
+        if cls.spec.family != "robustness":
+            assert laws.said(laws.fed(cls, undisturbed)) == laws.said(laws.fed(cls, rows))
+
+
+@given(rows=rows(), window=st.sampled_from([1, 2, 5, 10]))
+def test_metrics_agree_with_their_formulas(rows: list[Row], window: int) -> None:
+    """At every step of a sliding window a metric says what the plain formula gives over the rows in it."""
+    for settings in (DEFAULTS, Settings(metrics=UNGROUPED.metrics)):
+        for cls in METRICS:
+            if cls.spec.name in NAIVE:
+                laws.agrees(partial(cls, settings), naive(cls.spec.name, settings), rows, window)
+
+
+@pytest.mark.parametrize("cls", METRICS, ids=lambda cls: cls.spec.name)
+def test_nothing_is_none(cls: type[Metric]) -> None:
+    """A window without rows has no evidence, so no value."""
+    laws.nothing_is_none(cls)
+
+
+@pytest.mark.parametrize("cls", TABLE, ids=lambda cls: cls.spec.name)
+def test_specs_are_documented(cls: type[Metric | Derived]) -> None:
+    """Every row of the table teaches in its docstring and tells all of its spec."""
+    laws.is_documented(cls)
+
+
+def test_names_are_unique() -> None:
+    """No two numbers bear one name."""
+    laws.names_are_unique(SPECS)
+
+
+def test_every_stability_metric_has_a_formula() -> None:
+    """The table of pairs is complete for what this file's reference is about."""
+    ours = {spec.name for spec in SPECS if spec.family in {"stability", "window"}}
+    assert ours == set(NAIVE)
+
+
+# --- Each law catches the bug it is there for -----------------------------------------------------------------------------
+
+
+class Forgetful(PathEntropy):
+    """Keeps what should leave."""
+
+    def evict(self, row: Row) -> None:
+        """Forgets to forget."""
+
+
+class Drifting(TokenBudgetPressure):
+    """Sums floats, as everybody would."""
+
+    total, runs = 0.0, 0
+
+    def add(self, row: Row) -> None:
+        if row.pressure is not None:
+            self.total, self.runs = self.total + row.pressure, self.runs + 1
+
+    def evict(self, row: Row) -> None:
+        if row.pressure is not None:
+            self.total, self.runs = self.total - row.pressure, self.runs - 1
+
+    def read(self) -> Reading:
+        return Reading(self.total / self.runs, self.runs) if self.runs else Reading(None, 0)
+
+
+class LastWins(Drifting):
+    """Depends on the order in which rows came."""
+
+    def add(self, row: Row) -> None:
+        self.total, self.runs = row.pressure or 0.0, self.runs + 1
+
+    def evict(self, row: Row) -> None:
+        self.runs -= 1
+
+
+class Nervous(Drifting):
+    """Says something else each time."""
+
+    def read(self) -> Reading:
+        self.total += 1
+        return super().read()
+
+
+class Confident(Drifting):
+    """Calls no evidence a perfect 0, and adds one to the truth."""
+
+    def read(self) -> Reading:
+        return Reading(1.0 + self.total, self.runs)
+
+
+class Silent(Drifting):
+    """Leaves a field empty."""
+
+    spec = TokenBudgetPressure.spec._replace(improve="")
+
+
+Undocumented = type("Undocumented", (Drifting,), {})
+
+
+class Unbraced(TokenBudgetPressure):
+    """Has a unit that Prometheus would append to its name."""
+
+    spec = TokenBudgetPressure.spec._replace(unit="ratio")
+
+
+SOME = [row(pressure=0.1), row("a", pressure=0.7)]
+PASSING = [row("b", pressure=1e16), row("c", pressure=0.3)]
+
+BROKEN: list[tuple[Callable[[], None], str]] = [
+    (lambda: laws.evict_undoes_add(Forgetful, rows_of("a", "a"), PASSING), "after rows came and went"),
+    (lambda: laws.evict_undoes_add(Drifting, SOME, PASSING), "after rows came and went"),
+    (lambda: laws.order_is_nothing(LastWins, SOME, []), "for the same rows in another order"),
+    (lambda: laws.reading_changes_nothing(Nervous, SOME), "read twice"),
+    (lambda: laws.nothing_is_none(Confident), "without evidence"),
+    (lambda: laws.agrees(Confident, naive("token_budget_pressure"), SOME, 2), "where the formula gives"),
+    (lambda: laws.is_in_range(TokenBudgetPressure.spec, Reading(1.5, 3)), "outside"),
+    (lambda: laws.is_in_range(TokenBudgetPressure.spec, Reading(float("nan"), 3)), "outside"),
+    (lambda: laws.is_in_range(TokenBudgetPressure.spec, Reading(0.5, 0)), "0 runs behind it"),
+    (lambda: laws.is_documented(Silent), "leaves improve of its spec empty"),
+    (lambda: laws.is_documented(Undocumented), "has no docstring"),
+    (lambda: laws.is_documented(Unbraced), "write it in braces"),
+    (lambda: laws.names_are_unique([PathEntropy.spec, PathEntropy.spec]), "two metrics are called path_entropy"),
+]
+
+
+@pytest.mark.parametrize(("check", "complaint"), BROKEN, ids=[f"{at}-{told}" for at, (_, told) in enumerate(BROKEN)])
+def test_a_law_catches_its_bug(check: Callable[[], None], complaint: str) -> None:
+    """A planted bug breaks the law, and the complaint says what is wrong."""
+    with pytest.raises(laws.LawBroken, match=complaint):
+        check()
+
+
+def test_a_metric_that_writes_on_rows_is_caught() -> None:
+    """Rows cannot be changed, but what somebody puts in one might."""
+
+    class Scribbling(Drifting):
+        """Writes into a row."""
+
+        def add(self, row: Row) -> None:
+            cast("list[str]", row.signals).append("seen")
+
+        def evict(self, row: Row) -> None:
+            pass
+
+    with pytest.raises(laws.LawBroken, match="leaves of its rows"):
+        laws.rows_are_left_alone(Scribbling, [row(signals=[])])
+
+
+def others(rows: Sequence[Row]) -> list[Row]:
+    """Half of the rows as other runs, so that no run is there twice."""
+    return [row._replace(run_id=f"other-{row.run_id}", end_ns=row.end_ns + 1) for row in rows[::2]]
+
+
+def test_specs_know_their_direction() -> None:
+    """A number that lies between bounds says which way is better."""
+    bounded: list[MetricSpec] = [spec for spec in SPECS if spec.family == "stability"]
+    assert {spec.direction for spec in bounded} == {"lower", "higher", "neutral"}

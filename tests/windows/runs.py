@@ -1,0 +1,99 @@
+"""Runs by hand, and histories of runs for property tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from otel_reliability import testing
+from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.run import AgentKey, ModelCall, Outcome, Run, ToolCall
+
+KEY = AgentKey("", "shop", "", "support")
+
+
+def call(name: str, *, ok: bool = True, retry: int = 0, repeat: bool = False, start: int = 0, end: int = 1) -> ToolCall:
+    """A tool call; `retry` is its place in its chain of retries."""
+    return ToolCall(name, ok, retry > 0, repeat, retry, "support", start, end, b"a", None, b"e")
+
+
+def model_call(tokens: tuple[int | None, int | None] = (None, None), *, start: int = 0, end: int = 1) -> ModelCall:
+    """A model call with its input and output tokens."""
+    return ModelCall("m", *tokens, False, "support", start, end)
+
+
+def run(run_id: str, end_ns: int = 0, path: str | None = "", **fields: Any) -> Run:
+    """A run that ended then and took this path (names with spaces between; None: its tools are unobservable)."""
+    names = None if path is None else path.split()
+    place: dict[str, Any] = {"run_id": run_id, "start_ns": end_ns, "end_ns": end_ns, "key": KEY}
+    return testing.run(names)._replace(**(place | fields))
+
+
+def closed(one: Run) -> RunEvent:
+    """It was closed."""
+    return RunEvent(RunChange.CLOSED, one)
+
+
+def revised(one: Run, previous: Run) -> RunEvent:
+    """It was closed, and is something else now."""
+    return RunEvent(RunChange.REVISED, one, previous)
+
+
+def withdrawn(one: Run) -> RunEvent:
+    """It was closed, and is none."""
+    return RunEvent(RunChange.WITHDRAWN, one)
+
+
+def settled(one: Run) -> RunEvent:
+    """It will not change any more."""
+    return RunEvent(RunChange.SETTLED, one)
+
+
+@st.composite
+def runs(draw: st.DrawFn, run_id: str) -> Run:
+    """Any version of the run of that id."""
+    path = draw(st.sampled_from(["", "a", "b", "a b", "b a", "a b a", None]))
+    chain = draw(st.sampled_from([0, 0, 2, 4]))
+    return run(
+        run_id,
+        draw(st.integers(0, 40)),
+        path,
+        key=KEY._replace(agent=draw(st.sampled_from(["one", "one", "one", "two"]))),
+        task_id=draw(st.sampled_from([None, "x", "y"])),
+        condition=draw(st.sampled_from(["baseline", "baseline", "baseline", "fault"])),
+        incomplete=draw(st.sampled_from([False, False, True])),
+        branches=draw(st.sampled_from([(), (), (("kind", "usual"),), (("kind", "odd"),)])),
+        tool_calls=None if path is None else tuple(call("t", ok=False, retry=place) for place in range(chain)),
+        token_pressure=draw(st.none() | st.floats(0, 1)),
+        outcome=draw(st.sampled_from(list(Outcome))),
+        confidence=draw(st.none() | st.sampled_from([0.1, 0.5, 0.9])),
+        cost=draw(st.none() | st.floats(0, 1e6)),
+        weight=draw(st.integers(1, 4)),
+    )
+
+
+@st.composite
+def histories(draw: st.DrawFn, most: int = 14) -> list[RunEvent]:
+    """What assembly may say: runs close in any order; until they settle they are revised, withdrawn and closed again."""
+    events: list[RunEvent] = []
+    open_runs: dict[str, Run] = {}
+    for _ in range(draw(st.integers(1, 4 * most))):
+        if not open_runs or draw(st.integers(0, 2)) == 0:
+            one = draw(runs(f"run-{draw(st.integers(0, 10**6))}"))
+            if any(event.run.run_id == one.run_id for event in events):
+                continue
+            open_runs[one.run_id] = one
+            events.append(closed(one))
+            continue
+        name = draw(st.sampled_from(sorted(open_runs)))
+        deed = draw(st.sampled_from(["revise", "withdraw", "settle", "settle"]))
+        events.append(_deed(draw, deed, open_runs, name))
+    return events
+
+
+def _deed(draw: st.DrawFn, deed: str, open_runs: dict[str, Run], name: str) -> RunEvent:
+    if deed == "revise":
+        previous, open_runs[name] = open_runs[name], draw(runs(name))
+        return revised(open_runs[name], previous)
+    return withdrawn(open_runs.pop(name)) if deed == "withdraw" else settled(open_runs.pop(name))

@@ -1,0 +1,76 @@
+"""Paths are made once, and forgotten with the last row that holds them."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.windows.paths import SHARED_CODE, SURROGATES, PathTable
+
+NAMES = st.lists(st.sampled_from("abcdef"), max_size=4).map(tuple)
+
+
+@given(st.lists(NAMES, max_size=30))
+def test_codes_spell_paths(paths: list[tuple[str, ...]]) -> None:
+    """Equal paths are one object; different paths have different codes, as long as their steps are."""
+    table = PathTable()
+    made = [table.intern(names) for names in paths]
+    for one, names in zip(made, paths, strict=True):
+        for other, others in zip(made, paths, strict=True):
+            assert (one is other) == (names == others) == (one.code == other.code)
+        assert (one.names, len(one.code), one.tools) == (names, len(names), frozenset(names))
+        assert dict(one.counts) == {name: names.count(name) for name in names}
+    assert len(table) == len(set(paths))
+
+
+@given(st.lists(st.tuples(NAMES, st.booleans()), max_size=40))
+def test_codes_stay_apart_while_paths_come_and_go(steps: list[tuple[tuple[str, ...], bool]]) -> None:
+    """Characters are used again only when no path that is held has them."""
+    table, held = PathTable(limit=6), list[tuple[str, ...]]()
+    for names, release in steps:
+        if release and held:
+            gone = table.intern(held.pop(0))
+            table.release(gone)
+            table.release(gone)
+        else:
+            table.intern(names)
+            held.append(names)
+        codes: dict[str, str] = {}
+        for kept in set(held):
+            path = table.intern(kept)
+            table.release(path)
+            for name, code in zip(path.names, path.code, strict=True):
+                assert codes.setdefault(name, code) == code
+        assert len(set(codes.values())) == len(codes)
+        assert SHARED_CODE not in codes.values()
+        assert len(table) == len(set(held))
+
+
+def test_a_path_is_forgotten_with_its_last_holder() -> None:
+    """Each holder releases its own hold; the table is empty after the last."""
+    table = PathTable()
+    path = table.intern(("a",))
+    assert table.intern(("a",)) is path
+    table.release(path)
+    assert len(table) == 1
+    table.release(path)
+    assert len(table) == 0
+
+
+def test_steps_beyond_the_ceiling_share_a_code() -> None:
+    """More names than there are characters do not fail: those beyond share one, and are not used up by being let go."""
+    table = PathTable(limit=1)
+    first, second, third = table.intern(("a",)), table.intern(("b",)), table.intern(("c",))
+    assert first.code != second.code == third.code == SHARED_CODE
+    for path in (first, second, third):
+        table.release(path)
+    assert table.intern(("d",)).code == first.code
+    assert table.intern(("e",)).code == SHARED_CODE
+
+
+def test_no_code_is_half_a_character() -> None:
+    """Surrogates are no characters, so they are left out."""
+    table = PathTable()
+    codes = {table.intern((str(number),)).code for number in range(SURROGATES.stop + 100)}
+    assert len(codes) == SURROGATES.stop + 100
+    assert not any(ord(code) in SURROGATES for code in codes)

@@ -1,0 +1,97 @@
+"""What one window answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from otel_reliability.config import Settings, WindowSettings
+from otel_reliability.errors import UnknownMetric
+from otel_reliability.metrics import SPECS
+from otel_reliability.metrics.stability.path_entropy import PathEntropy
+from otel_reliability.model.run import Run
+from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.window import AgentWindow, rules_of
+from tests.windows.runs import KEY, closed, run, settled
+
+
+def window_of(*runs: Run, settings: Settings | None = None) -> AgentWindow:
+    """The window of an agent with these runs."""
+    fleet = Fleet(settings or Settings())
+    for one in runs:
+        fleet.apply(closed(one), 0.0)
+    state = fleet.agent(KEY)
+    assert state is not None
+    return state.windows["recent"]
+
+
+def test_readings_are_of_all_metrics_in_order() -> None:
+    """Every spec of the table has a reading, whether it has a value or not."""
+    window = window_of(run("a", path="x"))
+    assert list(window.readings()) == [spec.name for spec in SPECS]
+
+
+def test_readings_are_kept_until_the_window_changes() -> None:
+    """Asking twice computes once; a run that comes makes the answers new."""
+    fleet = Fleet()
+    fleet.apply(closed(run("a", 1, "x")), 0.0)
+    state = fleet.agent(KEY)
+    assert state is not None
+    window = state.windows["recent"]
+    first, series = window.reading("window.runs"), window.series()
+    assert window.reading("window.runs") is first
+    assert window.series() is series
+    fleet.apply(settled(run("a", 1, "x")), 0.0)
+    assert window.reading("window.runs") is first
+    fleet.apply(closed(run("b", 2, "x")), 0.0)
+    assert window.reading("window.runs").value == 2
+    assert window.series() is not series
+
+
+def test_series_are_what_has_a_value() -> None:
+    """Without evidence nothing is emitted; a tier is one series for each tier, 0 or 1."""
+    lone = {spec.name for spec, _, _ in window_of(run("a", path="x")).series()}
+    assert "window.runs" in lone
+    assert lone.isdisjoint({"path_entropy", "score", "tier", "flag", "branch_instability"})
+    many = window_of(*(run(f"run-{at}", at, "x", token_pressure=0.9) for at in range(5)))
+    tiers = {attributes: reading.value for spec, attributes, reading in many.series() if spec.name == "tier"}
+    assert tiers == {
+        (("tier", "STABLE"),): 1.0,
+        (("tier", "VARIABLE"),): 0.0,
+        (("tier", "UNSTABLE"),): 0.0,
+        (("tier", "CRITICAL"),): 0.0,
+    }
+    flags = [(attributes, reading.value) for spec, attributes, reading in many.series() if spec.name == "flag"]
+    assert flags == [((("flag", "token_pressure_high"),), 1.0)]
+    assert many.reading("score").value == pytest.approx(82.0)
+
+
+def test_metrics_are_found_by_any_of_their_names() -> None:
+    """A companion's name leads to the metric that answers for it; a wrong name to the nearest."""
+    window = window_of(run("a", path="x"))
+    assert isinstance(window.metric("path_entropy"), PathEntropy)
+    assert window.metric("modal_path_share") is window.metric("path_entropy")
+    with pytest.raises(UnknownMetric, match="Did you mean path_entropy"):
+        window.reading("path_entropi")
+
+
+def test_path_distance_tells_the_odd_run() -> None:
+    """A run's mean distance to the others of its task; no value for the only run of a task."""
+    runs = [run(f"run-{at}", at, path, task_id="t") for at, path in enumerate(["x y", "x y", "z"])]
+    window = window_of(*runs, run("lone", 9, "x", task_id="u"))
+    distances = [window.path_distance(row).value for row in window.rows()]
+    assert distances == [0.5, 0.5, 1.0, None]
+    assert window.path_distance(window.rows()[0]).runs == 2
+
+
+def test_perturbed_runs_are_in_the_window_and_no_baseline() -> None:
+    """They take a place among the last n, and count for no reading of stability."""
+    window = window_of(run("a", 1, "x"), run("b", 2, "y", condition="fault"))
+    assert window.runs == 2
+    assert window.reading("window.runs").value == 1
+    assert window.newest_ns == 2
+
+
+def test_rules_hold_together() -> None:
+    """With a count and a period both must hold, and no window passes the ceiling."""
+    both = rules_of(WindowSettings("w", last=7, period=2.5), 5)
+    assert repr(both) == "(LastRuns(n=5), Period(period_ns=2500000000))"
