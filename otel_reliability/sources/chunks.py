@@ -10,39 +10,28 @@ import importlib
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from otel_reliability.errors import SourceError
 from otel_reliability.sources.batch import Malformed, Reason
+from otel_reliability.sources.packing import unpack, unpack_messages
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes read so far, as they lie on disk, and all there are (None for a pipe)."""
 
 STDIN: Final = "-"
 CHUNK: Final = 256 * 1024
-PACKED_CHUNK: Final = 1024
-"""What is unpacked at once. It bounds the memory, also for a file made to explode: 1 000 times in gzip, 32 000 in zstd."""
 
+_HEAD_BYTES: Final = 8
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_WINDOW: Final = 31
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
-_CHECKSUM_BYTES: Final = 8
 _KEPT: Final = "what came before it was read"
-
-
-class Frame(Protocol):
-    """One gzip member or zstd frame being unpacked: what `zlib` and `zstandard` have in common."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, /) -> bytes: ...
 
 
 class Chunks:
@@ -63,23 +52,23 @@ class Chunks:
             self._end(Reason.TRUNCATED, f"reading failed here ({error.strerror}); {_KEPT}")
 
     def _unpacked(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        head = _at_least(len(_ZSTD_MAGIC), pieces)
+        head = _at_least(_HEAD_BYTES, pieces)
         pieces = _with(head, pieces)
         if head.startswith(_GZIP_MAGIC):
-            return self._packed("gzip", pieces, lambda: zlib.decompressobj(_GZIP_WINDOW), zlib.error)
-        if head.startswith(_ZSTD_MAGIC):
+            return self._packed("gzip", unpack(pieces, lambda: zlib.decompressobj(_GZIP_WINDOW)), zlib.error)
+        if _ZSTD_MAGIC in (head[:4], head[4:8]):
             zstandard = self._zstandard()
-            return self._packed("zstd", pieces, zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError)
+            read = unpack if head.startswith(_ZSTD_MAGIC) else unpack_messages
+            frames = read(pieces, zstandard.ZstdDecompressor().decompressobj)
+            return self._packed("zstd", frames, zstandard.ZstdError)
         if head.startswith(_UTF16_MARKS):
             self._end(Reason.ENCODING, "the file is UTF-16; write it as UTF-8")
             return iter(())
         return pieces
 
-    def _packed(
-        self, packing: str, pieces: Iterable[bytes], new: Callable[[], Frame], broken: type[Exception]
-    ) -> Iterator[bytes]:
+    def _packed(self, packing: str, unpacked: Iterator[bytes], broken: type[Exception]) -> Iterator[bytes]:
         try:
-            yield from _unpack(pieces, new)
+            yield from unpacked
         except EOFError:
             self._end(Reason.TRUNCATED, f"the {packing} data ends in the middle; {_KEPT}")
         except broken:
@@ -96,31 +85,6 @@ class Chunks:
 
     def _end(self, reason: Reason, detail: str) -> None:
         self.damage = Malformed(reason, detail)
-
-
-def _unpack(pieces: Iterable[bytes], new: Callable[[], Frame]) -> Iterator[bytes]:
-    """Frame after frame. Zero bytes between them are padding. Raises EOFError where the last one does not end."""
-    frame, begun = new(), False
-    for piece in _split(pieces, PACKED_CHUNK):
-        rest = piece if begun else piece.lstrip(b"\0")
-        while rest:
-            yield frame.decompress(rest)
-            begun = not frame.eof
-            rest = frame.unused_data.lstrip(b"\0") if frame.eof else b""
-            frame = frame if begun else new()
-    if begun:
-        raise EOFError
-
-
-def _split(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """Smaller pieces, the last bytes one by one: a wrong checksum, which stands there, then costs no data before it."""
-    kept = b""
-    for piece in pieces:
-        data = kept + piece
-        end = len(data) - _CHECKSUM_BYTES
-        yield from (data[at : min(at + size, end)] for at in range(0, end, size))
-        kept = data[-_CHECKSUM_BYTES:]
-    yield from (kept[at : at + 1] for at in range(len(kept)))
 
 
 def _at_least(size: int, pieces: Iterator[bytes]) -> bytes:

@@ -60,7 +60,7 @@ def documents(lines: Iterable[Line], longest: int = LONGEST) -> Iterator[Line]:
         if document.holds and _closes(line):
             yield document.take()
     if document.holds:
-        yield document.take()
+        yield document.take()._replace(ended=False)
 
 
 class _Held:

@@ -46,6 +46,40 @@ def test_packings(tmp_path: Path, packing: str, size: int) -> None:
     assert read(path) == (DATA[-size:] if size else b"", None)
 
 
+def messages(*texts: bytes) -> bytes:
+    """Messages as the Collector's file exporter packs them: each by itself, behind its size."""
+    packed = [zstandard.compress(text) for text in texts]
+    return b"".join(len(message).to_bytes(4) + message for message in packed)
+
+
+def test_messages_of_the_collector(tmp_path: Path) -> None:
+    """The Collector packs message by message; they come out as lines."""
+    path = tmp_path / "recording"
+    path.write_bytes(messages(b"{}", DATA, b"", b"last"))
+
+    assert read(path) == (b"{}\n" + DATA + b"\n\nlast\n", None)
+
+
+@pytest.mark.parametrize("cut", [1, 3, 4, 5, -1])
+def test_messages_cut_off(tmp_path: Path, cut: int) -> None:
+    """Wherever in a message the file ends too early, it says so, and the messages before it are kept."""
+    path, first, second = tmp_path / "recording", messages(b"one"), messages(b"two")
+    path.write_bytes(first + second[:cut])
+    data, reason = read(path)
+
+    assert data.startswith(b"one\n")
+    assert data.count(b"\n") == 1
+    assert reason is Reason.TRUNCATED
+
+
+def test_messages_of_wrong_size(tmp_path: Path) -> None:
+    """A message that does not end where its size says is named."""
+    path, whole = tmp_path / "recording", messages(b"one")
+    path.write_bytes((len(whole) - 6).to_bytes(4) + whole[4:])
+
+    assert read(path)[1] is Reason.TRUNCATED
+
+
 @pytest.mark.parametrize("packing", ["gzip", "zstd", "two gzip members", "two zstd frames"])
 @pytest.mark.parametrize("kept", [0.3, 0.9, 0.9999])
 def test_truncated(tmp_path: Path, packing: str, kept: float) -> None:

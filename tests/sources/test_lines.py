@@ -74,6 +74,12 @@ def test_broken_document_costs_no_other_line() -> None:
     ]
 
 
+def test_document_that_does_not_end() -> None:
+    """A document still open at the end of the file is marked as not ended, wherever the cut was."""
+    assert list(documents(split([b'{\n  "a": [\n']))) == [Line(1, b'{\n  "a": [', ended=False)]
+    assert list(documents(split([b'{\n  "a']))) == [Line(1, b'{\n  "a', ended=False)]
+
+
 def test_long_document_is_passed_over() -> None:
     """A document beyond the bound is None as a whole; the next one is read."""
     text = b'{\n  "a": 1,\n  "b": 2\n}\n{\n  "a": 1\n}\n'
