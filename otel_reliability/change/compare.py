@@ -11,11 +11,12 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from otel_reliability.change.alarm import Summary, ToolShift, tool_shifts
-from otel_reliability.change.permutation import Floats, distance_p, holm, scalar_p
+from otel_reliability.change.permutation import Floats, distance_p, scalar_p
 from otel_reliability.change.reference import normalised
 from otel_reliability.change.signals import PATH, SIGNALS, checked
 from otel_reliability.change.units import Steps, Unit
 from otel_reliability.change.verdict import Verdict
+from otel_reliability.metrics.chance import holm
 
 MIN_UNITS: Final = 20
 """Units that either side needs."""

@@ -1,4 +1,4 @@
-"""Permutation tests of two samples, and Holm's rule for several of them.
+"""Permutation tests of two samples.
 
 How often does a difference as large as the one seen arise when the values are dealt to the two sides at random? That needs no
 assumption on how they are distributed. `p = (1 + deals with as large a difference) / (1 + deals)`.
@@ -47,22 +47,6 @@ def distance_p(distances: Floats, n: int, seed: int) -> float:
         return 2 * between / (n * m) - within / (n * (n - 1)) - beyond / (m * (m - 1))
 
     return _p(energy, n, n + m, seed)
-
-
-def holm(chances: Sequence[float]) -> list[float]:
-    """The chances adjusted for their number: below a level, the chance of any false word is below that level.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-
-    References: S. Holm, *A simple sequentially rejective multiple test procedure*, Scandinavian Journal of Statistics 6, 1979.
-    """
-    order = sorted(range(len(chances)), key=lambda i: chances[i])
-    adjusted, greatest = [0.0] * len(chances), 0.0
-    for place, i in enumerate(order):
-        greatest = max(greatest, min(1.0, chances[i] * (len(chances) - place)))
-        adjusted[i] = greatest
-    return adjusted
 
 
 def _p(statistic: Callable[[Floats], Floats], n: int, size: int, seed: int) -> float:

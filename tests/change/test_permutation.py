@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.change.permutation import DEALS, distance_p, holm, scalar_p
+from otel_reliability.change.permutation import DEALS, distance_p, scalar_p
 
 
 def test_the_chance_is_that_of_all_deals() -> None:
@@ -56,13 +56,3 @@ def test_the_chances_are_even_where_nothing_differs() -> None:
     dice = np.random.default_rng(2)
     chances = [scalar_p(dice.normal(size=20).tolist(), dice.normal(size=25).tolist(), seed) for seed in range(60)]
     assert 1 <= sum(p <= 0.1 for p in chances) <= 14
-
-
-@given(st.lists(st.floats(0, 1), max_size=8))
-def test_holm_never_lessens_and_keeps_the_order(chances: list[float]) -> None:
-    """Adjusted chances are at least the plain ones, at most as many times as there are, and in the same order."""
-    adjusted = holm(chances)
-    assert all(p <= a <= min(1, p * len(chances)) + 1e-12 for p, a in zip(chances, adjusted, strict=True))
-    assert all(
-        (a <= b) for (p, a), (q, b) in itertools.product(zip(chances, adjusted, strict=True), repeat=2) if p <= q
-    )

@@ -1,0 +1,185 @@
+"""The interval of every number about a window, each by the method that suits it (DESIGN §5.8).
+
+The values that are resampled or left out are the metrics' own, computed anew for one run, one task, or all runs but one: so a
+metric needs no second formula for its interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from math import log2
+from typing import Final
+
+import numpy as np
+
+from otel_reliability.config import Settings
+from otel_reliability.metrics import OWNERS, SPECS, TABLE
+from otel_reliability.metrics.base import DEFAULTS, Derived, Metric
+from otel_reliability.metrics.intervals import wilson
+from otel_reliability.metrics.resampling import MIN_RUNS, Bounds, Interval, bootstrap, jackknife
+from otel_reliability.model.reading import Reading
+from otel_reliability.model.row import OTHER_TASK, Row
+
+SHARES: Final = frozenset({"retry_explosion_share", "loop_share", "compliance"})
+"""Shares of runs: Wilson's interval."""
+
+MEANS_OF_RUNS: Final = frozenset({
+    "token_budget_pressure", "retries_per_run", "retry_tokens_per_run", "retry_seconds_per_run", "loops", "brier_score",
+})  # fmt: skip
+"""Means over runs: the bootstrap, over tasks where there are at least 5, as the attempts at one task hang together."""
+
+MEANS_OF_TASKS: Final = frozenset({
+    "outcome_consistency", "outcome_agreement", "confidence_consistency", "resource_consistency", "pass_at_k", "pass_hat_k",
+})  # fmt: skip
+"""Means over tasks: the bootstrap over tasks, if there are at least 5 (else the jackknife)."""
+
+COMPARISONS: Final = frozenset({
+    "path_entropy", "path_entropy_bits", "modal_path_share", "tool_variance", "tool_call_variation", "branch_instability",
+    "path_similarity", "effect_agreement", "trajectory_distribution", "trajectory_sequence", "calibration",
+    "discrimination", "risk_coverage", "fault_robustness", "structure_robustness", "prompt_robustness", "harm_severity",
+    "score", "consistency", "predictability", "robustness", "safety", "reliability",
+})  # fmt: skip
+"""What comes of runs compared with one another, and what is made of several numbers: the jackknife."""
+
+BLOCKS: Final = 100
+"""Of more runs than this, blocks are left out in turn instead of single runs: the cost stays that of 100."""
+
+
+def intervals(rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, Interval]:
+    """Metric name → its interval over these rows. Numbers without evidence, of fewer than 5 runs, counts and flags have none.
+
+    >>> from otel_reliability.metrics.examples import rows_of
+    >>> found = intervals(rows_of(*["search reply"] * 8, "search read reply", "reply"))
+    >>> print(f"{found['path_entropy'].low:.2f} to {found['path_entropy'].high:.2f}, {found['path_entropy'].method}")
+    0.00 to 0.69, jackknife
+    """
+    whole = Numbers(settings)
+    whole.add(rows)
+    readings = whole.read()
+    found = _shares(readings)
+    found |= _means(MEANS_OF_RUNS | MEANS_OF_TASKS, _by_task(rows), "tasks", settings)
+    found |= _means(MEANS_OF_RUNS - found.keys(), [[row] for row in rows], "runs", settings)
+    return found | _jackknifed(COMPARISONS | MEANS_OF_TASKS - found.keys(), whole, readings, rows)
+
+
+class Numbers:
+    """All metrics and derived numbers about some rows, or those of some names (and what stands beside them)."""
+
+    def __init__(self, settings: Settings, names: AbstractSet[str] = OWNERS.keys()) -> None:
+        measures = [TABLE[at](settings) for at in sorted({OWNERS[name] for name in names})]
+        self._metrics = [measure for measure in measures if isinstance(measure, Metric)]
+        self._derived = {measure.spec.name: measure for measure in measures if isinstance(measure, Derived)}
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Rows enter."""
+        for metric in self._metrics:
+            for row in rows:
+                metric.add(row)
+
+    def evict(self, rows: Sequence[Row]) -> None:
+        """Rows leave."""
+        for metric in self._metrics:
+            for row in rows:
+                metric.evict(row)
+
+    def read(self) -> dict[str, Reading]:
+        """What all of them say now."""
+        readings: dict[str, Reading] = {}
+        for metric in self._metrics:
+            readings[metric.spec.name] = metric.read()
+            readings.update(zip((spec.name for spec in metric.companions), metric.beside(), strict=True))
+        for name in self._derived:
+            self._derive(name, readings)
+        return readings
+
+    def _derive(self, name: str, readings: dict[str, Reading]) -> None:
+        """A derived number, after those it is made of."""
+        if name not in readings:
+            for needed in self._derived[name].needs:
+                self._derive(needed, readings)
+            readings[name] = self._derived[name].derive(readings)
+
+
+_SPECS: Final = {spec.name: spec for spec in SPECS}
+
+
+def bounds_of(name: str, runs: int) -> Bounds:
+    """Between which bounds a number about so many runs lies: an entropy in bits cannot exceed log2 of them."""
+    spec = _SPECS[name]
+    return Bounds(spec.low, log2(runs) if spec.unit == "{bit}" else spec.high)
+
+
+def _shares(readings: Mapping[str, Reading]) -> dict[str, Interval]:
+    return _known((name, _share(*readings[name][:2])) for name in SHARES)
+
+
+def _share(value: float | None, runs: int) -> Interval | None:
+    return None if value is None or runs < MIN_RUNS else Interval(*wilson(round(value * runs), runs), "Wilson")
+
+
+def _by_task(rows: Sequence[Row]) -> list[list[Row]]:
+    """The runs of each task; a run without one stands alone. Nothing where there are fewer than 5 tasks."""
+    tasks: dict[str, list[Row]] = {}
+    alone: list[list[Row]] = []
+    for row in rows:
+        if row.task is None or row.task == OTHER_TASK:
+            alone.append([row])
+        else:
+            tasks.setdefault(row.task, []).append(row)
+    return [*tasks.values(), *alone] if len(tasks) >= MIN_RUNS else []
+
+
+def _means(names: AbstractSet[str], units: Sequence[Sequence[Row]], of: str, settings: Settings) -> dict[str, Interval]:
+    """Intervals of means from the metrics' own values of each unit. Means over runs weigh a unit by its runs."""
+    numbers = Numbers(settings, names)
+    told: dict[str, list[Reading]] = {name: [] for name in names}
+    for unit in units:
+        numbers.add(unit)
+        readings = numbers.read()
+        numbers.evict(unit)
+        for name, found in told.items():
+            if readings[name].value is not None:
+                found.append(readings[name])
+    return _known((name, _mean(name, found, of)) for name, found in told.items())
+
+
+def _mean(name: str, readings: Sequence[Reading], of: str) -> Interval | None:
+    if sum(one.runs for one in readings) < MIN_RUNS:
+        return None
+    weights = [one.runs for one in readings] if name in MEANS_OF_RUNS else None
+    values = [one.value for one in readings if one.value is not None]
+    return bootstrap(values, bounds_of(name, 1), weights=weights, of=of)
+
+
+def _jackknifed(
+    names: AbstractSet[str], whole: Numbers, readings: Mapping[str, Reading], rows: Sequence[Row]
+) -> dict[str, Interval]:
+    """Intervals from the values without each block of runs. `whole` holds all rows, and does so again afterwards."""
+    known = {name: readings[name] for name in names if readings[name].runs >= MIN_RUNS}
+    without: dict[str, list[float]] = {name: [] for name in known}
+    for block in _blocks(rows) if known else []:
+        whole.evict(block)
+        left = whole.read()
+        whole.add(block)
+        for name, values in without.items():
+            value = left[name].value
+            if value is not None:
+                values.append(value)
+    return _known(
+        (name, jackknife(one.value, without[name], one.runs, bounds_of(name, one.runs)))
+        for name, one in known.items()
+        if one.value is not None
+    )
+
+
+def _blocks(rows: Sequence[Row]) -> list[list[Row]]:
+    """Single runs, or a hundred blocks of as many; dealt by lot, so that no block is a stretch of time."""
+    order: list[int] = np.random.default_rng(0).permutation(len(rows)).tolist()
+    shuffled = [rows[at] for at in order]
+    count = min(len(rows), BLOCKS)
+    return [shuffled[at::count] for at in range(count)]
+
+
+def _known(found: Iterable[tuple[str, Interval | None]]) -> dict[str, Interval]:
+    return {name: interval for name, interval in found if interval is not None}

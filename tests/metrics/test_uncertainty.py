@@ -1,0 +1,145 @@
+"""The interval of every number about a window."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from otel_reliability.metrics import SPECS
+from otel_reliability.metrics.base import DEFAULTS
+from otel_reliability.metrics.examples import row, rows_of
+from otel_reliability.metrics.resampling import MIN_RUNS
+from otel_reliability.metrics.uncertainty import (
+    BLOCKS,
+    COMPARISONS,
+    MEANS_OF_RUNS,
+    MEANS_OF_TASKS,
+    SHARES,
+    Numbers,
+    bounds_of,
+    intervals,
+)
+from otel_reliability.model.row import Row
+from otel_reliability.model.run import Outcome
+from tests.metrics.strategies import rows as some_rows
+
+WITHOUT = {
+    *("window.runs", "window.effective_runs", "distinct_paths", "longest_retry_chain", "score_coverage"),  # counts
+    *("retry_explosion", "tier", "flag"),  # yes or no
+    *("decay_curve", "variance_amplification", "graceful_degradation"),  # of the runs of one task, as they are
+    *("mean_session_reliability", "min_session_reliability", "mean_session_consistency", "min_session_consistency"),
+}
+
+
+def read(rows: list[Row]) -> dict[str, tuple[float | None, int]]:
+    """Value and runs of every number about these rows."""
+    numbers = Numbers(DEFAULTS)
+    numbers.add(rows)
+    return {name: (reading.value, reading.runs) for name, reading in numbers.read().items()}
+
+
+def test_every_number_has_a_method_or_a_reason_to_have_none() -> None:
+    """A new metric must say how its interval is made."""
+    methods = (SHARES, MEANS_OF_RUNS, MEANS_OF_TASKS, COMPARISONS)
+    named = SHARES.union(*methods)
+    assert sum(map(len, methods)) == len(named)
+    assert named <= {spec.name for spec in SPECS}
+    assert {spec.name for spec in SPECS} - named <= WITHOUT
+
+
+@given(some_rows(least=MIN_RUNS, most=14))
+def test_every_interval_holds_its_own_value(rows: list[Row]) -> None:
+    """For any runs: within the bounds of the metric, around the value, and only where 5 runs stand behind it."""
+    readings = read(rows)
+    for name, interval in intervals(rows).items():
+        value, runs = readings[name]
+        low, high = bounds_of(name, runs)
+        assert value is not None
+        assert runs >= MIN_RUNS
+        assert interval.low <= value + 1e-9
+        assert value - 1e-9 <= interval.high
+        assert (low or 0) - 1e-9 <= interval.low
+        assert interval.high <= (math.inf if high is None else high) + 1e-9
+
+
+@given(some_rows(least=1, most=12))
+def test_means_are_means(rows: list[Row]) -> None:
+    """What is resampled as a mean over runs is the mean of its values for single runs."""
+    readings, numbers = read(rows), Numbers(DEFAULTS, MEANS_OF_RUNS)
+    for name in MEANS_OF_RUNS:
+        values: list[tuple[float, int]] = []
+        for one in rows:
+            numbers.add([one])
+            value, runs = numbers.read()[name][:2]
+            values += [(value, runs)] if value is not None else []
+            numbers.evict([one])
+        expected = sum(v * r for v, r in values) / sum(r for _, r in values) if values else None
+        assert readings[name][0] == (None if expected is None else pytest.approx(expected, abs=1e-9))
+
+
+@given(some_rows(least=1, most=12))
+def test_means_of_tasks_are_means(rows: list[Row]) -> None:
+    """What is resampled as a mean over tasks is the mean of its values for single tasks."""
+    rows = [one for one in rows if one.task is not None]
+    readings, numbers = read(rows), Numbers(DEFAULTS, MEANS_OF_TASKS)
+    for name in MEANS_OF_TASKS - {"pass_at_k", "pass_hat_k"}:
+        values: list[float] = []
+        for task in {one.task for one in rows}:
+            attempts = [one for one in rows if one.task == task]
+            numbers.add(attempts)
+            value = numbers.read()[name].value
+            values += [value] if value is not None else []
+            numbers.evict(attempts)
+        assert readings[name][0] == (pytest.approx(np.mean(values), abs=1e-9) if values else None)
+
+
+def test_four_runs_have_no_interval() -> None:
+    """Under five runs nothing is said."""
+    assert intervals(rows_of("a", "b", "a", "b", outcome=Outcome.SUCCESS, pressure=0.5)) == {}
+
+
+def test_attempts_at_a_task_are_resampled_together() -> None:
+    """Where runs of one task are alike, few tasks are few values: the interval is as wide as they allow."""
+    pressures = [0.1, 0.2, 0.4, 0.6, 0.9]
+    tasked = [row("a", task=str(p), pressure=p) for p in pressures for _ in range(20)]
+    plain = [one._replace(task=None) for one in tasked]
+    together, apart = intervals(tasked)["token_budget_pressure"], intervals(plain)["token_budget_pressure"]
+    assert (together.method, apart.method) == ("bootstrap over tasks", "bootstrap over runs")
+    assert together.error > 3 * apart.error
+
+
+def test_few_tasks_are_left_out_in_turn() -> None:
+    """A mean over fewer than five tasks is jackknifed over its runs."""
+    outcomes = [Outcome.SUCCESS, Outcome.FAILURE, Outcome.SUCCESS]
+    rows = [row("a", task=task, outcome=outcome) for task in "xy" for outcome in outcomes]
+    assert intervals(rows)["outcome_agreement"].method == "jackknife"
+
+
+def test_many_runs_cost_a_hundred_blocks() -> None:
+    """Of many runs, blocks are left out; the interval stays about what single runs would give."""
+    dice = np.random.default_rng(1)
+    few = rows_of(*dice.choice(["a b", "b a", "c"], BLOCKS, p=[0.7, 0.2, 0.1]).tolist())
+    many = rows_of(*dice.choice(["a b", "b a", "c"], 4 * BLOCKS, p=[0.7, 0.2, 0.1]).tolist())
+    one, other = intervals(few)["path_similarity"].error, intervals(many)["path_similarity"].error
+    assert other == pytest.approx(one / 2, rel=0.4)
+
+
+def test_the_same_rows_give_the_same_intervals() -> None:
+    """Resampling is seeded."""
+    rows = rows_of("a", "b", "a b", "a", "a", "c", pressure=0.3)
+    assert intervals(rows) == intervals(rows)
+
+
+def test_path_entropy_covers() -> None:
+    """Through the metrics themselves: in at least nine of ten samples the interval holds what such samples give."""
+    dice, covered = np.random.default_rng(2), 0
+    draws = dice.choice(["search reply", "search read reply", "reply"], (60, 12), p=[0.7, 0.2, 0.1])
+    samples = [rows_of(*draw.tolist()) for draw in draws]
+    truth = np.mean([read(sample)["path_entropy"][0] or 0 for sample in samples])
+    for sample in samples[:30]:
+        interval = intervals(sample)["path_entropy"]
+        covered += interval.low <= truth <= interval.high
+    assert covered >= 27
