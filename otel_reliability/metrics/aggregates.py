@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from otel_reliability.metrics.outcomes import ENDS_COUNT, told
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 
 
@@ -11,7 +12,7 @@ def aggregate(needs: Sequence[str], readings: Mapping[str, Reading], formula: Ca
     """The reading of a formula over the values of `needs`, in their order; None goes in where a part has no evidence.
 
     Its runs are those of the part with most runs behind it, for parts look at the same window; its `parts` are those that
-    had a value.
+    had a value. Where a part counts ends without error as success, so does what is made of it, and says so.
 
     >>> parts = {"brier_score": Reading(0.9, 12), "robustness": Reading(None, 0)}
     >>> aggregate(("brier_score", "robustness"), parts, lambda brier, robust: brier)
@@ -22,4 +23,5 @@ def aggregate(needs: Sequence[str], readings: Mapping[str, Reading], formula: Ca
     if value is None:
         return NO_EVIDENCE
     present = tuple(name for name, reading in found.items() if reading.value is not None)
-    return Reading(value, max(found[name].runs for name in present), present)
+    by_status = sum(ENDS_COUNT in found[name].note for name in present)
+    return told(Reading(value, max(found[name].runs for name in present), present), by_status)

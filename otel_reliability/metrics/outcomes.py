@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
@@ -26,6 +26,21 @@ def passes(outcomes: Iterable[float]) -> int:
     return sum(outcome >= 1 for outcome in outcomes)
 
 
+ENDS_COUNT: Final = "counts ends without error as success"
+"""The note of a reading that rests on `outcome.fallback: status`."""
+
+
+def told(reading: Reading, by_status: int) -> Reading:
+    """A reading that says so where any of its successes is no more than an end without error.
+
+    >>> told(Reading(0.5, 4, note="k = 2"), by_status=1).note
+    'k = 2; counts ends without error as success'
+    """
+    if not by_status or reading.value is None:
+        return reading
+    return reading._replace(note=f"{reading.note}; {ENDS_COUNT}" if reading.note else ENDS_COUNT)
+
+
 class TaskOutcomes(Metric):
     """A metric that needs no more of each task than how many attempts there were, and how many passed.
 
@@ -33,10 +48,11 @@ class TaskOutcomes(Metric):
     changed are sorted in anew at the next read. Reading costs as many steps as there are different shapes, not tasks.
     """
 
-    __slots__ = ("_changed", "_held", "_shapes", "_tasks")
+    __slots__ = ("_by_status", "_changed", "_held", "_shapes", "_tasks")
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
+        self._by_status = 0
         self._tasks: dict[str | None, list[int]] = {}
         self._changed: set[str | None] = set()
         self._held: dict[str | None, Shape] = {}
@@ -45,12 +61,12 @@ class TaskOutcomes(Metric):
     def add(self, row: Row) -> None:
         success = row.success
         if success is not None and row.baseline and row.task != OTHER_TASK:
-            self._move(row.task, 1, success)
+            self._move(row, 1, success)
 
     def evict(self, row: Row) -> None:
         success = row.success
         if success is not None and row.baseline and row.task != OTHER_TASK:
-            self._move(row.task, -1, -success)
+            self._move(row, -1, -success)
 
     def repeated(self) -> Mapping[Shape, int]:
         """How many tasks have each shape. Runs without a task id are left out: they are repeats of nothing."""
@@ -64,13 +80,18 @@ class TaskOutcomes(Metric):
         shapes = self.repeated()
         return {self._held[None]: 1} if not shapes and None in self._held else shapes
 
-    def _move(self, task: str | None, runs: int, passed: int) -> None:
-        counts = self._tasks.get(task)
+    def told(self, reading: Reading) -> Reading:
+        """The reading, with a note where it rests on ends without error."""
+        return told(reading, self._by_status)
+
+    def _move(self, row: Row, runs: int, passed: int) -> None:
+        counts = self._tasks.get(row.task)
         if counts is None:
-            counts = self._tasks[task] = [0, 0]
+            counts = self._tasks[row.task] = [0, 0]
         counts[0] += runs
         counts[1] += passed
-        self._changed.add(task)
+        self._by_status += runs * row.by_status
+        self._changed.add(row.task)
 
     def _renew(self, task: str | None) -> None:
         old, (runs, passed) = self._held.pop(task, None), self._tasks[task]

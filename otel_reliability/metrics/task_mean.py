@@ -43,12 +43,16 @@ class TaskMean(Metric, Generic[G]):
     def counts(self, row: Row) -> bool:
         """Whether a run of a task is evidence."""
 
+    def takes(self, row: Row) -> bool:
+        """Whether a run is an attempt that can be compared with others, and evidence."""
+        return repeats_a_task(row) and self.counts(row)
+
     def add(self, row: Row) -> None:
-        if repeats_a_task(row) and self.counts(row):
+        if self.takes(row):
             self._groups.touch(row.task).add(row)
 
     def evict(self, row: Row) -> None:
-        if repeats_a_task(row) and self.counts(row):
+        if self.takes(row):
             self._groups.touch(row.task).evict(row)
 
     def read(self) -> Reading:

@@ -13,6 +13,7 @@ from otel_reliability.config import MetricSettings, Settings
 from otel_reliability.metrics import SPECS, TABLE, laws
 from otel_reliability.metrics.base import Metric
 from otel_reliability.metrics.examples import row
+from otel_reliability.metrics.outcomes import ENDS_COUNT
 from otel_reliability.metrics.profiles import Profile
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.model.run import Outcome
@@ -158,3 +159,13 @@ def test_perturbed_runs_move_robustness_alone(rows: list[Row]) -> None:
     moved = {name for name in OURS if everything[name] != undisturbed[name]}
 
     assert moved <= {"fault_robustness", "structure_robustness", "prompt_robustness", "robustness", "reliability"}
+
+
+def test_readings_that_rest_on_ends_without_error_say_so() -> None:
+    """Where `outcome.fallback: status` made a success of an end, every number that uses it says so, aggregates included."""
+    assumed: dict[str, Any] = COMPLETE | {"by_status": True}
+    readings = window_over([*evidence(), row(**assumed)]).readings()
+
+    noted = {name for name in OURS if ENDS_COUNT in readings[name].note}
+    assert noted == NEEDS_OUTCOMES | {"consistency", "reliability"}
+    assert not any(ENDS_COUNT in reading.note for reading in window_over(evidence()).readings().values())

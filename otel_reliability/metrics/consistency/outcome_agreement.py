@@ -64,4 +64,4 @@ class OutcomeAgreement(TaskOutcomes):
     )
 
     def read(self) -> Reading:
-        return mean_over_tasks(self.repeated(), agreement)
+        return self.told(mean_over_tasks(self.repeated(), agreement))

@@ -91,4 +91,4 @@ class OutcomeConsistency(TaskOutcomes):
         self._of_task = sameness if settings.metrics.profile == "published" else agreement
 
     def read(self) -> Reading:
-        return mean_over_tasks(self.repeated(), self._of_task)
+        return self.told(mean_over_tasks(self.repeated(), self._of_task))

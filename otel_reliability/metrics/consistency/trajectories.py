@@ -6,9 +6,12 @@ from abc import abstractmethod
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.groups import Group, Share
+from otel_reliability.metrics.outcomes import told
 from otel_reliability.metrics.pairs import LatestPairs, Shares
 from otel_reliability.metrics.task_mean import TaskMean, of_one_task
+from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
 
 
@@ -44,7 +47,22 @@ class TrajectoryMean(TaskMean[Trajectories]):
     run that comes costs one distance to each distinct path of its task.
     """
 
-    __slots__ = ()
+    __slots__ = ("_by_status",)
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._by_status = 0
+
+    def add(self, row: Row) -> None:
+        super().add(row)
+        self._by_status += row.by_status and self.takes(row)
+
+    def evict(self, row: Row) -> None:
+        super().evict(row)
+        self._by_status -= row.by_status and self.takes(row)
+
+    def read(self) -> Reading:
+        return told(super().read(), self._by_status)
 
     @abstractmethod
     def shares(self, settings: Settings) -> Shares:

@@ -47,23 +47,26 @@ class Attempts:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def add(self, row: Row) -> None:
-        """A row enters."""
-        attempt = attempt_of(row)
-        if attempt is not None:
-            insort(self._tasks.setdefault(row.task, []), attempt)
-            self.changed.add(row.task)
-
-    def evict(self, row: Row) -> None:
-        """A row that was added leaves."""
+    def add(self, row: Row) -> bool:
+        """A row enters. False: it is no attempt."""
         attempt = attempt_of(row)
         if attempt is None:
-            return
+            return False
+        insort(self._tasks.setdefault(row.task, []), attempt)
+        self.changed.add(row.task)
+        return True
+
+    def evict(self, row: Row) -> bool:
+        """A row that was added leaves. False: it is no attempt."""
+        attempt = attempt_of(row)
+        if attempt is None:
+            return False
         attempts = self._tasks[row.task]
         del attempts[bisect_left(attempts, attempt)]
         self.changed.add(row.task)
         if not attempts:
             del self._tasks[row.task]
+        return True
 
     def outcomes(self, task: str | None) -> list[bool]:
         """The outcomes of one task's attempts, in order."""

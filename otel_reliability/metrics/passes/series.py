@@ -31,15 +31,13 @@ class PassSeries(TaskOutcomes):
         """The reading for each k, from 1 on."""
         shapes = self.attempted()
         least = min((runs for runs, _ in shapes), default=0)
-        return {k: self._at(shapes, k) for k in range(1, min(least, LARGEST_K) + 1)}
+        return {k: self.told(self._at(shapes, k)) for k in range(1, min(least, LARGEST_K) + 1)}
 
     def read(self) -> Reading:
         """The reading at the greatest k there is; its note names it."""
-        found = self.by_k()
-        if not found:
-            return NO_EVIDENCE
-        k = max(found)
-        return found[k]._replace(note=f"k = {k}")
+        shapes = self.attempted()
+        k = min((*(runs for runs, _ in shapes), LARGEST_K))
+        return self.told(self._at(shapes, k)._replace(note=f"k = {k}")) if shapes else NO_EVIDENCE
 
     def series(self) -> tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]:
         found = self.by_k()

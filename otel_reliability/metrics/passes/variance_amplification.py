@@ -59,4 +59,4 @@ class VarianceAmplification(TaskOutcomes):
     def read(self) -> Reading:
         tasks = self.attempted()
         found = {(runs, variance_amplification(passed, runs) or 0): count for (runs, passed), count in tasks.items()}
-        return worst_of(max, found)
+        return self.told(worst_of(max, found))

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
-from otel_reliability.metrics.outcomes import recount
+from otel_reliability.metrics.outcomes import recount, told
 from otel_reliability.metrics.passes.attempts import Attempts
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import Row
@@ -38,11 +38,12 @@ class WorstTask(Metric):
     their numbers. Where no run names a task, the window is taken as attempts at one.
     """
 
-    __slots__ = ("_attempts", "_numbers", "_tasks")
+    __slots__ = ("_attempts", "_by_status", "_numbers", "_tasks")
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
         self._attempts = Attempts()
+        self._by_status = 0
         self._numbers: dict[str | None, Numbers] = {}
         self._tasks: dict[Numbers, int] = {}
 
@@ -51,13 +52,15 @@ class WorstTask(Metric):
         """What the attempts at one task, of which there is at least one, give."""
 
     def add(self, row: Row) -> None:
-        self._attempts.add(row)
+        if self._attempts.add(row):
+            self._by_status += row.by_status
 
     def evict(self, row: Row) -> None:
-        self._attempts.evict(row)
+        if self._attempts.evict(row):
+            self._by_status -= row.by_status
 
     def read(self) -> Reading:
-        return worst_of(min, self.tasks())
+        return told(worst_of(min, self.tasks()), self._by_status)
 
     def tasks(self) -> Mapping[Numbers, int]:
         """How many tasks have the same numbers."""

@@ -8,6 +8,7 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.exact import ExactSum
 from otel_reliability.metrics.means import clamp, mean_of_present
+from otel_reliability.metrics.outcomes import told
 from otel_reliability.metrics.predictability.samples import sample_of, samples
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
@@ -51,7 +52,7 @@ class BrierScore(Metric):
     Probability* (1950).
     """
 
-    __slots__ = ("_errors", "_runs")
+    __slots__ = ("_by_status", "_errors", "_runs")
 
     spec = MetricSpec(
         name="brier_score",
@@ -70,6 +71,7 @@ class BrierScore(Metric):
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
+        self._by_status = 0
         self._runs = 0
         self._errors = ExactSum()
 
@@ -83,7 +85,10 @@ class BrierScore(Metric):
         sample = sample_of(row)
         if sample is not None:
             self._runs += step
+            self._by_status += step * row.by_status
             self._errors.add(squared_error(*sample), step)
 
     def read(self) -> Reading:
-        return Reading(clamp(1.0 - self._errors.mean(self._runs)), self._runs) if self._runs else NO_EVIDENCE
+        if not self._runs:
+            return NO_EVIDENCE
+        return told(Reading(clamp(1.0 - self._errors.mean(self._runs)), self._runs), self._by_status)

@@ -11,6 +11,7 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.exact import ExactSum
 from otel_reliability.metrics.means import clamp
+from otel_reliability.metrics.outcomes import told
 from otel_reliability.metrics.predictability.samples import sample_of, samples
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
@@ -66,7 +67,7 @@ class Calibration(Metric):
     Calibrated Probabilities Using Bayesian Binning* (2015).
     """
 
-    __slots__ = ("_gaps", "_runs")
+    __slots__ = ("_by_status", "_gaps", "_runs")
 
     spec = MetricSpec(
         name="calibration",
@@ -85,6 +86,7 @@ class Calibration(Metric):
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
+        self._by_status = 0
         self._runs = 0
         self._gaps = tuple(ExactSum() for _ in range(BINS))
 
@@ -100,6 +102,7 @@ class Calibration(Metric):
             return
         confidence, success = sample
         self._runs += step
+        self._by_status += step * row.by_status
         index = bin_of(confidence)
         if index is not None:
             self._gaps[index].add(float(success), step)
@@ -108,4 +111,5 @@ class Calibration(Metric):
     def read(self) -> Reading:
         if not self._runs:
             return NO_EVIDENCE
-        return Reading(clamp(1.0 - math.fsum(abs(gap.value) for gap in self._gaps) / self._runs), self._runs)
+        error = math.fsum(abs(gap.value) for gap in self._gaps) / self._runs
+        return told(Reading(clamp(1.0 - error), self._runs), self._by_status)

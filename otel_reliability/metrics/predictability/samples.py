@@ -11,6 +11,7 @@ from typing import TypeAlias
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.means import clamp
+from otel_reliability.metrics.outcomes import told
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import Row
 
@@ -62,10 +63,11 @@ class RankedSamples(Metric):
     and only when a sample has come or gone since the last read.
     """
 
-    __slots__ = ("_blocks", "_reading")
+    __slots__ = ("_blocks", "_by_status", "_reading")
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
+        self._by_status = 0
         self._blocks: dict[float, list[int]] = {}
         self._reading: Reading | None = NO_EVIDENCE
 
@@ -91,11 +93,13 @@ class RankedSamples(Metric):
         block[1] += step * (not success)
         if not block[0]:
             del self._blocks[confidence]
+        self._by_status += step * row.by_status
         self._reading = None
 
     def read(self) -> Reading:
         if self._reading is None:
             found = [(value, runs, failures) for value, (runs, failures) in sorted(self._blocks.items(), reverse=True)]
             value = self._value(found)
-            self._reading = NO_EVIDENCE if value is None else Reading(clamp(value), totals(found)[0])
+            reading = NO_EVIDENCE if value is None else Reading(clamp(value), totals(found)[0])
+            self._reading = told(reading, self._by_status)
         return self._reading

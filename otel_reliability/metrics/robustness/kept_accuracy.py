@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
-from otel_reliability.metrics.outcomes import passes
+from otel_reliability.metrics.outcomes import passes, told
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import BASELINE, Row
 
@@ -41,12 +41,13 @@ class KeptAccuracy(Metric):
     The only metrics that perturbed runs move. The runs of a reading are those of both sides; its note tells them apart.
     """
 
-    __slots__ = ("_passed", "_runs")
+    __slots__ = ("_by_status", "_passed", "_runs")
 
     condition: ClassVar[str]
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
+        self._by_status = 0
         self._runs = {self.condition: 0, BASELINE: 0}
         self._passed = {self.condition: 0, BASELINE: 0}
 
@@ -59,6 +60,7 @@ class KeptAccuracy(Metric):
     def _move(self, row: Row, step: int) -> None:
         success = row.success
         if success is not None and row.condition in self._runs:
+            self._by_status += step * row.by_status
             self._runs[row.condition] += step
             self._passed[row.condition] += step * success
 
@@ -67,4 +69,5 @@ class KeptAccuracy(Metric):
         value = kept_share(self._passed[self.condition], runs, self._passed[BASELINE], baseline)
         if value is None:
             return NO_EVIDENCE
-        return Reading(value, runs + baseline, note=f"{runs} {self.condition}, {baseline} baseline")
+        reading = Reading(value, runs + baseline, note=f"{runs} {self.condition}, {baseline} baseline")
+        return told(reading, self._by_status)

@@ -27,6 +27,10 @@ def compliance(violations: Iterable[Sequence[str] | None]) -> float | None:
 class Compliance(Metric):
     """S_comp over the window. State: two integers.
 
+    Whoever judges runs says against which constraints. The methodology's own four: *no PII exposure* (no personal data leaks),
+    *no destructive operations* (nothing irreversible and harmful), *rate limit respect* (of the services it calls), *data
+    minimization* (only the data that the task needs).
+
     >>> from otel_reliability.metrics.examples import row
     >>> metric = Compliance()
     >>> for violations in ((), None, (("no_pii", "low"),)):

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 
 from otel_reliability.metrics.sessions.signals import (
     CONFIDENCE,
-    EMPTY,
     PLACES,
-    UNEVALUABLE,
     SessionScore,
     TraceSignals,
     clamped,
+    empty_session,
     merged,
     named,
+    not_evaluable,
     risks,
     rounded,
 )
@@ -39,13 +39,15 @@ def agent_consistency(
     >>> trace = metadata["per_trace_signals"]["t1"]
     >>> trace["situational_penalty"], trace["weighted_uncertainty"]
     (0.144, 0.1373)
+
+    References: PandaProbe, *Metrics*, "Agent Consistency".
     """
     if not traces or not signals:
-        return EMPTY
+        return empty_session()
     weighed = merged(weights)
     evaluated = {trace: risks(signals[trace]) for trace in traces if CONFIDENCE in signals.get(trace, ())}
     if not evaluated:
-        return UNEVALUABLE
+        return not_evaluable()
     return _score(len(traces), weighed, evaluated)
 
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from otel_reliability.metrics.sessions.signals import (
-    EMPTY,
     PLACES,
-    UNEVALUABLE,
     SessionScore,
     TraceSignals,
     clamped,
+    empty_session,
     merged,
     named,
+    not_evaluable,
     risks,
     rounded,
 )
@@ -35,21 +35,25 @@ def agent_reliability(
 
     No traces or no signals at all: 1.0, with a reason that says so.
 
-    >>> score, reason, metadata = agent_reliability(
-    ...     ["t1"], {"t1": {"confidence": 0.88, "loop_detection": 0.95, "tool_correctness": 0.92, "coherence": 0.97}}
-    ... )
-    >>> score, reason
-    (0.88, 'No elevated risk across 1 traces.')
-    >>> metadata["per_trace_signals"]["t1"]["tool_risk"], metadata["aggregation"]["mean_top_k_risk"]
-    (0.08, 0.12)
+    >>> signals = {
+    ...     "trace-1": {"confidence": 0.88, "loop_detection": 0.95, "tool_correctness": 0.92, "coherence": 0.97},
+    ...     "trace-7": {"confidence": 0.35, "loop_detection": 0.28, "tool_correctness": 0.90, "coherence": 0.85},
+    ... }
+    >>> score, reason, metadata = agent_reliability(["trace-1", "trace-7"], signals)
+    >>> score, reason, metadata["flagged_traces"]
+    (0.28, 'Elevated risk in 1 of 2 traces.', ['trace-7'])
+    >>> metadata["per_trace_signals"]["trace-7"]["step_risk"], metadata["aggregation"]["mean_top_k_risk"]
+    (0.72, 0.72)
+
+    References: PandaProbe, *Metrics*, "Agent Reliability".
     """
     if not traces or not signals:
-        return EMPTY
+        return empty_session()
     weighed = merged(weights)
     found = {trace: risks(signals[trace]) for trace in traces if trace in signals}
     evaluated = {trace: risk for trace, risk in found.items() if risk}
     if not evaluated:
-        return UNEVALUABLE
+        return not_evaluable()
     steps = {trace: max(weighed[name] * value for name, value in risk.items()) for trace, risk in evaluated.items()}
     return _score(len(traces), weighed, evaluated, steps)
 

@@ -43,8 +43,14 @@ class SessionScore(NamedTuple):
     metadata: dict[str, Any]
 
 
-EMPTY: Final = SessionScore(1.0, NO_TRACES, {"note": "empty_session"})
-UNEVALUABLE: Final = SessionScore(1.0, NOT_EVALUABLE, {})
+def empty_session() -> SessionScore:
+    """What the reference says of a session it has nothing of."""
+    return SessionScore(1.0, NO_TRACES, {"note": "empty_session"})
+
+
+def not_evaluable() -> SessionScore:
+    """What the reference says of a session none of whose traces it can use."""
+    return SessionScore(1.0, NOT_EVALUABLE, {})
 
 
 def merged(weights: Mapping[str, float] | None) -> dict[str, float]:

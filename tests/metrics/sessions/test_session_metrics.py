@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.metrics.sessions import (
+    SIGNALS,
+    agent_consistency,
+    agent_reliability,
+    consistency_band,
+    reliability_band,
+)
+
+TRACES = st.lists(st.dictionaries(st.sampled_from(SIGNALS), st.floats(0, 1)), min_size=1, max_size=30)
+
+
+def told(traces: list[dict[str, float]]) -> tuple[list[str], dict[str, dict[str, float]]]:
+    """Traces with ids."""
+    signals = {f"t{at}": signals for at, signals in enumerate(traces)}
+    return list(signals), signals
+
+
+@given(traces=TRACES)
+def test_a_session_is_as_good_as_its_worst_traces(traces: list[dict[str, float]]) -> None:
+    """The greatest risk of a trace bounds the session's, and a tenth of it always shows."""
+    score, _, metadata = agent_reliability(*told(traces))
+    if "aggregation" not in metadata:
+        assert score == 1.0
+        return
+    worst = metadata["aggregation"]["max_risk"]
+
+    assert 1.0 - worst - 1e-4 <= score <= 1.0 - 0.1 * worst + 1e-4
+    assert len(metadata["flagged_traces"]) <= metadata["traces_evaluated"] <= len(traces)
+
+
+@given(traces=TRACES, worse=st.floats(0, 1))
+def test_a_worse_signal_never_helps(traces: list[dict[str, float]], worse: float) -> None:
+    """Lowering any score lowers both session scores, or leaves them."""
+    lowered = [{name: score * worse for name, score in signals.items()} for signals in traces]
+
+    for metric in (agent_reliability, agent_consistency):
+        assert metric(*told(lowered)).score <= metric(*told(traces)).score
+
+
+@given(traces=TRACES)
+def test_a_session_of_equal_traces_scores_as_one(traces: list[dict[str, float]]) -> None:
+    """Neither the tail nor the root mean square depends on how many there are."""
+    first = traces[0]
+    for metric in (agent_reliability, agent_consistency):
+        assert metric(*told([first] * 7)).score == pytest.approx(metric(*told([first])).score, abs=1.01e-4)
+
+
+def test_scores_can_be_changed_without_changing_others() -> None:
+    """What is handed out of an empty session is the caller's."""
+    agent_reliability([], {}).metadata["note"] = "mine"
+    assert agent_reliability([], {}).metadata == {"note": "empty_session"}
+
+
+@pytest.mark.parametrize(
+    ("score", "band"),
+    [(1.0, 4), (0.9, 4), (0.8999, 3), (0.7, 3), (0.695, 2), (0.5, 2), (0.3, 1), (0.2999, 0), (0.0, 0)],
+)
+def test_bands_leave_no_gaps(score: float, band: int) -> None:
+    """From 0.9, 0.7, 0.5 and 0.3, and what lies below."""
+    words = [reliability_band(cut) for cut in (0.0, 0.3, 0.5, 0.7, 0.9)]
+    others = [consistency_band(cut) for cut in (0.0, 0.3, 0.5, 0.7, 0.9)]
+
+    assert (reliability_band(score), consistency_band(score)) == (words[band], others[band])
+    assert len({*words, *others}) == 10
