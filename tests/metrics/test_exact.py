@@ -1,0 +1,53 @@
+"""Sums that can be undone."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.metrics.exact import ExactSum
+
+FLOATS = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300)
+
+
+@given(st.lists(FLOATS, max_size=20))
+def test_the_value_is_the_true_sum_rounded_once(values: list[float]) -> None:
+    """Whatever the sizes, from the smallest float there is to the greatest."""
+    total = ExactSum()
+    for value in values:
+        total.add(value)
+    assert total.value == float(sum(map(Fraction, values), Fraction()))
+    assert total.mean(3) == float(sum(map(Fraction, values), Fraction()) / 3)
+
+
+@given(st.lists(FLOATS, max_size=10), st.lists(FLOATS, max_size=10), st.integers(1, 5))
+def test_remove_undoes_add(staying: list[float], passing: list[float], times: int) -> None:
+    """What came and went, in another order, leaves no trace; a float sum would keep its rounding."""
+    total, alone = ExactSum(), ExactSum()
+    for value in (*passing, *staying):
+        total.add(value, times)
+    for value in passing:
+        total.remove(value, times)
+    for value in staying:
+        alone.add(value, times)
+    assert total.value == alone.value
+
+
+def test_small_numbers_survive_large_ones() -> None:
+    """0.1 is still there after 1e300 has come and gone."""
+    total = ExactSum()
+    for value in (0.1, 1e300, 5e-324):
+        total.add(value)
+    total.remove(1e300)
+    total.remove(0.1)
+    assert total.value == 5e-324
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_is_no_number_cannot_be_summed(value: float) -> None:
+    """The doors refuse such evidence; a sum that met it could never be right again."""
+    with pytest.raises((ValueError, OverflowError)):
+        ExactSum().add(value)

@@ -1,0 +1,76 @@
+"""Distances between the paths of runs, kept up to date."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.metrics.examples import row
+from otel_reliability.metrics.pairs import FEW, ONE, LatestPairs, PairSums, edit_shares
+from otel_reliability.model.row import Row
+from tests.metrics.reference import edits
+
+CODES = st.text("abcd", max_size=6)
+
+
+@given(CODES, st.lists(CODES, max_size=3 * FEW))
+def test_edit_shares_are_those_of_the_textbook(code: str, others: list[str]) -> None:
+    """One by one or all at once, the distances are the same, in units of 2^-52."""
+    expected = [edits(code, other) * ONE // max(len(code), len(other), 1) for other in others]
+    assert edit_shares(code, others) == expected
+
+
+@given(st.lists(st.tuples(CODES, st.integers(0, 5)), max_size=25))
+def test_sums_are_over_all_pairs_whoever_leaves(steps: list[tuple[str, int]]) -> None:
+    """Whether the oldest leaves or one from the middle, the total is that of all pairs that remain."""
+    sums, there = PairSums(edit_shares), dict[str, str]()
+    for at, (code, leaving) in enumerate(steps):
+        sums.add(str(at), code)
+        there[str(at)] = code
+        if leaving < min(3, len(there)):
+            gone = list(there)[0 if leaving == 0 else -leaving]
+            sums.remove(gone, there.pop(gone))
+        assert sums.total == sum(edit_shares(one, [other])[0] for one, other in combinations(there.values(), 2))
+        assert sums.distance("ab") == sum(edit_shares("ab", list(there.values())))
+        assert (len(sums), set(sums.codes)) == (len(there), set(there.values()))
+        assert str(at) in sums or str(at) not in there
+
+
+def latest(rows: list[Row], limit: int) -> list[Row]:
+    """The longest end of the rows with at most so many distinct paths."""
+    inside: list[Row] = []
+    for one in sorted(rows, reverse=True):
+        if len({other.path for other in (*inside, one)}) > limit:
+            break
+        inside.append(one)
+    return inside
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abcd"), st.booleans()), max_size=40), st.integers(1, 3))
+def test_the_latest_paths_count_at_every_step(steps: list[tuple[int, str, bool]], limit: int) -> None:
+    """Whatever comes and goes in whatever order, the pairs are those of the latest runs under the ceiling."""
+    pairs, there = LatestPairs(limit), list[Row]()
+    for at, (end, path, leave) in enumerate(steps):
+        if leave and there:
+            pairs.evict(there.pop(end % len(there)))
+        else:
+            there.append(row(path, end_ns=end, run_id=f"{at:02}"))
+            pairs.add(there[-1])
+        inside = latest(there, limit)
+        assert (len(pairs), pairs.left_out) == (len(inside), len(there) - len(inside))
+        distances = [float(one.path != other.path) for one, other in combinations(inside, 2)]
+        assert pairs.mean() == (pytest.approx(sum(distances) / len(distances)) if distances else None)
+
+
+def test_a_run_is_not_its_own_other() -> None:
+    """Its distance is to the others; a run from outside has all of them as others."""
+    pairs = LatestPairs(10)
+    one, other, outside = row("a"), row("b"), row("b")
+    pairs.add(one)
+    assert pairs.distance(one) is None
+    pairs.add(other)
+    assert pairs.distance(one) == (1.0, 1)
+    assert pairs.distance(outside) == (0.5, 2)
