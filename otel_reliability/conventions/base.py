@@ -35,14 +35,12 @@ class Convention(Protocol):
     - `name`: as `inspect` and the documentation print it.
     - `scopes`: prefixes of instrumentation scopes it reads; empty: it is asked about every span.
     - `keys`, `prefixes`: the attributes it may look at. In process nothing else of a span is kept.
-    - `eager`: its spans hold message text that it must read at once, since that text is never kept.
     """
 
     name: ClassVar[str]
     scopes: ClassVar[tuple[str, ...]]
     keys: ClassVar[frozenset[str]]
     prefixes: ClassVar[tuple[str, ...]]
-    eager: ClassVar[bool]
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """What the span is, or None where this convention does not know it."""

@@ -10,9 +10,11 @@ from typing import ClassVar, Final
 from otel_reliability.conventions import genai, values
 from otel_reliability.conventions.base import NOTHING, Told
 from otel_reliability.conventions.hashing import Hasher
-from otel_reliability.model.span import Call, InvocationFacts, Kind, ModelFacts, RawSpan, Tokens, ToolFacts
+from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawSpan, Tokens, ToolFacts
 
 PREFIX: Final = "claude_code."
+INPUT_TOKENS: Final = ("input_tokens", "cache_read_tokens", "cache_creation_tokens")
+"""What was new, what was read from the cache, what was written to it: together the input."""
 
 
 class ClaudeCode:
@@ -22,12 +24,11 @@ class ClaudeCode:
     scopes: ClassVar[tuple[str, ...]] = ()
     keys: ClassVar[frozenset[str]] = frozenset(
         {
-            "model", "input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "stop_reason",
-            "tool_name", "tool_use_id", "tool_input", "success", "error", "subagent_type",
+            "model", *INPUT_TOKENS, "output_tokens", "stop_reason", "tool_name", "tool_use_id", "tool_input", "success",
+            "subagent_type",
         }
     )  # fmt: skip
     prefixes: ClassVar[tuple[str, ...]] = ()
-    eager: ClassVar[bool] = False
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Read by span name."""
@@ -39,19 +40,19 @@ class ClaudeCode:
             return Told(Kind.AGENT, InvocationFacts(name=named, fallback_name="claude_code"))
         if kind == "llm_request":
             return Told(Kind.MODEL, _model(span))
-        if kind in ("tool", "tool.execution"):
+        if kind in {"tool", "tool.execution"}:
             return _tool(span, hasher)
         return NOTHING
 
 
 def _model(span: RawSpan) -> ModelFacts:
     attributes = span.attributes
-    parts = [values.integer(attributes.get(k)) for k in ("input_tokens", "cache_read_tokens", "cache_creation_tokens")]
-    given = None if parts[0] is None else sum(part or 0 for part in parts)
+    new, *cached = (values.integer(attributes.get(key)) for key in INPUT_TOKENS)
+    given = None if new is None else new + sum(part or 0 for part in cached)
     return ModelFacts(
         model=values.text(attributes.get("model")),
         tokens=Tokens(given, values.integer(attributes.get("output_tokens"))),
-        asked_for_tools=not genai.TOOL_WORDS.isdisjoint(values.words(attributes.get("stop_reason"))),
+        asked_for_tools=genai.asks_for_tools(values.words(attributes.get("stop_reason"))),
     )
 
 

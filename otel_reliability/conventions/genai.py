@@ -1,7 +1,7 @@
 """OpenTelemetry GenAI semantic conventions, current names and older ones.
 
 Source: open-telemetry/semantic-conventions-genai (all in development), and what the generations before it emitted: the older
-keys `gen_ai.system`, `gen_ai.usage.prompt_tokens`, message events, `gen_ai.prompt` and `gen_ai.completion`.
+keys `gen_ai.system` and `gen_ai.usage.prompt_tokens`, pydantic-ai's `agent_name` and `tool_arguments`, koog's tools.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from otel_reliability.model.span import (
 OPERATION: Final = "gen_ai.operation.name"
 SYSTEM: Final = "gen_ai.system"
 AGENT_NAME: Final = "gen_ai.agent.name"
+OLD_AGENT_NAME: Final = "agent_name"
 WORKFLOW_NAME: Final = "gen_ai.workflow.name"
 TOOL_NAME: Final = "gen_ai.tool.name"
 CALL_ID: Final = "gen_ai.tool.call.id"
@@ -33,9 +34,17 @@ ARGUMENTS: Final = "gen_ai.tool.call.arguments"
 RESULT: Final = "gen_ai.tool.call.result"
 REQUEST_MODEL: Final = "gen_ai.request.model"
 RESPONSE_MODEL: Final = "gen_ai.response.model"
+RESPONSE_ID: Final = "gen_ai.response.id"
 FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+OLD_FINISH_REASON: Final = "gen_ai.response.finish_reason"
 INPUT_TOKENS: Final = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
 OUTPUT_TOKENS: Final = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
+AGGREGATED: Final = ("gen_ai.aggregated_usage.input_tokens", "gen_ai.aggregated_usage.output_tokens")
+TOOL_ARGUMENTS: Final = (ARGUMENTS, "tool_arguments", "gen_ai.tool.args", "gen_ai.tool.input")
+TOOL_RESULTS: Final = (RESULT, "tool_response", "gen_ai.tool.output")
+TOOL_STATUS: Final = ("gen_ai.tool.status", "tool.status")
+ERROR_TYPE: Final = "error.type"
+MCP_METHOD: Final = "mcp.method.name"
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 CONTEXT_LIMITS: Final = ("reliability.context_limit", "gen_ai.context.window_size")
 COSTS: Final = ("reliability.usage.cost_usd", "operation.cost")
@@ -55,8 +64,9 @@ TOOL_WORDS: Final = frozenset({"tool_calls", "tool_call", "tool_use", "tool-call
 FAILED_WORDS: Final = frozenset({"error", "failed"})
 
 MERGED_TOOLS: Final = frozenset({"(merged tools)", "(merged)"})
-FINISH_TOOLS: Final = frozenset({"final_answer"})
-"""Tools by which smolagents ends a run; in any other scope a tool of that name is a tool."""
+FINISH_TOOL: Final = "final_answer"
+"""The tool by which smolagents ends a run; in any other scope a tool of that name is a tool."""
+TOOL_SPAN: Final = "execute_tool "
 
 NO_TOOL_SPANS: Final = frozenset(
     {
@@ -75,15 +85,12 @@ class GenAI:
     scopes: ClassVar[tuple[str, ...]] = ()
     keys: ClassVar[frozenset[str]] = frozenset(
         {
-            OPERATION, SYSTEM, AGENT_NAME, "agent_name", WORKFLOW_NAME, TOOL_NAME, CALL_ID, ARGUMENTS, RESULT,
-            REQUEST_MODEL, RESPONSE_MODEL, FINISH_REASONS, "gen_ai.response.finish_reason", "gen_ai.response.id",
-            *INPUT_TOKENS, *OUTPUT_TOKENS, *CONTEXT_LIMITS, *COSTS, "error.type", "gen_ai.tool.status", "tool.status",
-            "gen_ai.tool.args", "gen_ai.tool.input", "gen_ai.tool.output", "tool_arguments", "tool_response", "tools",
-            "gen_ai.aggregated_usage.input_tokens", "gen_ai.aggregated_usage.output_tokens", OUTPUT_MESSAGES,
+            OPERATION, SYSTEM, AGENT_NAME, OLD_AGENT_NAME, WORKFLOW_NAME, TOOL_NAME, CALL_ID, *TOOL_ARGUMENTS, *TOOL_RESULTS,
+            *TOOL_STATUS, ERROR_TYPE, MCP_METHOD, REQUEST_MODEL, RESPONSE_MODEL, RESPONSE_ID, FINISH_REASONS, OLD_FINISH_REASON,
+            *INPUT_TOKENS, *OUTPUT_TOKENS, *AGGREGATED, *CONTEXT_LIMITS, *COSTS, OUTPUT_MESSAGES,
         }
     )  # fmt: skip
     prefixes: ClassVar[tuple[str, ...]] = ()
-    eager: ClassVar[bool] = False
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Read by operation; where none is named, by what only such a span carries."""
@@ -93,10 +100,10 @@ class GenAI:
         return _without_operation(span, hasher)
 
 
-def by_operation(operation: str, span: RawSpan, hasher: Hasher) -> Told | None:
+def by_operation(operation: str, span: RawSpan, hasher: Hasher) -> Told:
     """What a span with a named operation is. Operations that are no step (embeddings, create_agent, …) are nothing."""
     if operation in MODEL_OPERATIONS:
-        return Told(Kind.MODEL, model_facts(span, hasher), failed=model_failed(span))
+        return model(span, hasher)
     if operation in TOOL_OPERATIONS:
         return tool(span, hasher)
     if operation in AGENT_OPERATIONS:
@@ -111,12 +118,12 @@ def by_operation(operation: str, span: RawSpan, hasher: Hasher) -> Told | None:
 def _without_operation(span: RawSpan, hasher: Hasher) -> Told | None:
     """Q15, older pydantic-ai and koog: a tool by `gen_ai.tool.name`, an agent by `agent_name` and the name `X run`."""
     attributes = span.attributes
-    if values.text(attributes.get(TOOL_NAME)) is not None and "mcp.method.name" not in attributes:
+    if values.text(attributes.get(TOOL_NAME)) is not None and MCP_METHOD not in attributes:
         return tool(span, hasher)
-    if values.name(attributes.get("agent_name")) is not None and span.name.endswith(" run"):
+    if values.name(attributes.get(OLD_AGENT_NAME)) is not None and span.name.endswith(" run"):
         return Told(Kind.AGENT, agent_facts(span))
     if SYSTEM in attributes and (REQUEST_MODEL in attributes or RESPONSE_MODEL in attributes):
-        return Told(Kind.MODEL, model_facts(span, hasher), failed=model_failed(span))
+        return model(span, hasher)
     return None
 
 
@@ -133,8 +140,8 @@ def agent_facts(span: RawSpan) -> InvocationFacts:
     """What an `invoke_agent` span tells."""
     attributes = span.attributes
     return InvocationFacts(
-        name=values.name(attributes.get(AGENT_NAME)) or values.name(attributes.get("agent_name")),
-        tokens=own_totals(span),
+        name=values.name(attributes.get(AGENT_NAME)) or values.name(attributes.get(OLD_AGENT_NAME)),
+        tokens=own_totals(attributes),
         limit_reached=not LIMIT_WORDS.isdisjoint(finish_reasons(attributes)),
         emits_no_tools=span.scope in NO_TOOL_SPANS,
     )
@@ -145,100 +152,106 @@ def workflow_facts(span: RawSpan) -> InvocationFacts:
     return InvocationFacts(name=values.name(span.attributes.get(WORKFLOW_NAME)))
 
 
-def own_totals(span: RawSpan) -> Tokens | None:
+def own_totals(attributes: Mapping[str, Any]) -> Tokens | None:
     """The totals an agent span carries for its whole run; pydantic-ai keeps them apart as `gen_ai.aggregated_usage.*`."""
-    attributes = span.attributes
-    found = Tokens(
-        values.integer(attributes.get("gen_ai.aggregated_usage.input_tokens")),
-        values.integer(attributes.get("gen_ai.aggregated_usage.output_tokens")),
-    )
-    found = found if found != Tokens() else usage(attributes)
-    return None if found == Tokens() else found
+    return known(tokens(attributes, *AGGREGATED)) or known(usage(attributes))
 
 
 def usage(attributes: Mapping[str, Any]) -> Tokens:
     """Input and output tokens; old and new names say the same thing and are never added."""
-    return Tokens(
-        values.integer(first(attributes, INPUT_TOKENS)),
-        values.integer(first(attributes, OUTPUT_TOKENS)),
-    )
+    return Tokens(values.integer(first(attributes, INPUT_TOKENS)), values.integer(first(attributes, OUTPUT_TOKENS)))
+
+
+def tokens(attributes: Mapping[str, Any], input_key: str, output_key: str) -> Tokens:
+    """Input and output tokens under two keys."""
+    return Tokens(values.integer(attributes.get(input_key)), values.integer(attributes.get(output_key)))
+
+
+def known(found: Tokens) -> Tokens | None:
+    """Tokens of which at least one side is told."""
+    return None if found.input is None and found.output is None else found
 
 
 def finish_reasons(attributes: Mapping[str, Any]) -> list[str]:
     """The finish reasons in lower case: an array, a JSON string of one, or the older single value."""
-    return values.words(first(attributes, (FINISH_REASONS, "gen_ai.response.finish_reason")))
+    return values.words(first(attributes, (FINISH_REASONS, OLD_FINISH_REASON)))
 
 
-def model_failed(span: RawSpan) -> bool | None:
-    """A model call whose finish reason is `error` failed, whatever its status says."""
-    return True if not FAILED_WORDS.isdisjoint(finish_reasons(span.attributes)) else None
+def asks_for_tools(reasons: Iterable[str]) -> bool:
+    """Whether these finish reasons of a model say that it asked for tools."""
+    return not TOOL_WORDS.isdisjoint(reasons)
 
 
-def model_facts(span: RawSpan, hasher: Hasher) -> ModelFacts:
-    """What a model call tells."""
+def failed_by(reasons: Iterable[str]) -> bool | None:
+    """A model call whose finish reason is `error` failed, whatever its status says; None: the status decides."""
+    return None if FAILED_WORDS.isdisjoint(reasons) else True
+
+
+def model(span: RawSpan, hasher: Hasher) -> Told:
+    """A model call."""
     attributes = span.attributes
     calls = tuple(message_calls(attributes.get(OUTPUT_MESSAGES), hasher))
     reasons = finish_reasons(attributes)
-    return ModelFacts(
+    facts = ModelFacts(
         model=values.text(attributes.get(RESPONSE_MODEL)),
         request_model=values.text(attributes.get(REQUEST_MODEL)),
         tokens=usage(attributes),
-        asked_for_tools=bool(calls) or not TOOL_WORDS.isdisjoint(reasons),
+        asked_for_tools=bool(calls) or asks_for_tools(reasons),
         messages=OUTPUT_MESSAGES in attributes,
         calls=calls,
-        context_limit=values.integer(first(attributes, CONTEXT_LIMITS)) or None,
+        context_limit=context_limit(attributes),
         cost=cost(attributes),
-        response_id=values.text(attributes.get("gen_ai.response.id")),
+        response_id=values.text(attributes.get(RESPONSE_ID)),
         emits_no_tools=span.scope in NO_TOOL_SPANS,
     )
+    return Told(Kind.MODEL, facts, failed_by(reasons))
+
+
+def context_limit(attributes: Mapping[str, Any]) -> int | None:
+    """The model's context window in tokens, where somebody says so."""
+    return values.positive(first(attributes, CONTEXT_LIMITS))
 
 
 def cost(attributes: Mapping[str, Any]) -> float | None:
     """US dollars of one model call, where somebody says so."""
-    found = values.number(first(attributes, COSTS))
-    return found if found is not None and found >= 0 else None
+    return values.amount(first(attributes, COSTS))
 
 
 def message_calls(messages: object, hasher: Hasher) -> Iterator[Call]:
     """The tool calls a model's output messages asked for: `[{parts: [{type: "tool_call", id, name, arguments}]}]`."""
-    if messages is None:
+    if messages is None or (isinstance(messages, str) and "tool_call" not in messages):
         return
-    for message in values.items(messages):
-        parts = message.get("parts") if isinstance(message, Mapping) else None
-        for part in parts if isinstance(parts, list | tuple) else ():
-            if isinstance(part, Mapping) and part.get("type") == "tool_call":
+    for message in values.objects(messages):
+        for part in values.objects(message.get("parts")):
+            if part.get("type") == "tool_call":
                 name, call_id = values.text(part.get("name")), values.identifier(part.get("id"))
                 yield hasher.call(name, call_id, part.get("arguments"), failed=False)
 
 
 def tool(span: RawSpan, hasher: Hasher) -> Told:
     """An `execute_tool` span: one call, unless it only merges others (Q9) or marks the end (smolagents' final answer)."""
-    found = values.text(span.attributes.get(TOOL_NAME))
-    if found is None and span.name.startswith("execute_tool "):
-        found = values.text(span.name[len("execute_tool ") :])
-    if found in MERGED_TOOLS:
+    name = values.text(span.attributes.get(TOOL_NAME))
+    if name is None and span.name.startswith(TOOL_SPAN):
+        name = values.text(span.name[len(TOOL_SPAN) :])
+    if name in MERGED_TOOLS:
         return NOTHING
-    if found in FINISH_TOOLS and "smolagents" in span.scope:
+    if name == FINISH_TOOL and "smolagents" in span.scope:
         return Told(Kind.TOOL, ToolFacts(finish=True))
-    call = tool_call(span, found, hasher)
+    call = tool_call(span, name, hasher)
     return Told(Kind.TOOL, ToolFacts((call,)), failed=call.failed)
 
 
-def tool_call(span: RawSpan, tool_name: str | None, hasher: Hasher) -> Call:
-    """The call, its arguments and result hashed; failed by status, by `error.type`, or by the span's own mark."""
+def tool_call(span: RawSpan, name: str | None, hasher: Hasher) -> Call:
+    """The call, its arguments and result hashed."""
     attributes = span.attributes
-    return hasher.call(
-        tool_name,
-        values.identifier(attributes.get(CALL_ID)),
-        first(attributes, (ARGUMENTS, "tool_arguments", "gen_ai.tool.args", "gen_ai.tool.input")),
-        first(attributes, (RESULT, "tool_response", "gen_ai.tool.output")),
-        failed=tool_failed(span),
-    )
+    call_id = values.identifier(attributes.get(CALL_ID))
+    given, result = first(attributes, TOOL_ARGUMENTS), first(attributes, TOOL_RESULTS)
+    return hasher.call(name, call_id, given, result, failed=tool_failed(span))
 
 
 def tool_failed(span: RawSpan) -> bool:
     """ERROR status, `error.type`, or Q39: Strands' `gen_ai.tool.status` (1.0: `tool.status`) says error."""
     attributes = span.attributes
-    if span.status == STATUS_ERROR or values.text(attributes.get("error.type")) is not None:
+    if span.status == STATUS_ERROR or values.text(attributes.get(ERROR_TYPE)) is not None:
         return True
-    return attributes.get("gen_ai.tool.status") == "error" or attributes.get("tool.status") == "error"
+    return any(attributes.get(key) == "error" for key in TOOL_STATUS)

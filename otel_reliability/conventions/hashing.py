@@ -11,7 +11,7 @@ import json
 import re
 import secrets
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from otel_reliability.conventions import values
 from otel_reliability.model.span import Call
@@ -19,12 +19,20 @@ from otel_reliability.model.span import Call
 DIGEST_SIZE: Final = 8
 
 REDACTED: Final = frozenset({"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "<elided>", "<redacted>"})
-"""What instrumentations write where they hide a value: it tells nothing, so the hash is unknown."""
+"""What instrumentations write where they hide a value: it tells nothing, so what holds one is unknown as a whole."""
 
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 _FREE_TEXT_LENGTH: Final = 40
 _FREE_TEXT_SPACES: Final = 3
 _MAX_DEPTH: Final = 64
+_LARGEST_INTEGER: Final = 1 << 128
+_WRAPPER: Final = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
+
+_encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+
+
+class _Hidden(Exception):
+    """A redaction mark stands somewhere in a value."""
 
 
 class Hasher:
@@ -45,12 +53,6 @@ class Hasher:
         digest, effect = self.arguments(arguments)
         return Call(name, call_id, digest, failed or self._is_soft_error(result), self.value(result), effect)
 
-    def _is_soft_error(self, result: object) -> bool:
-        if not self._soft_errors or result is None:
-            return False
-        shown = result if isinstance(result, str) else repr(result)
-        return any(pattern.search(shown) for pattern in self._soft_errors)
-
     def value(self, value: object) -> bytes | None:
         """The hash of a value, or None where it is absent or redacted.
 
@@ -61,7 +63,8 @@ class Hasher:
         True
         """
         known, meant = unwrapped(value)
-        return self._digest(meant) if known else None
+        text = canonical(meant) if known else None
+        return None if text is None else self._digest(text)
 
     def arguments(self, value: object) -> tuple[bytes | None, bytes | None]:
         """The hash of a call's arguments, and of the arguments without free text (DESIGN §5.6).
@@ -73,19 +76,26 @@ class Hasher:
         (False, True)
         """
         known, meant = unwrapped(value)
-        if not known:
+        text = canonical(meant) if known else None
+        if text is None:
             return None, None
-        digest = self._digest(meant)
-        kept = _without_free_text(meant, 0)
-        return digest, digest if kept == meant else self._digest(kept)
+        digest = self._digest(text)
+        if len(text) <= _FREE_TEXT_LENGTH or text.count(" ") < _FREE_TEXT_SPACES:
+            return digest, digest
+        return digest, self._digest(canonical(_without_free_text(meant, 0)) or "")
 
     def text(self, value: str) -> str:
         """A short printable hash of an identifier that must not leave as it is."""
-        return hashlib.blake2b(value.encode("utf-8", "replace"), digest_size=DIGEST_SIZE, key=self._key).hexdigest()
+        return self._digest(value).hex()
 
-    def _digest(self, meant: object) -> bytes:
-        canonical = json.dumps(_canonical(meant, 0), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        encoded = canonical.encode("utf-8", "surrogatepass")
+    def _is_soft_error(self, result: object) -> bool:
+        if not self._soft_errors or result is None:
+            return False
+        shown = result if isinstance(result, str) else canonical(result) or ""
+        return any(pattern.search(shown) for pattern in self._soft_errors)
+
+    def _digest(self, text: str) -> bytes:
+        encoded = text.encode("utf-8", "surrogatepass")
         return hashlib.blake2b(encoded, digest_size=DIGEST_SIZE, key=self._key).digest()
 
 
@@ -95,48 +105,73 @@ def unwrapped(value: object) -> tuple[bool, Any]:
     >>> unwrapped('{"args": [], "kwargs": {"id": 1}}'), unwrapped({"kwargs": {"id": 1}}), unwrapped(None)
     ((True, {'id': 1}), (True, {'id': 1}), (False, None))
     """
-    if value is None or (isinstance(value, str) and (not value or value in REDACTED)):
+    if value is None or value == "":
         return False, None
     meant = values.parsed(value)
-    if isinstance(meant, Mapping):
-        keys = set(meant)
-        if keys == {"kwargs"} or (keys >= {"args", "kwargs"} and keys <= {"args", "kwargs", "sanitize_inputs_outputs"}):
-            arguments, named = meant.get("args"), meant["kwargs"]
-            meant = named if not arguments else [arguments, named]
-    return True, meant
+    return True, _without_wrapper(cast("Mapping[str, Any]", meant)) if isinstance(meant, Mapping) else meant
 
 
-def _canonical(value: object, depth: int) -> object:
-    """The same value spelled one way: text keys, whole floats as integers, no memory addresses, no types of Python's own."""
-    if depth > _MAX_DEPTH:
-        return "…"
+def _without_wrapper(meant: Mapping[str, Any]) -> Any:
+    if "kwargs" not in meant or not _WRAPPER.issuperset(meant):
+        return meant
+    positional, named = meant.get("args"), meant["kwargs"]
+    return [positional, named] if positional else named
+
+
+def canonical(value: object) -> str | None:
+    """The JSON of a value, spelled one way; None where a redaction mark stands in it.
+
+    >>> canonical({"b": 2.0, "a": (1,)}), canonical({"a": "<redacted>"})
+    ('{"a":[1],"b":2}', None)
+    """
+    try:
+        return _encode(_plain(value, 0))
+    except _Hidden:
+        return None
+
+
+def _plain(value: object, depth: int) -> object:
+    """The same value with text keys, whole floats as integers, no memory addresses, no types of Python's own."""
     if isinstance(value, str):
-        return _ADDRESS.sub("", value) if " at 0x" in value else value
-    if value is None or isinstance(value, bool | int):
+        return _plain_text(value)
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, int):
+        return value if -_LARGEST_INTEGER < value < _LARGEST_INTEGER else hex(value)
     if isinstance(value, float):
         return int(value) if value.is_integer() else repr(value)
+    return _plain_collection(value, depth) if depth < _MAX_DEPTH else "…"
+
+
+def _plain_text(value: str) -> str:
+    if value in REDACTED:
+        raise _Hidden
+    return _ADDRESS.sub("", value) if " at 0x" in value else value
+
+
+def _plain_collection(value: object, depth: int) -> object:
     if isinstance(value, Mapping):
-        return {str(key): _canonical(item, depth + 1) for key, item in value.items()}
+        pairs = cast("Mapping[Any, Any]", value)
+        return {str(key): _plain(item, depth + 1) for key, item in pairs.items()}
     if isinstance(value, list | tuple):
-        return [_canonical(item, depth + 1) for item in value]
+        return [_plain(item, depth + 1) for item in cast("Iterable[Any]", value)]
     if isinstance(value, set | frozenset):
-        return sorted((_canonical(item, depth + 1) for item in value), key=repr)
-    if isinstance(value, bytes):
-        return value.hex()
-    return _ADDRESS.sub("", str(value))
+        return sorted((_plain(item, depth + 1) for item in cast("Iterable[Any]", value)), key=repr)
+    return value.hex() if isinstance(value, bytes) else _plain_text(str(value))
 
 
 def _is_free_text(value: object) -> bool:
     return isinstance(value, str) and len(value) > _FREE_TEXT_LENGTH and value.count(" ") >= _FREE_TEXT_SPACES
 
 
-def _without_free_text(value: Any, depth: int) -> Any:
+def _without_free_text(value: object, depth: int) -> object:
     """The value without its free texts, in objects and lists, at any depth."""
     if depth > _MAX_DEPTH:
         return value
     if isinstance(value, Mapping):
-        return {k: _without_free_text(v, depth + 1) for k, v in value.items() if not _is_free_text(v)}
+        pairs = cast("Mapping[Any, Any]", value).items()
+        return {key: _without_free_text(item, depth + 1) for key, item in pairs if not _is_free_text(item)}
     if isinstance(value, list | tuple):
-        return [_without_free_text(item, depth + 1) for item in value if not _is_free_text(item)]
+        items = cast("Iterable[Any]", value)
+        return [_without_free_text(item, depth + 1) for item in items if not _is_free_text(item)]
     return None if _is_free_text(value) else value

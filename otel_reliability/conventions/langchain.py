@@ -1,16 +1,24 @@
-"""OTel GenAI instrumentation of LangChain and LangGraph: a root graph is the agent (Q1).
+"""LangChain and LangGraph: what a graph is, for every dialect that is told through LangChain's callbacks.
 
-Source: opentelemetry-instrumentation-genai-langchain 1.3b0 with langgraph 1.2.
+Sources: opentelemetry-instrumentation-genai-langchain 1.3b0, whose scope is read here; OpenInference, LangSmith, Langfuse and
+MLflow over LangChain 1.4 and LangGraph 1.2, which use `chain`.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
-from otel_reliability.conventions import genai, openinference
+from otel_reliability.conventions import genai, values
 from otel_reliability.conventions.base import Told
 from otel_reliability.conventions.hashing import Hasher
-from otel_reliability.model.span import Kind, RawSpan
+from otel_reliability.model.span import InvocationFacts, Kind, RawSpan
+
+AGENT_NAME: Final = "lc_agent_name"
+"""The key of LangChain's metadata that names the agent a callback belongs to."""
+THREAD: Final = "thread_id"
+GENERIC_GRAPHS: Final = frozenset({"LangGraph", "RunnableSequence"})
+"""Names that LangChain gives to graphs nobody named."""
 
 
 class GenAILangChain:
@@ -18,14 +26,26 @@ class GenAILangChain:
 
     name: ClassVar[str] = "OTel GenAI LangChain"
     scopes: ClassVar[tuple[str, ...]] = ("opentelemetry.instrumentation.genai.langchain",)
-    keys: ClassVar[frozenset[str]] = frozenset()
+    keys: ClassVar[frozenset[str]] = frozenset({genai.OPERATION, genai.WORKFLOW_NAME})
     prefixes: ClassVar[tuple[str, ...]] = ()
-    eager: ClassVar[bool] = False
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
-        """A workflow that somebody named is the agent where nothing stands above it; the rest is OTel GenAI."""
+        """A workflow that somebody named is the agent where nothing stands above it (Q1); the rest is OTel GenAI."""
         if span.attributes.get(genai.OPERATION) != "invoke_workflow":
             return None
-        facts = genai.workflow_facts(span)
-        named = facts.name is not None and facts.name not in openinference.GENERIC_GRAPHS
-        return Told(Kind.WORKFLOW, facts._replace(agent_if_root=named, name=facts.name if named else None))
+        named = graph_name(span.attributes.get(genai.WORKFLOW_NAME))
+        return Told(Kind.WORKFLOW, InvocationFacts(name=named, agent_if_root=named is not None))
+
+
+def graph_name(value: object) -> str | None:
+    """The name of a graph, None where nobody gave it one."""
+    found = values.name(value)
+    return None if found in GENERIC_GRAPHS else found
+
+
+def chain(name: str, metadata: Mapping[str, Any]) -> tuple[Kind, InvocationFacts]:
+    """A chain that bears its `lc_agent_name` is an agent (Q4, Q19); any other is one if nothing stands above it (Q1, Q20)."""
+    named = graph_name(name)
+    if named is not None and metadata.get(AGENT_NAME) == name:
+        return Kind.AGENT, InvocationFacts(name=named)
+    return Kind.CHAIN, InvocationFacts(name=named, agent_if_root=True)

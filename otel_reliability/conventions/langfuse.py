@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from otel_reliability.conventions import genai, openinference, values
+from otel_reliability.conventions import genai, langchain, values
 from otel_reliability.conventions.base import NOTHING, Told
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.model.span import Call, InvocationFacts, Kind, ModelFacts, RawSpan, Tokens, ToolFacts
@@ -23,7 +23,7 @@ COST: Final = "langfuse.observation.cost_details"
 LEVEL: Final = "langfuse.observation.level"
 METADATA: Final = "langfuse.observation.metadata."
 INTEGRATION: Final = METADATA + "ls_integration"
-AGENT_NAME: Final = METADATA + "lc_agent_name"
+AGENT_NAME: Final = METADATA + langchain.AGENT_NAME
 CALL_ID: Final = METADATA + "tool_call_id"
 
 
@@ -36,7 +36,6 @@ class Langfuse:
         {TYPE, INPUT, OUTPUT, MODEL, USAGE, COST, LEVEL, INTEGRATION, AGENT_NAME, CALL_ID}
     )
     prefixes: ClassVar[tuple[str, ...]] = ()
-    eager: ClassVar[bool] = False
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Read by observation type, whatever its case."""
@@ -46,7 +45,7 @@ class Langfuse:
         kind = kind.lower()
         failed = True if span.attributes.get(LEVEL) == "ERROR" else None
         if kind == "agent":
-            return Told(Kind.AGENT, InvocationFacts(name=values.name(_named(span.name))), failed)
+            return Told(Kind.AGENT, InvocationFacts(name=langchain.graph_name(span.name)), failed)
         if kind == "tool":
             return Told(Kind.TOOL, ToolFacts((_call(span, hasher, failed is True),)), failed)
         if kind == "generation":
@@ -56,27 +55,22 @@ class Langfuse:
         return Told(Kind.RETRIEVAL) if kind == "retriever" else NOTHING
 
 
-def _named(name: str) -> str | None:
-    return None if name in openinference.GENERIC_GRAPHS else name
-
-
 def _chain(span: RawSpan) -> tuple[Kind, InvocationFacts]:
     """A chain; one that LangChain's callbacks told is the agent under their rules (Q20), else an explicit workflow."""
     attributes = span.attributes
     if INTEGRATION in attributes:
-        metadata = {"lc_agent_name": values.parsed(attributes.get(AGENT_NAME))}
-        return openinference.langchain_chain(span.name, metadata)
+        metadata = {langchain.AGENT_NAME: values.parsed(attributes.get(AGENT_NAME))}
+        return langchain.chain(span.name, metadata)
     return Kind.CHAIN, InvocationFacts(name=values.name(span.name))
 
 
 def _model(span: RawSpan, hasher: Hasher) -> ModelFacts:
     attributes = span.attributes
-    cost = values.number(values.mapping(attributes.get(COST)).get("total"))
     return ModelFacts(
         model=values.text(attributes.get(MODEL)),
         tokens=usage(values.mapping(attributes.get(USAGE))),
-        context_limit=values.integer(genai.first(attributes, genai.CONTEXT_LIMITS)) or None,
-        cost=cost if cost is not None and cost >= 0 else None,
+        context_limit=genai.context_limit(attributes),
+        cost=values.amount(values.mapping(attributes.get(COST)).get("total")),
     )
 
 
@@ -88,7 +82,7 @@ def usage(details: Mapping[str, Any]) -> Tokens:
     """
     total = values.integer(details.get("total"))
     if total is None:
-        return Tokens(values.integer(details.get("input")), values.integer(details.get("output")))
+        return genai.tokens(details, "input", "output")
     output = sum(values.integer(details[key]) or 0 for key in details if key.startswith("output"))
     return Tokens(max(total - output, 0), output)
 

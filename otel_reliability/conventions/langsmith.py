@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from otel_reliability.conventions import genai, openinference, values
+from otel_reliability.conventions import genai, langchain, values
 from otel_reliability.conventions.base import NOTHING, Told
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.model.span import STATUS_ERROR, Call, Kind, RawSpan, ToolFacts
@@ -15,7 +15,7 @@ from otel_reliability.model.span import STATUS_ERROR, Call, Kind, RawSpan, ToolF
 SPAN_KIND: Final = "langsmith.span.kind"
 METADATA: Final = "langsmith.metadata."
 SESSIONS: Final = tuple(METADATA + key for key in ("thread_id", "session_id", "conversation_id"))
-AGENT_NAME: Final = METADATA + "lc_agent_name"
+AGENT_NAME: Final = METADATA + langchain.AGENT_NAME
 PROMPT: Final = "gen_ai.prompt"
 COMPLETION: Final = "gen_ai.completion"
 
@@ -27,7 +27,6 @@ class LangSmith:
     scopes: ClassVar[tuple[str, ...]] = ("langsmith",)
     keys: ClassVar[frozenset[str]] = frozenset({SPAN_KIND, AGENT_NAME, PROMPT, COMPLETION, *SESSIONS})
     prefixes: ClassVar[tuple[str, ...]] = ()
-    eager: ClassVar[bool] = False
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Read by kind, else by operation."""
@@ -36,12 +35,15 @@ class LangSmith:
         session = values.identifier(genai.first(attributes, SESSIONS))
         failed = True if _failed(span) else None
         if kind == "chain":
-            metadata = {"lc_agent_name": attributes.get(AGENT_NAME)}
-            return Told(*openinference.langchain_chain(span.name, metadata), failed, session)
+            metadata = {langchain.AGENT_NAME: attributes.get(AGENT_NAME)}
+            return Told(*langchain.chain(span.name, metadata), failed, session)
         if kind == "llm":
-            return Told(Kind.MODEL, genai.model_facts(span, hasher), failed, session)
+            told = genai.model(span, hasher)
+            return told._replace(failed=failed or told.failed, session=session)
         if kind == "tool":
             return Told(Kind.TOOL, ToolFacts((_call(span, hasher, failed is True),)), failed, session)
+        if kind == "retriever":
+            return Told(Kind.RETRIEVAL, None, failed, session)
         return NOTHING if isinstance(kind, str) else None
 
 

@@ -31,7 +31,6 @@ class LlamaIndex:
     scopes: ClassVar[tuple[str, ...]] = ("llamaindex.opentelemetry",)
     keys: ClassVar[frozenset[str]] = frozenset({INPUT_EVENT, SUMMARY})
     prefixes: ClassVar[tuple[str, ...]] = ()
-    eager: ClassVar[bool] = False
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Read by span name; a tool only where its own step was a tool call, since spans inherit attributes."""

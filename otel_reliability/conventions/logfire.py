@@ -26,7 +26,6 @@ class Logfire:
         {TEMPLATE, LEVEL, "name", "input", "output", "error", "group_id", "to_agent", "logfire.span_type"}
     )
     prefixes: ClassVar[tuple[str, ...]] = ()
-    eager: ClassVar[bool] = False
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Read by template; what has a GenAI operation is left to that convention."""

@@ -23,7 +23,6 @@ class Mastra:
     scopes: ClassVar[tuple[str, ...]] = ("@mastra/otel",)
     keys: ClassVar[frozenset[str]] = frozenset({SESSION, *AGENT_ID})
     prefixes: ClassVar[tuple[str, ...]] = ()
-    eager: ClassVar[bool] = False
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Agents, whose id is their name (only here; elsewhere ids are random); the rest is OTel GenAI."""
@@ -36,4 +35,4 @@ class Mastra:
         if not isinstance(operation, str):
             return None
         told = genai.by_operation(operation, span, hasher)
-        return told if told is None else told._replace(session=session)
+        return told._replace(session=session)

@@ -12,7 +12,6 @@ from otel_reliability.conventions.base import NOTHING, Told
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.model.span import Kind, RawSpan, ToolFacts
 
-METHOD: Final = "mcp.method.name"
 CALL: Final = "tools/call"
 
 
@@ -21,13 +20,12 @@ class Mcp:
 
     name: ClassVar[str] = "MCP"
     scopes: ClassVar[tuple[str, ...]] = ()
-    keys: ClassVar[frozenset[str]] = frozenset({METHOD})
+    keys: ClassVar[frozenset[str]] = frozenset({genai.MCP_METHOD})
     prefixes: ClassVar[tuple[str, ...]] = ()
-    eager: ClassVar[bool] = False
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """A `tools/call` that can name its tool is a tool call; any other method is nothing."""
-        method = span.attributes.get(METHOD)
+        method = span.attributes.get(genai.MCP_METHOD)
         if not isinstance(method, str):
             return None
         if method != CALL:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from otel_reliability.conventions import genai, openinference, values
+from otel_reliability.conventions import genai, langchain, values
 from otel_reliability.conventions.base import NOTHING, Told
 from otel_reliability.conventions.hashing import Hasher
-from otel_reliability.model.span import Call, InvocationFacts, Kind, ModelFacts, RawSpan, Tokens, ToolFacts
+from otel_reliability.model.span import Call, InvocationFacts, Kind, ModelFacts, RawSpan, ToolFacts
 
 TYPE: Final = "mlflow.spanType"
 INPUTS: Final = "mlflow.spanInputs"
@@ -28,22 +28,21 @@ class MLflow:
     scopes: ClassVar[tuple[str, ...]] = ("mlflow",)
     keys: ClassVar[frozenset[str]] = frozenset({TYPE, INPUTS, OUTPUTS, MODEL, USAGE, METADATA, CALL_ID})
     prefixes: ClassVar[tuple[str, ...]] = ()
-    eager: ClassVar[bool] = False
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Read by span type."""
         attributes = span.attributes
         kind = values.parsed(attributes.get(TYPE))
         metadata = values.mapping(attributes.get(METADATA))
-        session = values.identifier(metadata.get("thread_id"))
+        session = values.identifier(metadata.get(langchain.THREAD))
         if kind == "TOOL":
             return Told(Kind.TOOL, ToolFacts((_call(span, hasher),)), session=session)
-        if kind in ("CHAT_MODEL", "LLM"):
+        if kind in {"CHAT_MODEL", "LLM"}:
             return Told(Kind.MODEL, _model(span), session=session)
         if kind == "AGENT":
             return Told(Kind.AGENT, InvocationFacts(name=values.name(span.name)), session=session)
         if kind == "CHAIN":
-            return Told(*openinference.langchain_chain(span.name, metadata), session=session)
+            return Told(*langchain.chain(span.name, metadata), session=session)
         if kind == "RETRIEVER":
             return Told(Kind.RETRIEVAL, session=session)
         return NOTHING if isinstance(kind, str) else None
@@ -51,11 +50,10 @@ class MLflow:
 
 def _model(span: RawSpan) -> ModelFacts:
     attributes = span.attributes
-    usage = values.mapping(attributes.get(USAGE))
     return ModelFacts(
         model=values.text(values.parsed(attributes.get(MODEL))),
-        tokens=Tokens(values.integer(usage.get("input_tokens")), values.integer(usage.get("output_tokens"))),
-        context_limit=values.integer(genai.first(attributes, genai.CONTEXT_LIMITS)) or None,
+        tokens=genai.tokens(values.mapping(attributes.get(USAGE)), "input_tokens", "output_tokens"),
+        context_limit=genai.context_limit(attributes),
         cost=genai.cost(attributes),
     )
 

@@ -19,7 +19,6 @@ class MSAgentFramework:
     scopes: ClassVar[tuple[str, ...]] = ("agent_framework",)
     keys: ClassVar[frozenset[str]] = frozenset()
     prefixes: ClassVar[tuple[str, ...]] = ()
-    eager: ClassVar[bool] = False
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """`workflow.run` is a container (Q8); the rest is OTel GenAI."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Final
 
-from otel_reliability.conventions import genai, values
+from otel_reliability.conventions import genai, google_adk, langchain, values
 from otel_reliability.conventions.base import NOTHING, Told
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.model.span import (
@@ -34,6 +34,11 @@ PROMPT_TOKENS: Final = "llm.token_count.prompt"
 COMPLETION_TOKENS: Final = "llm.token_count.completion"
 OUTPUT_CALLS: Final = "llm.output_messages."
 FINISH_REASON: Final = "llm.finish_reason"
+COST: Final = "llm.cost.total"
+MODEL: Final = ("llm.response.model_name", "llm.model_name")
+REQUEST_MODEL: Final = "llm.request.model_name"
+CALL_IDS: Final = ("tool_call.id", "tool.call_id", "tool.id", genai.CALL_ID)
+MANAGED_AGENTS: Final = "smolagents.managed_agents."
 
 SCOPE: Final = "openinference.instrumentation."
 LANGCHAIN: Final = SCOPE + "langchain"
@@ -47,9 +52,6 @@ LLAMA_INDEX: Final = SCOPE + "llama_index"
 AGNO: Final = SCOPE + "agno"
 BEEAI: Final = SCOPE + "beeai"
 CLAUDE: Final = SCOPE + "claude_agent_sdk"
-
-GENERIC_GRAPHS: Final = frozenset({"LangGraph", "RunnableSequence"})
-"""Names that LangChain gives to graphs nobody named."""
 
 _CALL_KEY: Final = re.compile(
     r"llm\.output_messages\.(\d+)\.message\.tool_calls\.(\d+)\.tool_call\.(id|function\.name|function\.arguments)"
@@ -67,14 +69,12 @@ class OpenInference:
     scopes: ClassVar[tuple[str, ...]] = ()
     keys: ClassVar[frozenset[str]] = frozenset(
         {
-            SPAN_KIND, AGENT_NAME, NODE_ID, TOOL_NAME, INPUT, OUTPUT, METADATA, PROMPT_TOKENS, COMPLETION_TOKENS,
-            FINISH_REASON, "llm.model_name", "llm.request.model_name", "llm.response.model_name", "llm.cost.total",
-            "tool.id", "tool.call_id", "tool_call.id", "smolagents.max_steps", *genai.CONTEXT_LIMITS,
-            *genai.INPUT_TOKENS, *genai.OUTPUT_TOKENS, genai.CALL_ID, genai.AGENT_NAME,
+            SPAN_KIND, AGENT_NAME, NODE_ID, TOOL_NAME, INPUT, OUTPUT, METADATA, PROMPT_TOKENS, COMPLETION_TOKENS, FINISH_REASON,
+            *MODEL, REQUEST_MODEL, COST, *CALL_IDS, *genai.CONTEXT_LIMITS, *genai.COSTS, *genai.INPUT_TOKENS,
+            *genai.OUTPUT_TOKENS, genai.AGENT_NAME, genai.ERROR_TYPE, *genai.TOOL_STATUS,
         }
     )  # fmt: skip
-    prefixes: ClassVar[tuple[str, ...]] = ("llm.output_messages.", "smolagents.managed_agents.")
-    eager: ClassVar[bool] = False
+    prefixes: ClassVar[tuple[str, ...]] = (OUTPUT_CALLS, MANAGED_AGENTS)
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Read by kind. Kinds that are no step (EMBEDDING, RERANKER, GUARDRAIL, PROMPT, …) are nothing."""
@@ -87,14 +87,14 @@ class OpenInference:
 
 def _agent(span: RawSpan, hasher: Hasher) -> Told:
     if _is_event(span):
-        return NOTHING if not span.name.split("-")[0].endswith(".start") else Told(Kind.AGENT, InvocationFacts())
+        return Told(Kind.AGENT, InvocationFacts()) if _is_start(span) else NOTHING
     attributes = span.attributes
     named = values.name(attributes.get(AGENT_NAME))
     if span.scope.startswith(OPENAI_AGENTS) and named is None:
         return Told(Kind.WORKFLOW, InvocationFacts())
     if span.scope.startswith(SMOLAGENTS):
-        return Told(Kind.AGENT, _smolagents_agent(span, hasher), failed=None)
-    return Told(Kind.AGENT, InvocationFacts(name=named or _agent_name(span), tokens=_agent_totals(span)))
+        return Told(Kind.AGENT, _smolagents_agent(span, hasher))
+    return Told(Kind.AGENT, InvocationFacts(name=named or _agent_name(span), tokens=genai.known(usage(attributes))))
 
 
 def _agent_name(span: RawSpan) -> str | None:
@@ -104,22 +104,12 @@ def _agent_name(span: RawSpan) -> str | None:
     if node is not None:
         return node
     if scope.startswith(GOOGLE_ADK):
-        return bracketed(name) or values.name(attributes.get(genai.AGENT_NAME))
+        return google_adk.bracketed(name) or values.name(attributes.get(genai.AGENT_NAME))
     if scope.startswith(LANGCHAIN):
-        return None if name in GENERIC_GRAPHS else values.name(name)
+        return langchain.graph_name(name)
     if scope.startswith((CLAUDE, CREWAI)):
         return None
     return values.name(_cut(name, scope))
-
-
-def bracketed(name: str) -> str | None:
-    """`agent_run [support]` names support (Google ADK).
-
-    >>> bracketed("agent_run [support]"), bracketed("agent_run")
-    ('support', None)
-    """
-    head, bracket, rest = name.partition(" [")
-    return values.name(rest[:-1]) if head and bracket and rest.endswith("]") else None
 
 
 def _cut(name: str, scope: str) -> str:
@@ -140,19 +130,24 @@ def _smolagents_agent(span: RawSpan, hasher: Hasher) -> InvocationFacts:
     attributes = span.attributes
     name = _cut(span.name, span.scope)
     is_class = name[:1].isupper() and name.endswith("Agent")
-    managed = sorted(key for key in attributes if _MANAGED.fullmatch(key))
     request = values.mapping(attributes.get(INPUT))
     called_as = _CALLED_AS.search(str(request.get("task", ""))) if is_class else None
     runs_on = request.get("reset") is False
     return InvocationFacts(
         name=None if is_class else values.name(name),
         fallback_name=name if is_class else None,
-        tokens=None if runs_on or not request else _agent_totals(span),
+        tokens=None if runs_on or not request else genai.known(usage(attributes)),
         expects_finish=True,
         call=Call(None if is_class else values.name(name)),
-        manages=tuple(str(attributes[key]) for key in managed),
+        manages=tuple(_managed(attributes)),
         called_as=called_as.group(1) if called_as else None,
     )
+
+
+def _managed(attributes: Mapping[str, Any]) -> Iterator[str]:
+    for key in sorted(key for key in attributes if _MANAGED.fullmatch(key)):
+        if (name := values.name(attributes[key])) is not None:
+            yield name
 
 
 def _chain(span: RawSpan, hasher: Hasher) -> Told:
@@ -162,20 +157,12 @@ def _chain(span: RawSpan, hasher: Hasher) -> Told:
     scope, name = span.scope, span.name
     if scope.startswith(LANGCHAIN):
         metadata = values.mapping(span.attributes.get(METADATA))
-        return Told(*langchain_chain(name, metadata), session=values.identifier(metadata.get("thread_id")))
+        return Told(*langchain.chain(name, metadata), session=values.identifier(metadata.get(langchain.THREAD)))
     if scope.startswith((DSPY, LLAMA_INDEX)):
         return Told(Kind.CHAIN, InvocationFacts(fallback_name=values.name(_cut(name, scope))))
     if not scope.startswith(SCOPE):
         return Told(Kind.CHAIN, InvocationFacts(name=values.name(name)))
     return Told(Kind.CHAIN, InvocationFacts())
-
-
-def langchain_chain(name: str, metadata: Mapping[str, Any]) -> tuple[Kind, InvocationFacts]:
-    """What a chain of LangChain's callbacks is, for every dialect that is told through them (Q1, Q4, Q19, Q20)."""
-    if name not in GENERIC_GRAPHS and metadata.get("lc_agent_name") == name:
-        return Kind.AGENT, InvocationFacts(name=values.name(name))
-    named = None if name in GENERIC_GRAPHS else values.name(name)
-    return Kind.CHAIN, InvocationFacts(name=named, agent_if_root=True)
 
 
 def _model(span: RawSpan, hasher: Hasher) -> Told:
@@ -185,31 +172,20 @@ def _model(span: RawSpan, hasher: Hasher) -> Told:
     calls = tuple(_message_calls(attributes, hasher))
     finish = values.words(attributes.get(FINISH_REASON))
     facts = ModelFacts(
-        model=values.text(genai.first(attributes, ("llm.response.model_name", "llm.model_name"))),
-        request_model=values.text(attributes.get("llm.request.model_name")),
+        model=values.text(genai.first(attributes, MODEL)),
+        request_model=values.text(attributes.get(REQUEST_MODEL)),
         tokens=Tokens() if overwritten else usage(attributes),
-        asked_for_tools=bool(calls) or not genai.TOOL_WORDS.isdisjoint(finish),
+        asked_for_tools=bool(calls) or genai.asks_for_tools(finish),
         calls=calls,
-        context_limit=values.integer(genai.first(attributes, genai.CONTEXT_LIMITS)) or None,
-        cost=genai.cost(attributes) if "llm.cost.total" not in attributes else _cost(attributes),
+        context_limit=genai.context_limit(attributes),
+        cost=values.amount(attributes.get(COST)) if COST in attributes else genai.cost(attributes),
     )
-    return Told(Kind.MODEL, facts, failed=True if not genai.FAILED_WORDS.isdisjoint(finish) else None)
-
-
-def _cost(attributes: Mapping[str, Any]) -> float | None:
-    found = values.number(attributes.get("llm.cost.total"))
-    return found if found is not None and found >= 0 else None
+    return Told(Kind.MODEL, facts, genai.failed_by(finish))
 
 
 def usage(attributes: Mapping[str, Any]) -> Tokens:
     """Input and output tokens, by OpenInference's own keys, else by the dual-emitted GenAI ones."""
-    found = Tokens(values.integer(attributes.get(PROMPT_TOKENS)), values.integer(attributes.get(COMPLETION_TOKENS)))
-    return found if found != Tokens() else genai.usage(attributes)
-
-
-def _agent_totals(span: RawSpan) -> Tokens | None:
-    found = usage(span.attributes)
-    return None if found == Tokens() else found
+    return genai.known(genai.tokens(attributes, PROMPT_TOKENS, COMPLETION_TOKENS)) or genai.usage(attributes)
 
 
 def _message_calls(attributes: Mapping[str, Any], hasher: Hasher) -> Iterator[Call]:
@@ -250,7 +226,7 @@ def _handoff_target(name: str) -> str | None:
 
 def _call(span: RawSpan, name: str | None, hasher: Hasher) -> Call:
     attributes = span.attributes
-    call_id = values.identifier(genai.first(attributes, ("tool_call.id", "tool.call_id", "tool.id", genai.CALL_ID)))
+    call_id = values.identifier(genai.first(attributes, CALL_IDS))
     failed = genai.tool_failed(span)
     return hasher.call(name, call_id, attributes.get(INPUT), attributes.get(OUTPUT), failed=failed)
 
@@ -260,12 +236,15 @@ def _is_event(span: RawSpan) -> bool:
     return span.scope.startswith(BEEAI) and _EVENT_SPAN.search(span.name) is not None
 
 
+def _is_start(span: RawSpan) -> bool:
+    return ".start-" in span.name
+
+
 def _event_tool(span: RawSpan, hasher: Hasher) -> Told:
     """Of BeeAI's event spans `.start-N` is the call; `.finish`, `.success` and `.update` are nothing."""
-    head = span.name.rpartition("-")[0]
-    if not head.endswith(".start"):
+    if not _is_start(span):
         return NOTHING
-    name = values.text(span.attributes.get(TOOL_NAME)) or head.removesuffix(".start")
+    name = values.text(span.attributes.get(TOOL_NAME)) or span.name.rpartition(".start-")[0]
     return Told(Kind.TOOL, ToolFacts((_call(span, name, hasher),)))
 
 

@@ -10,8 +10,9 @@ from typing import ClassVar, Final
 from otel_reliability.conventions import genai, values
 from otel_reliability.conventions.base import NOTHING, Told
 from otel_reliability.conventions.hashing import Hasher
-from otel_reliability.model.span import InvocationFacts, Kind, RawSpan
+from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawSpan
 
+AGENT_SPAN: Final = "invoke_agent "
 LANGGRAPH: Final = "openlit.instrumentation.langgraph"
 
 
@@ -22,7 +23,6 @@ class OpenLit:
     scopes: ClassVar[tuple[str, ...]] = ("openlit",)
     keys: ClassVar[frozenset[str]] = frozenset()
     prefixes: ClassVar[tuple[str, ...]] = ()
-    eager: ClassVar[bool] = False
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Agents and workflows by the quirks below, everything else by its GenAI operation."""
@@ -31,10 +31,10 @@ class OpenLit:
             return _langgraph(span, operation)
         if operation == "invoke_agent":
             return _agent(span)
-        if operation is None and span.name.startswith("invoke_agent "):
+        if operation is None and span.name.startswith(AGENT_SPAN):
             return _bare_agent(span)
-        if operation in genai.MODEL_OPERATIONS and _is_crewai(span):
-            return Told(Kind.MODEL, genai.model_facts(span, hasher)._replace(emits_no_tools=True))
+        if _is_crewai(span) and values.text(operation) in genai.MODEL_OPERATIONS:
+            return _silent(genai.model(span, hasher))
         return None
 
 
@@ -42,15 +42,17 @@ def _is_crewai(span: RawSpan) -> bool:
     return span.attributes.get(genai.SYSTEM) == "crewai"
 
 
+def _silent(told: Told) -> Told:
+    return told._replace(facts=told.facts._replace(emits_no_tools=True)) if isinstance(told.facts, ModelFacts) else told
+
+
 def _langgraph(span: RawSpan, operation: object) -> Told | None:
     """Q23: here `invoke_agent` is a graph node, nothing more; the workflow's usage is its last call's, never a total."""
-    if operation == "invoke_agent":
+    if operation == "invoke_agent" or (operation is None and span.name.startswith(AGENT_SPAN)):
         return NOTHING
     if operation == "invoke_workflow":
         named = values.name(span.attributes.get(genai.WORKFLOW_NAME))
         return Told(Kind.WORKFLOW, InvocationFacts(name=named, agent_if_root=True))
-    if operation is None and span.name.startswith("invoke_agent "):
-        return NOTHING
     return None
 
 
@@ -65,6 +67,6 @@ def _agent(span: RawSpan) -> Told:
 
 
 def _bare_agent(span: RawSpan) -> Told:
-    """Q25: a failed span lost its attributes, the framework's name with them; CrewAI's tools would not be told, so none are."""
-    named = values.name(span.name.removeprefix("invoke_agent "))
+    """Q25: a failed span lost its attributes, the framework's name with them; CrewAI's tools are never told, so none are."""
+    named = values.name(span.name.removeprefix(AGENT_SPAN))
     return Told(Kind.AGENT, InvocationFacts(name=named, weak=True, emits_no_tools=True))

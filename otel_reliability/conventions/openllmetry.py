@@ -5,10 +5,10 @@ Source: traceloop/openllmetry, semconv-ai 0.5.1, instrumentations 0.40 to 0.62.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
-from otel_reliability.conventions import genai, values
+from otel_reliability.conventions import genai, langchain, values
 from otel_reliability.conventions.base import NOTHING, Told
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.model.span import Call, HandoffFacts, InvocationFacts, Kind, ModelFacts, RawSpan, ToolFacts
@@ -22,6 +22,8 @@ REQUEST_TYPE: Final = "llm.request.type"
 ASSOCIATION: Final = "traceloop.association.properties."
 SESSIONS: Final = tuple(ASSOCIATION + key for key in ("session_id", "thread_id", "conversation_id"))
 TO_AGENT: Final = "gen_ai.handoff.to_agent"
+CREW_ROLE: Final = "crewai.agent.role"
+COMPLETION: Final = "gen_ai.completion."
 
 LANGCHAIN: Final = "opentelemetry.instrumentation.langchain"
 CREWAI: Final = "opentelemetry.instrumentation.crewai"
@@ -30,6 +32,7 @@ OPENAI_AGENTS: Final = "opentelemetry.instrumentation.openai_agents"
 MODEL_REQUESTS: Final = frozenset({"chat", "completion", "response"})
 HIDES_FAILURE: Final = (OPENAI_AGENTS,)
 """Q37: agent and workflow spans of these scopes end OK although the run died."""
+_MOST_CALLS: Final = 256
 
 
 class OpenLLMetry:
@@ -39,18 +42,15 @@ class OpenLLMetry:
     scopes: ClassVar[tuple[str, ...]] = ()
     keys: ClassVar[frozenset[str]] = frozenset(
         {
-            SPAN_KIND, ENTITY_NAME, ENTITY_INPUT, ENTITY_OUTPUT, WORKFLOW_NAME, REQUEST_TYPE, TO_AGENT,
-            "crewai.agent.role", "gen_ai.completion.0.finish_reason", *SESSIONS,
+            SPAN_KIND, ENTITY_NAME, ENTITY_INPUT, ENTITY_OUTPUT, WORKFLOW_NAME, REQUEST_TYPE, TO_AGENT, CREW_ROLE, *SESSIONS,
         }
     )  # fmt: skip
-    prefixes: ClassVar[tuple[str, ...]] = ("gen_ai.completion.",)
-    eager: ClassVar[bool] = False
+    prefixes: ClassVar[tuple[str, ...]] = (COMPLETION,)
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Read by Traceloop's kind; without one, CrewAI's crew and the older model spans are told apart."""
-        attributes = span.attributes
-        kind = attributes.get(SPAN_KIND)
-        if not isinstance(kind, str):
+        kind = span.attributes.get(SPAN_KIND)
+        if kind is None:
             return _without_kind(span, hasher)
         if kind == "tool":
             return Told(Kind.TOOL, ToolFacts((_call(span, hasher),)))
@@ -60,21 +60,22 @@ class OpenLLMetry:
             return _workflow(span)
         if kind == "handoff":
             return Told(Kind.HANDOFF, HandoffFacts(_target(span)))
-        return NOTHING
+        return NOTHING if isinstance(kind, str) else None
 
 
 def _without_kind(span: RawSpan, hasher: Hasher) -> Told | None:
     """CrewAI's crew is a container (Q6); `llm.request.type` tells a model call that names no operation (Q36)."""
     if span.name == "crewai.workflow":
         return Told(Kind.WORKFLOW, InvocationFacts())
-    if genai.OPERATION not in span.attributes and span.attributes.get(REQUEST_TYPE) in MODEL_REQUESTS:
-        return _model(span, hasher)
+    attributes = span.attributes
+    if REQUEST_TYPE in attributes and genai.OPERATION not in attributes:
+        return _model(span, hasher) if values.text(attributes.get(REQUEST_TYPE)) in MODEL_REQUESTS else None
     return None
 
 
 def _agent(span: RawSpan) -> InvocationFacts:
     attributes = span.attributes
-    named = genai.first(attributes, (genai.AGENT_NAME, "crewai.agent.role", ENTITY_NAME))
+    named = genai.first(attributes, (genai.AGENT_NAME, CREW_ROLE, ENTITY_NAME))
     return InvocationFacts(
         name=values.name(named) or values.name(span.name.removesuffix(".agent")),
         emits_no_tools=span.scope in genai.NO_TOOL_SPANS,
@@ -87,8 +88,8 @@ def _workflow(span: RawSpan) -> Told:
     attributes = span.attributes
     named = values.name(genai.first(attributes, (WORKFLOW_NAME, ENTITY_NAME)))
     if span.scope.startswith(LANGCHAIN):
-        generic = named in {"LangGraph", "RunnableSequence"}
-        facts = InvocationFacts(name=None if generic else named, agent_if_root=not generic)
+        graph = langchain.graph_name(named)
+        facts = InvocationFacts(name=graph, agent_if_root=graph is not None)
         return Told(Kind.WORKFLOW, facts, session=_session(span) or _thread(attributes))
     if span.scope.startswith(OPENAI_AGENTS):
         return Told(Kind.WORKFLOW, InvocationFacts(hides_failure=True), session=_session(span))
@@ -97,8 +98,8 @@ def _workflow(span: RawSpan) -> Told:
 
 def _thread(attributes: Mapping[str, Any]) -> str | None:
     """Q36: up to 0.46 the thread id stands only in the workflow's input (read there alone: parsing costs)."""
-    metadata = values.mapping(attributes.get(ENTITY_INPUT)).get("metadata")
-    return values.identifier(metadata.get("thread_id")) if isinstance(metadata, Mapping) else None
+    metadata = values.mapping(values.mapping(attributes.get(ENTITY_INPUT)).get("metadata"))
+    return values.identifier(metadata.get(langchain.THREAD))
 
 
 def _session(span: RawSpan) -> str | None:
@@ -114,37 +115,41 @@ def _target(span: RawSpan) -> str | None:
 
 
 def _call(span: RawSpan, hasher: Hasher) -> Call:
-    """A tool call. LangChain's arguments stand in a wrapper with ids of their own: only `.inputs` is theirs (Q12)."""
+    """A tool call, with what the wrapper of LangChain's inputs holds of it."""
     attributes = span.attributes
     name = genai.first(attributes, (genai.TOOL_NAME, ENTITY_NAME)) or span.name.removesuffix(".tool")
-    given = genai.first(attributes, (genai.ARGUMENTS, ENTITY_INPUT))
-    call_id = attributes.get(genai.CALL_ID)
+    given, call_id = genai.first(attributes, (genai.ARGUMENTS, ENTITY_INPUT)), attributes.get(genai.CALL_ID)
     if span.scope.startswith(LANGCHAIN):
-        wrapper = values.mapping(given)
-        if "inputs" in wrapper:
-            given = wrapper["inputs"]
-        elif "input_str" in wrapper:
-            given = wrapper["input_str"]
-        extra = wrapper.get("kwargs")
-        call_id = call_id or (extra.get("tool_call_id") if isinstance(extra, Mapping) else None)
+        given, wrapped_id = _unwrapped(given)
+        call_id = call_id or wrapped_id
     result = genai.first(attributes, (genai.RESULT, ENTITY_OUTPUT))
     failed = genai.tool_failed(span)
     return hasher.call(values.text(name), values.identifier(call_id), given, result, failed=failed)
 
 
+def _unwrapped(given: object) -> tuple[object, object]:
+    """Q12: LangChain's arguments stand among tags, ids and steps that differ from call to call. Only `.inputs` is theirs."""
+    wrapper = values.mapping(given)
+    arguments = wrapper.get("inputs", wrapper.get("input_str", given))
+    return arguments, values.mapping(wrapper.get("kwargs")).get("tool_call_id")
+
+
 def _model(span: RawSpan, hasher: Hasher) -> Told:
     """A model call of the generations that name no operation; its calls stand in `gen_ai.completion.N.tool_calls.M`."""
-    facts = genai.model_facts(span, hasher)
+    told = genai.model(span, hasher)
+    if not isinstance(told.facts, ModelFacts):
+        return told
     calls = tuple(_completion_calls(span.attributes, hasher))
-    reasons = values.words(span.attributes.get("gen_ai.completion.0.finish_reason"))
-    asked = facts.asked_for_tools or bool(calls) or not genai.TOOL_WORDS.isdisjoint(reasons)
-    return Told(Kind.MODEL, ModelFacts(*facts)._replace(calls=calls or facts.calls, asked_for_tools=asked))
+    reasons = values.words(span.attributes.get(COMPLETION + "0.finish_reason"))
+    asked = told.facts.asked_for_tools or bool(calls) or genai.asks_for_tools(reasons)
+    return told._replace(facts=told.facts._replace(calls=calls or told.facts.calls, asked_for_tools=asked))
 
 
-def _completion_calls(attributes: Mapping[str, Any], hasher: Hasher) -> list[Call]:
-    prefix, found = "gen_ai.completion.0.tool_calls.", list[Call]()
-    while len(found) < 256 and (name := values.text(attributes.get(f"{prefix}{len(found)}.name"))) is not None:
-        start = f"{prefix}{len(found)}."
+def _completion_calls(attributes: Mapping[str, Any], hasher: Hasher) -> Iterator[Call]:
+    for number in range(_MOST_CALLS):
+        start = f"{COMPLETION}0.tool_calls.{number}."
+        name = values.text(attributes.get(start + "name"))
+        if name is None:
+            return
         call_id = values.identifier(attributes.get(start + "id"))
-        found.append(hasher.call(name, call_id, attributes.get(start + "arguments"), failed=False))
-    return found
+        yield hasher.call(name, call_id, attributes.get(start + "arguments"), failed=False)

@@ -5,92 +5,70 @@ Total: every span comes out, as kind OTHER where no convention knows it, and not
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from otel_reliability.config import Settings
-from otel_reliability.conventions import notes, values
+from otel_reliability.conventions import evaluations, notes, values
 from otel_reliability.conventions.base import NOTHING, Convention, Told
 from otel_reliability.conventions.hashing import Hasher
+from otel_reliability.conventions.mapping import Mapped
+from otel_reliability.conventions.naming import ToolNames
 from otel_reliability.model.span import (
     KIND_CONSUMER,
     KIND_PRODUCER,
     STATUS_ERROR,
     AgentSpan,
-    Call,
     Facts,
-    HandoffFacts,
     InvocationFacts,
-    Kind,
-    ModelFacts,
     Notes,
     RawSpan,
     Session,
     SpanRef,
-    ToolFacts,
 )
 
 CONVERSATION: Final = "gen_ai.conversation.id"
 SESSION: Final = "session.id"
-_SESSION_KEYS: Final = (CONVERSATION, SESSION)
-_CONVENTION_RANK: Final = len(_SESSION_KEYS)
+MESSAGING: Final = "messaging."
+_MAPPED_RANK: Final = -1
+_CONVERSATION_RANK: Final = 0
+_SESSION_RANK: Final = 1
+_CONVENTION_RANK: Final = 2
 
 _ALIASES: Final = (("@arizeai/openinference-instrumentation-", "openinference.instrumentation."),)
 _MAX_SCOPES: Final = 4096
-_MAX_NAMES: Final = 65536
-_MAX_NAME: Final = 256
-
-
-def canonical_scope(scope: str) -> str:
-    """Q18: the JavaScript packages of OpenInference are the Python ones by another name.
-
-    >>> canonical_scope("@arizeai/openinference-instrumentation-langchain")
-    'openinference.instrumentation.langchain'
-    """
-    for alias, prefix in _ALIASES:
-        if scope.startswith(alias):
-            return prefix + scope[len(alias) :].replace("-", "_")
-    return scope
 
 
 class Reader:
-    """Reads spans by the table of conventions and the user's settings.
+    """Reads spans by a table of conventions and the user's settings.
 
     Which conventions a scope may concern is worked out once a scope. `wanted` and `wanted_prefixes` are all the attribute
-    keys anybody here looks at, so that a caller may drop the rest; spans of a scope with `eager(scope)` must be read at once,
-    because they tell calls only in message text.
+    keys anybody here looks at: a caller may drop the rest, and gets the same.
     """
 
     def __init__(self, settings: Settings, table: Sequence[Convention], hasher: Hasher | None = None) -> None:
         key = bytes.fromhex(settings.hash_key) if settings.hash_key else None
         self.hasher = hasher if hasher is not None else Hasher(key, settings.tools.soft_errors)
         self._table = tuple(table)
-        self._mapping = settings.mapping
-        self._mapped = any((self._mapping.agent, self._mapping.session, self._mapping.task, self._mapping.outcome,
-                            self._mapping.confidence, self._mapping.cost))  # fmt: skip
+        self._tools = ToolNames(settings.tools)
+        mapped = Mapped(settings.mapping)
+        self._mapped = mapped if mapped.keys else None
         self._agent_key = settings.agent_key
         self._run_key = settings.assembly.run_key
-        self._ignore, self._rename = settings.tools.ignore, dict(settings.tools.rename)
         self._by_scope: dict[str, tuple[str, tuple[Convention, ...]]] = {}
-        self._names: dict[str, str | None] = {}
 
     @property
     def wanted(self) -> frozenset[str]:
         """Every attribute key that is looked at exactly."""
-        mapped = (key for keys in (self._mapping.agent, self._mapping.session, self._mapping.task, self._mapping.outcome,
-                                   self._mapping.confidence, self._mapping.cost) for key in keys)  # fmt: skip
-        own = {*_SESSION_KEYS, *mapped, *self._agent_key, *([self._run_key] if self._run_key else [])}
-        return frozenset(own).union(*(convention.keys for convention in self._table))
+        own = {CONVERSATION, SESSION, *self._agent_key, *([self._run_key] if self._run_key else [])}
+        mapped = self._mapped.keys if self._mapped else frozenset[str]()
+        return mapped.union(own, *(convention.keys for convention in self._table))
 
     @property
     def wanted_prefixes(self) -> tuple[str, ...]:
         """Prefixes of the attribute keys that are looked at."""
-        return (notes.PREFIX, "messaging.", *sorted({p for c in self._table for p in c.prefixes}))
-
-    def eager(self, scope: str) -> bool:
-        """Whether spans of this scope must be read at once."""
-        return any(convention.eager and convention.scopes for convention in self._conventions(scope)[1])
+        told = {prefix for convention in self._table for prefix in convention.prefixes}
+        return (notes.PREFIX, MESSAGING, *evaluations.PREFIXES, *sorted(told))
 
     def convention_of(self, span: RawSpan) -> str | None:
         """The name of the convention that knows the span, for `inspect`."""
@@ -113,13 +91,8 @@ class Reader:
 
     def _agent_span(self, span: RawSpan, told: Told) -> AgentSpan:
         attributes = span.attributes
-        facts, kind = self._cleaned(told)
-        added = notes.read(attributes)
-        if self._mapped:
-            added = self._mapped_notes(attributes, added)
-            facts = self._mapped_agent(attributes, facts)
-        if self._run_key is not None and (value := values.identifier(attributes.get(self._run_key))) is not None:
-            added = (added or Notes())._replace(run_key=self.hasher.text(value))
+        keys = "\n".join(attributes)  # to look for a prefix in all keys at once costs a tenth of asking each
+        judged = any(mark in keys for mark in evaluations.MARKS)
         return AgentSpan(
             span.trace_id,
             span.span_id,
@@ -128,14 +101,14 @@ class Reader:
             span.start_ns,
             span.end_ns,
             span.span_kind,
-            kind,
+            told.kind,
             span.status == STATUS_ERROR if told.failed is None else told.failed,
-            facts,
+            None if told.facts is None else self._facts(attributes, told.facts),
             span.scope,
             span.resource,
             self._session(attributes, told),
-            added,
-            notes.evaluations(span) if span.events else (),
+            self._notes(attributes, keys),
+            evaluations.read(span, flat=judged) if judged or span.events else (),
             _link(span) if span.links else None,
             threshold(span.trace_state) if span.trace_state else None,
             self._extra(span) if self._agent_key else (),
@@ -150,83 +123,53 @@ class Reader:
                 self._by_scope[scope] = found
         return found
 
+    def _facts(self, attributes: Mapping[str, Any], facts: Facts) -> Facts:
+        facts = self._tools.apply(facts)
+        if self._mapped is not None and isinstance(facts, InvocationFacts):
+            return self._mapped.agent(attributes, facts)
+        return facts
+
+    def _notes(self, attributes: Mapping[str, Any], keys: str) -> Notes | None:
+        found = notes.read(attributes) if notes.PREFIX in keys else None
+        if self._mapped is not None:
+            found = self._mapped.notes(attributes, found)
+        if self._run_key is not None and (value := values.identifier(attributes.get(self._run_key))) is not None:
+            found = (found or Notes())._replace(run_key=self.hasher.text(value))
+        return found
+
     def _session(self, attributes: Mapping[str, Any], told: Told) -> Session | None:
-        for key in self._mapping.session:
-            if (found := values.identifier(attributes.get(key))) is not None:
-                return Session(-1, found)
-        for rank, key in enumerate(_SESSION_KEYS):
-            if key in attributes and (found := values.identifier(attributes.get(key))) is not None:
-                return Session(rank, found)
+        if self._mapped is not None and (found := self._mapped.session(attributes)) is not None:
+            return Session(_MAPPED_RANK, found)
+        if (found := values.identifier(attributes.get(CONVERSATION))) is not None:
+            return Session(_CONVERSATION_RANK, found)
+        if (found := values.identifier(attributes.get(SESSION))) is not None:
+            return Session(_SESSION_RANK, found)
         return None if told.session is None else Session(_CONVENTION_RANK, told.session)
 
     def _extra(self, span: RawSpan) -> tuple[tuple[str, str], ...]:
-        found: list[tuple[str, str]] = []
-        for key in self._agent_key:
-            value = span.attributes.get(key)
-            if value is None:
-                value = span.resource.attributes.get(key)
-            found.append((key, values.identifier(value) or ""))
-        return tuple(found)
+        """The attributes that the settings add to an agent's identity: the span's own before its resource's."""
+        given = span.attributes, span.resource.attributes
+        told = ((values.identifier(attributes.get(key)) for attributes in given) for key in self._agent_key)
+        return tuple((key, next(filter(None, found), "")) for key, found in zip(self._agent_key, told, strict=True))
 
-    def _cleaned(self, told: Told) -> tuple[Facts | None, Kind]:
-        """The user's rules on tool names: ignored calls are no step, renamed ones are one tool."""
-        facts = told.facts
-        if not isinstance(facts, ToolFacts) or not facts.calls:
-            return facts, told.kind
-        calls = tuple(call for call in map(self._renamed, facts.calls) if call is not None)
-        if not calls:
-            return None, Kind.OTHER
-        return facts if calls == facts.calls else facts._replace(calls=calls), told.kind
 
-    def _renamed(self, call: Call) -> Call | None:
-        if call.name is None:
-            return call
-        name = self._names.get(call.name, call.name) if call.name in self._names else self._named(call.name)
-        return None if name is None else call if name is call.name else call._replace(name=name)
+def canonical_scope(scope: str) -> str:
+    """Q18: the JavaScript packages of OpenInference are the Python ones by another name.
 
-    def _named(self, name: str) -> str | None:
-        cleaned: str | None = name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 1] + "…"
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in self._ignore):
-            cleaned = None
-        else:
-            cleaned = next((new for old, new in self._rename.items() if fnmatch.fnmatchcase(name, old)), cleaned)
-        if len(self._names) < _MAX_NAMES:
-            self._names[name] = cleaned
-        return cleaned
-
-    def _mapped_notes(self, attributes: Mapping[str, Any], added: Notes | None) -> Notes | None:
-        """What the user's own attributes say, under the same checks as `reliability.*`; those stay the stronger word."""
-        targets = (
-            (self._mapping.task, notes.TASK_ID),
-            (self._mapping.outcome, notes.SUCCESS),
-            (self._mapping.confidence, notes.CONFIDENCE),
-            (self._mapping.cost, notes.COST),
-        )
-        given = {
-            target: attributes[key]
-            for keys, target in targets
-            for key in reversed(keys)
-            if attributes.get(key) is not None
-        }
-        if not given:
-            return added
-        given.update({key: attributes[key] for key in attributes if key.startswith(notes.PREFIX)})
-        return notes.read(given)
-
-    def _mapped_agent(self, attributes: Mapping[str, Any], facts: Facts | None) -> Facts | None:
-        if not isinstance(facts, InvocationFacts):
-            return facts
-        for key in self._mapping.agent:
-            if (found := values.name(attributes.get(key))) is not None:
-                return facts._replace(name=found, weak=False)
-        return facts
+    >>> canonical_scope("@arizeai/openinference-instrumentation-langchain")
+    'openinference.instrumentation.langchain'
+    """
+    for alias, prefix in _ALIASES:
+        if scope.startswith(alias):
+            return prefix + scope[len(alias) :].replace("-", "_")
+    return scope
 
 
 def _link(span: RawSpan) -> SpanRef | None:
     """DESIGN §3.2g: the one link of a parentless messaging hop is its parent; other links join nothing."""
     if span.parent_id is not None or len(span.links) != 1:
         return None
-    if span.span_kind in (KIND_PRODUCER, KIND_CONSUMER) or any(key.startswith("messaging.") for key in span.attributes):
+    if span.span_kind in {KIND_PRODUCER, KIND_CONSUMER} or any(key.startswith(MESSAGING) for key in span.attributes):
         return span.links[0]
     return None
 
@@ -239,10 +182,8 @@ def threshold(trace_state: str) -> int | None:
     """
     for member in trace_state.split(","):
         vendor, _, value = member.strip().partition("=")
-        if vendor != "ot":
-            continue
-        for field in value.split(";"):
+        for field in value.split(";") if vendor == "ot" else ():
             key, _, digits = field.partition(":")
-            if key == "th" and 1 <= len(digits) <= 14 and all(c in "0123456789abcdef" for c in digits):
+            if key == "th" and 1 <= len(digits) <= 14 and all(digit in "0123456789abcdef" for digit in digits):
                 return int(digits.ljust(14, "0"), 16)
     return None

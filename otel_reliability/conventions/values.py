@@ -6,19 +6,22 @@ Python repr. Each reader here takes anything, gives what was meant, or None; non
 
 from __future__ import annotations
 
-import ast
 import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
+
+from otel_reliability.conventions import literals
 
 MAX_TEXT: Final = 1 << 20
 """Characters beyond which a text is not parsed: nobody's tool arguments, and parsing would block."""
 
 _ABSENT: Final = frozenset({"", "null", "None"})
 _UUID: Final = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
-_STARTS_JSON: Final = frozenset('{["-0123456789tfn')
+_STARTS_JSON: Final = frozenset('"-0123456789')
+_ENDS: Final[Mapping[str, str]] = {"{": "}", "[": "]", "(": ")"}
+_JSON_WORDS: Final[Mapping[str, Any]] = {"true": True, "false": False, "null": None}
 
 
 def text(value: object) -> str | None:
@@ -76,20 +79,32 @@ def number(value: object) -> float | None:
     >>> number(1), number("0.5"), number(float("nan")), number("much")
     (1.0, 0.5, None, None)
     """
-    if isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return None
-    if isinstance(value, int | float):
-        try:
-            found = float(value)
-        except OverflowError:
-            return None
-        return found if math.isfinite(found) else None
-    return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def amount(value: object) -> float | None:
+    """A finite number that is not negative: money.
+
+    >>> amount("0.5"), amount(-1)
+    (0.5, None)
+    """
+    found = number(value)
+    return found if found is not None and found >= 0 else None
+
+
+def positive(value: object) -> int | None:
+    """A whole number from 1.
+
+    >>> positive("7"), positive(0)
+    (7, None)
+    """
+    return integer(value) or None
 
 
 def truth(value: object) -> bool | None:
@@ -100,7 +115,7 @@ def truth(value: object) -> bool | None:
     """
     if isinstance(value, bool):
         return value
-    if isinstance(value, int | float) and value in (0, 1):
+    if isinstance(value, int | float) and value in {0, 1}:
         return bool(value)
     if isinstance(value, str):
         return {"true": True, "1": True, "false": False, "0": False}.get(value.strip().lower())
@@ -113,22 +128,28 @@ def parsed(value: object) -> Any:
     >>> parsed('{"a": 1}'), parsed("{'a': 1}"), parsed("free text"), parsed("1234")
     ({'a': 1}, {'a': 1}, 'free text', 1234)
     """
-    if not isinstance(value, str):
+    if not isinstance(value, str) or len(value) > MAX_TEXT:
         return value
-    stripped = value.strip()
-    if not stripped or len(stripped) > MAX_TEXT:
-        return value
-    if stripped[0] in _STARTS_JSON:
-        try:
-            return json.loads(stripped)
-        except (ValueError, RecursionError):
-            pass
-    if stripped[0] in "{[(":
-        try:
-            return ast.literal_eval(stripped)
-        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-            pass
-    return value
+    text = value.strip()
+    end = _ENDS.get(text[:1])
+    if end is not None:
+        return _collection(text, value) if text[-1] == end else value
+    if text[:1] in _STARTS_JSON:
+        return _decoded(text, value)
+    return _JSON_WORDS.get(text, value)
+
+
+def _collection(text: str, otherwise: str) -> Any:
+    """An object or a list. (One that was cut off does not end like one, and most that were cut are long.)"""
+    found = _decoded(text, None)
+    return literals.read(text, otherwise) if found is None else found
+
+
+def _decoded(text: str, otherwise: str | None) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return otherwise
 
 
 def mapping(value: object) -> Mapping[str, Any]:
@@ -138,7 +159,7 @@ def mapping(value: object) -> Mapping[str, Any]:
     ({'a': 1}, {}, {})
     """
     found = parsed(value)
-    return found if isinstance(found, Mapping) else {}
+    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
 
 
 def items(value: object) -> Sequence[Any]:
@@ -150,9 +171,16 @@ def items(value: object) -> Sequence[Any]:
     found = parsed(value)
     if found is None or found == "":
         return ()
-    if isinstance(found, list | tuple):
-        return found
-    return [found]
+    return cast("Sequence[Any]", found) if isinstance(found, list | tuple) else [found]
+
+
+def objects(value: object) -> list[Mapping[str, Any]]:
+    """The objects of a list; what is none is left out.
+
+    >>> objects('[{"a": 1}, 2]'), objects({"a": 1}), objects("free text")
+    ([{'a': 1}], [{'a': 1}], [])
+    """
+    return [cast("Mapping[str, Any]", item) for item in items(value) if isinstance(item, Mapping)]
 
 
 def words(value: object) -> list[str]:

@@ -37,7 +37,6 @@ class Vercel:
         }
     )  # fmt: skip
     prefixes: ClassVar[tuple[str, ...]] = ()
-    eager: ClassVar[bool] = False
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Read by the SDK's operation. Operations that are no step (embeddings, …) are nothing."""
@@ -56,7 +55,7 @@ class Vercel:
 
 def _agent(span: RawSpan) -> InvocationFacts:
     """The agent's name is the function id (Q3)."""
-    return InvocationFacts(name=values.name(span.attributes.get(FUNCTION_ID)), tokens=_totals(span))
+    return InvocationFacts(name=values.name(span.attributes.get(FUNCTION_ID)), tokens=genai.known(_usage(span)))
 
 
 def _usage(span: RawSpan) -> Tokens:
@@ -64,11 +63,6 @@ def _usage(span: RawSpan) -> Tokens:
     return Tokens(
         values.integer(genai.first(attributes, INPUT_TOKENS)), values.integer(genai.first(attributes, OUTPUT_TOKENS))
     )
-
-
-def _totals(span: RawSpan) -> Tokens | None:
-    found = _usage(span)
-    return None if found == Tokens() else found
 
 
 def _model(span: RawSpan, hasher: Hasher) -> ModelFacts:
@@ -79,19 +73,18 @@ def _model(span: RawSpan, hasher: Hasher) -> ModelFacts:
         model=values.text(attributes.get("ai.response.model")),
         request_model=values.text(attributes.get("ai.model.id")),
         tokens=_usage(span),
-        asked_for_tools=bool(calls) or not genai.TOOL_WORDS.isdisjoint(reasons),
+        asked_for_tools=bool(calls) or genai.asks_for_tools(reasons),
         calls=calls,
-        context_limit=values.integer(genai.first(attributes, genai.CONTEXT_LIMITS)) or None,
+        context_limit=genai.context_limit(attributes),
         cost=genai.cost(attributes),
     )
 
 
 def _message_calls(calls: object, hasher: Hasher) -> list[Call]:
     found: list[Call] = []
-    for call in values.items(calls):
-        if isinstance(call, dict):
-            name, call_id = values.text(call.get("toolName")), values.identifier(call.get("toolCallId"))
-            found.append(hasher.call(name, call_id, genai.first(call, ("input", "args")), failed=False))
+    for call in values.objects(calls):
+        name, call_id = values.text(call.get("toolName")), values.identifier(call.get("toolCallId"))
+        found.append(hasher.call(name, call_id, genai.first(call, ("input", "args")), failed=False))
     return found
 
 

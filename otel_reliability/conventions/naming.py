@@ -1,0 +1,62 @@
+"""The user's rules on tool names: ignored tools are no step, renamed ones are one tool."""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import Final
+
+from otel_reliability.config import ToolSettings
+from otel_reliability.model.span import Call, Facts, InvocationFacts, ModelFacts, ToolFacts
+
+LONGEST_NAME: Final = 256
+_MAX_NAMES: Final = 65_536
+
+
+class ToolNames:
+    """Applies `tools.ignore` and `tools.rename`; each name is worked out once.
+
+    >>> names = ToolNames(ToolSettings(ignore=("log_*",), rename={"fetch_page_*": "fetch_page"}))
+    >>> [names.of(name) for name in ("fetch_page_7", "log_step", "search")]
+    ['fetch_page', None, 'search']
+    """
+
+    def __init__(self, settings: ToolSettings) -> None:
+        self._ignore, self._rename = settings.ignore, dict(settings.rename)
+        self._known: dict[str, str | None] = {}
+
+    def of(self, name: str) -> str | None:
+        """What a tool is called here; None where it is no step."""
+        try:
+            return self._known[name]
+        except KeyError:
+            return self._worked_out(name)
+
+    def apply(self, facts: Facts) -> Facts:
+        """The facts of a span under these rules. A span whose only call is ignored is still a tool span, of no call."""
+        if isinstance(facts, ToolFacts):
+            return facts._replace(calls=self._calls(facts.calls)) if facts.calls else facts
+        if isinstance(facts, ModelFacts) and facts.calls:
+            calls = self._calls(facts.calls)
+            return facts._replace(calls=calls, asked_for_tools=bool(calls))
+        if isinstance(facts, InvocationFacts) and facts.call is not None:
+            return facts._replace(call=self._call(facts.call))
+        return facts
+
+    def _calls(self, calls: tuple[Call, ...]) -> tuple[Call, ...]:
+        return tuple(renamed for call in calls if (renamed := self._call(call)) is not None)
+
+    def _call(self, call: Call) -> Call | None:
+        if call.name is None:
+            return call
+        name = self.of(call.name)
+        return None if name is None else call._replace(name=name)
+
+    def _worked_out(self, name: str) -> str | None:
+        found: str | None = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in self._ignore):
+            found = None
+        else:
+            found = next((new for old, new in self._rename.items() if fnmatch.fnmatchcase(name, old)), found)
+        if len(self._known) < _MAX_NAMES:
+            self._known[name] = found
+        return found
