@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from math import isqrt
 
 from otel_reliability.metrics.outcomes import TaskOutcomes
-from otel_reliability.metrics.passes.worst_task import worst_of
+from otel_reliability.metrics.passes.worst_task import Numbers, worst_of
 from otel_reliability.model.reading import MetricSpec, Reading
 
 
@@ -57,6 +58,7 @@ class VarianceAmplification(TaskOutcomes):
     )
 
     def read(self) -> Reading:
-        tasks = self.attempted()
-        found = {(runs, variance_amplification(passed, runs) or 0): count for (runs, passed), count in tasks.items()}
+        found: Counter[Numbers] = Counter()
+        for (runs, passed), tasks in self.attempted().items():
+            found[runs, variance_amplification(passed, runs) or 0] += tasks
         return self.told(worst_of(max, found))
