@@ -6,7 +6,8 @@ streams together. Used by the tests in short form and by `make validate` at leng
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -27,8 +28,8 @@ class Pool(NamedTuple):
     distances: Floats | None = None
 
 
-Draw: TypeAlias = Callable[[np.random.Generator, int], Ints]
-"""The next unit of each of n streams, as rows of the pool."""
+Draw: TypeAlias = Callable[[np.random.Generator, int, Ints], Ints]
+"""The units of this number (from 1) of these streams, as rows of the pool."""
 
 
 class Streams:
@@ -91,22 +92,50 @@ class Streams:
         self.evidence[alike] = 0
 
 
-def units_to_alarm(pool: Pool, c: float, streams: int, seed: int, draw: Draw | None = None) -> Ints:
-    """How many units each of so many streams takes to its first alarm, blind ones included. Every stream is followed to
-    its end, so that long ones are not cut off.
+def units_to_alarm(
+    pool: Pool, c: float, streams: int, *, seed: int, draw: Draw | None = None, most: int = 10**9
+) -> Ints:
+    """How many units each of so many streams takes to its first alarm, blind ones included, in the order of the alarms.
+
+    Every stream is followed to its end (or to `most` units), so that long ones are not cut off.
     """
     rng = np.random.default_rng(seed)
-    draw = draw or (lambda generator, n: generator.integers(len(pool.values), size=n))
-    running, lengths, unit = Streams(pool, streams), list[int](), 0
-    signals = pool.values.shape[1]
-    while len(running.evidence):
-        unit += 1
-        n = len(running.evidence)
-        alarmed = running.step(draw(rng, n), rng.random((n, signals))) >= c
-        if alarmed.any():
-            lengths.extend([unit] * int(alarmed.sum()))
-            running.keep(~alarmed)
-    return np.array(lengths)
+    running, names, signals = Streams(pool, streams), np.arange(streams), pool.values.shape[1]
+    drawn = at_random(len(pool.values)) if draw is None else draw
+    lengths: list[int] = []
+    for unit in itertools.count(1):
+        alarmed = running.step(drawn(rng, unit, names), rng.random((len(names), signals))) >= c
+        lengths.extend([unit] * int(alarmed.sum()))
+        running.keep(~alarmed)
+        names = names[~alarmed]
+        if not len(names) or unit == most:
+            return np.array(lengths + [most] * len(names))
+    raise AssertionError("the count ends")
+
+
+def at_random(rows: int) -> Draw:
+    """Any unit of the pool, each time: the same mix in random order."""
+    return lambda rng, _, names: rng.integers(rows, size=len(names))
+
+
+def in_blocks(groups: Sequence[Ints], length: int) -> Draw:
+    """Units of one task for so long, then of another: a benchmark that repeats each task before the next."""
+
+    def draw(rng: np.random.Generator, unit: int, names: Ints) -> Ints:
+        at: list[int] = (((unit - 1) // length * 7919 + names * 104_729) % len(groups)).tolist()
+        return np.array([int(rng.choice(groups[one])) for one in at])
+
+    return draw
+
+
+def swinging(groups: Sequence[Ints], period: int) -> Draw:
+    """A mix that swings between two halves of the work, as day and night do."""
+
+    def draw(rng: np.random.Generator, unit: int, names: Ints) -> Ints:
+        second = rng.random(len(names)) < 0.5 + 0.5 * np.sin(2 * np.pi * unit / period)
+        return np.where(second, rng.choice(groups[0], len(names)), rng.choice(groups[1], len(names)))
+
+    return draw
 
 
 def delays(pool: Pool, before: Ints, after: Ints, *, c: float, streams: int, seed: int) -> Floats:
