@@ -74,7 +74,11 @@ class Gathering:
             trace.open.pop(span_id, None)
 
     def has_open_span(self, unit: Unit) -> bool:
-        """Whether a span known to be open lies in this unit."""
+        """Whether a span known to be open lies in this unit, or is what the unit waits for."""
+        if unit.missing is not None:
+            over = self.traces.get(unit.missing[0])
+            if over is not None and unit.missing[1] in over.open:
+                return True
         return any(self._leads_to(trace, span_id, unit) for trace in unit.traces for span_id in trace.open)
 
     def touch(self, unit: Unit, now: float) -> None:
@@ -264,6 +268,7 @@ class Gathering:
             self.place_count -= 1
             self._accounts["other", "no_convention"] -= 1
         trace.shortcuts.clear()
+        trace.cut.clear()
         full: Unit | None = None
         for known in [*spans, span]:
             full = self._take(self.trace(known.trace_id, now), known, now) or full

@@ -1,0 +1,316 @@
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Iterable, Iterator
+from sys import getsizeof
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
+
+from otel_reliability.engine import Engine
+from otel_reliability.model.span import AgentSpan, ModelFacts
+from otel_reliability.sources import sdk
+from otel_reliability.telemetry import capture as capture_module
+from otel_reliability.telemetry.capture import LARGEST_MESSAGE, LARGEST_TEXT, SLOTS, SMALL_TEXT, Capture
+from otel_reliability.telemetry.guard import Guard
+from otel_reliability.testing import FakeClock
+from tests.telemetry.spans import TOOL, ended
+
+ARGUMENTS = "gen_ai.tool.call.arguments"
+
+
+def made() -> tuple[Capture, Engine]:
+    """A queue, and the engine it is for."""
+    clock = FakeClock()
+    engine = Engine(clock=clock, wall=clock.wall)
+    return Capture(engine), engine
+
+
+def held(queue: Capture) -> list[object]:
+    """What lies in the queue, field by field."""
+    return list(queue._queue)
+
+
+SCOPES = ("test", "openinference.instrumentation.langchain", "strands.telemetry", "haystack", "crewai.telemetry")
+VALUES = st.one_of(
+    st.text(max_size=12),
+    st.sampled_from(
+        ["invoke_agent", "execute_tool", "chat", "TOOL", "AGENT", "LLM", "tool", "agent", '{"a": 1}', "x" * 300]
+    ),
+    st.integers(0, 99),
+    st.booleans(),
+    st.lists(st.text(max_size=4), max_size=3).map(tuple),
+)
+KEYS = st.sampled_from(
+    [
+        "gen_ai.operation.name", "gen_ai.agent.name", "gen_ai.tool.name", ARGUMENTS, "gen_ai.tool.call.result",
+        "gen_ai.output.messages", "gen_ai.response.finish_reasons", "gen_ai.usage.input_tokens", "openinference.span.kind",
+        "input.value", "output.value", "llm.output_messages.0.message.tool_calls.0.tool_call.function.name",
+        "traceloop.span.kind", "traceloop.entity.input", "session.id", "http.url", "reliability.task.id", "error.type",
+    ]
+)  # fmt: skip
+
+
+@st.composite
+def sdk_spans(draw: st.DrawFn) -> ReadableSpan:
+    """Spans as the SDK's, with keys that conventions read and others, and values of any type."""
+    parent = draw(st.one_of(st.none(), st.builds(SpanContext, st.just(7), st.integers(1, 9), st.booleans())))
+    links = draw(
+        st.lists(
+            st.builds(Link, st.builds(SpanContext, st.integers(1, 9), st.integers(1, 9), st.just(True))), max_size=2
+        )
+    )
+    state = TraceState([("ot", "th:8")]) if draw(st.booleans()) else None
+    start = draw(st.integers(1, 10**9))
+    return ReadableSpan(
+        draw(st.sampled_from(["span", "execute_tool search", "invoke_agent a", "chat m"])),
+        context=SpanContext(7, draw(st.integers(10, 99)), False, TraceFlags(1), state),
+        parent=parent,
+        resource=Resource({"service.name": "shop"}),
+        attributes=draw(st.dictionaries(KEYS, VALUES, max_size=8)),
+        links=links,
+        kind=draw(st.sampled_from(SpanKind)),
+        status=Status(draw(st.sampled_from(StatusCode))),
+        start_time=start,
+        end_time=start + draw(st.integers(0, 10**9)),
+        instrumentation_scope=InstrumentationScope(draw(st.sampled_from(SCOPES)), "1"),
+    )
+
+
+@given(st.lists(sdk_spans(), max_size=5))
+def test_what_is_kept_reads_as_the_whole_span_does(spans: list[ReadableSpan]) -> None:
+    """Both doors see the same: a span that was queued, or read at once, says what the span itself says."""
+    queue, engine = made()
+    whole = [engine.reader.read(sdk.read(span)) for span in spans]
+    for span in spans:
+        queue.take(span)
+
+    assert len(queue) == len(spans)
+    assert [queue.read() for _ in spans] == whole
+    with pytest.raises(IndexError):
+        queue.read()
+
+
+def test_a_span_lies_in_the_queue_as_plain_values() -> None:
+    """Nothing that the garbage collector would have to look at again is made for a usual span."""
+    queue, _ = made()
+    span = ended({**TOOL, "gen_ai.tool.name": "search", ARGUMENTS: '{"q": 1}'})
+    queue.take(span)
+    fields = held(queue)
+
+    assert span not in fields
+    assert span.context not in fields
+    shared = {
+        id(span.resource),
+        id(span.instrumentation_scope),
+        id(span.kind),
+        id(fields[0]),
+        id(span.status.status_code),
+    }
+    made_for_it = [field for field in fields if gc.is_tracked(field) and id(field) not in shared]
+    assert [type(field) for field in made_for_it if field != ()] in ([], [TraceState])
+
+
+def texts(value: Any, depth: int = 0) -> Iterator[str]:
+    """Every string within a value, however deep."""
+    if isinstance(value, str):
+        yield value
+    items: Iterable[Any] = ()
+    if isinstance(value, list | tuple | set | frozenset):
+        items = cast("Iterable[Any]", value)
+    elif isinstance(value, dict):
+        items = cast("dict[Any, Any]", value).items()
+    for item in items if depth < 8 else ():
+        yield from texts(item, depth + 1)
+
+
+CANARY = "the canary sings"
+MESSAGE_KEYS = [
+    "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions", "gen_ai.prompt", "gen_ai.completion",
+    "gen_ai.prompt.0.content", "gen_ai.completion.0.content", "llm.input_messages.0.message.content", "db.query.text",
+    "llm.output_messages.0.message.content", "input.value", "output.value", "traceloop.entity.input", "traceloop.entity.output",
+    "ai.prompt", "ai.prompt.messages", "ai.response.text", "ai.response.toolCalls", "haystack.component.input",
+    "haystack.component.output", "langfuse.observation.input", "langfuse.observation.output", "mlflow.spanInputs", "prompt",
+    "mlflow.spanOutputs", "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response", "response", "all_messages_events",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", MESSAGE_KEYS)
+@pytest.mark.parametrize("shape", ["text", "json"])
+def test_message_text_is_never_held(key: str, shape: str) -> None:
+    """Whatever key a prompt or an answer stands under, and however short it is: it is read at once or not at all."""
+    value = (
+        CANARY if shape == "text" else json.dumps([{"role": "user", "parts": [{"type": "text", "content": CANARY}]}])
+    )
+    for attributes in (
+        {"gen_ai.operation.name": "chat"},
+        {"openinference.span.kind": "LLM"},
+        {"traceloop.span.kind": "task"},
+        {},
+    ):
+        queue, _ = made()
+        queue.take(ended({**attributes, key: value}, "chat model"))
+        assert not [found for found in texts(held(queue)) if CANARY in found]
+
+
+def test_event_and_status_text_is_never_held() -> None:
+    """An exception's message, or a message told as an event, is not kept either."""
+    queue, _ = made()
+    keeping: list[ReadableSpan] = [ended({}, "failing")]
+    span = keeping[0]
+    span._events = [*span.events]
+    span._status = Status(StatusCode.ERROR, CANARY)
+    queue.take(span)
+
+    assert not [found for found in texts(held(queue)) if CANARY in found]
+
+
+@pytest.mark.parametrize(
+    "size", [10, SMALL_TEXT, SMALL_TEXT + 1, LARGEST_TEXT - 200, LARGEST_TEXT + 1, 10 * LARGEST_TEXT]
+)
+def test_arguments_of_any_size_have_the_same_hash(size: int) -> None:
+    """Held by reference or hashed at once, the call is the same."""
+    queue, engine = made()
+    arguments = json.dumps({"q": "x" * size})
+    span = ended({**TOOL, "gen_ai.tool.name": "search", ARGUMENTS: arguments})
+    queue.take(span)
+
+    assert (arguments in list(texts(held(queue)))) == (getsizeof(arguments) <= LARGEST_TEXT)
+    assert queue.read() == engine.reader.read(sdk.read(span))
+
+
+def test_so_much_argument_text_is_held_and_no_more() -> None:
+    """Texts beyond the slots are hashed at once; slots come free as the queue is read."""
+    queue, _ = made()
+    span = ended({**TOOL, ARGUMENTS: "a" * 2_000, "gen_ai.tool.call.result": "b" * 2_000})
+    for _ in range(SLOTS // 2 + 3):
+        queue.take(span)
+    assert sum(isinstance(field, AgentSpan) for field in held(queue)) == 3
+
+    queue.read()
+    queue.take(span)
+    assert sum(isinstance(field, AgentSpan) for field in held(queue)) == 3
+
+
+def test_one_free_slot_is_given_back_when_two_are_needed() -> None:
+    """A span takes all its slots or none."""
+    queue, _ = made()
+    two = ended({**TOOL, ARGUMENTS: "a" * 2_000, "gen_ai.tool.call.result": "b" * 2_000})
+    one = ended({**TOOL, ARGUMENTS: "a" * 2_000})
+    for _ in range(SLOTS - 1):
+        queue.take(one)
+    queue.take(two)
+    queue.take(one)
+
+    assert [isinstance(field, AgentSpan) for field in held(queue)].count(True) == 1
+
+
+def call_message(size: int) -> dict[str, Any]:
+    """A model's answer that asks for a tool, with so much text beside it."""
+    call = {"type": "tool_call", "id": "1", "name": "search", "arguments": "{}"}
+    message = {"role": "assistant", "parts": [{"type": "text", "content": "x" * size}, call]}
+    return {"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps([message])}
+
+
+def test_calls_in_messages_are_read_at_once() -> None:
+    """A tool call that stands only in a message is known although the message is not kept."""
+    queue, _ = made()
+    queue.take(ended(call_message(100), "chat model"))
+    span = queue.read()
+
+    assert span is not None
+    assert isinstance(span.facts, ModelFacts)
+    assert [call.name for call in span.facts.calls] == ["search"]
+
+
+def test_a_message_that_is_too_long_is_unknown() -> None:
+    """Its calls are not known, so the run's tools are not observable: never an empty path. A finish reason knows better."""
+    queue, _ = made()
+    long = call_message(LARGEST_MESSAGE)
+    for attributes in (long, {**long, "gen_ai.response.finish_reasons": ("stop",)}):
+        queue.take(ended(attributes, "chat model"))
+    facts = [span.facts for span in (queue.read(), queue.read()) if span is not None]
+
+    assert [(f.calls, f.asked_for_tools) for f in facts if isinstance(f, ModelFacts)] == [((), True), ((), False)]
+
+
+def test_a_span_that_cannot_be_read_is_counted_and_harms_no_other() -> None:
+    """Made by hand without a time, it is malformed; the next one is read."""
+    queue, engine = made()
+    good = ended({**TOOL, "gen_ai.tool.name": "search"})
+    bad = ReadableSpan("bad", context=SpanContext(1, 1, False), resource=good.resource, attributes={}, start_time=5)
+    for span in (bad, good):
+        queue.take(span)
+
+    assert queue.read() is None
+    assert queue.read() is not None
+    assert [key for key in engine.accounts if key[0] == "malformed"] == [("malformed", "end_time")]
+    assert list(queue.lost_since()) == [((1).to_bytes(16), (1).to_bytes(8))]
+
+
+def test_an_error_of_ours_while_reading_costs_one_span(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is counted as refused, and the rest is read."""
+    monkeypatch.setattr(Guard, "loud", False)
+    queue, engine = made()
+    span = ended({**TOOL, "gen_ai.tool.name": "search"})
+    for _ in range(2):
+        queue.take(span)
+    with monkeypatch.context() as planted:
+        planted.setattr(engine.reader, "read", None)
+        assert queue.read() is None
+
+    assert queue.read() is not None
+    assert engine.accounts["refused", "fault"] == 1
+
+
+def test_reading_finds_its_place_after_an_interrupt() -> None:
+    """A signal handler may raise while a span is read; what is left of that span is passed over, not misread."""
+    queue, engine = made()
+    first, second = (ended({**TOOL, "gen_ai.tool.name": name, "http.url": "u"}) for name in ("search", "reply"))
+    queue.take(first)
+    queue.take(second)
+    for _ in range(5):
+        queue._queue.popleft()
+
+    assert queue.read() == engine.reader.read(sdk.read(second))
+
+
+def test_spans_known_to_be_open() -> None:
+    """Told once, unless they ended before anybody asked; beyond a ceiling they are not noted."""
+    queue, _ = made()
+    one, two = SpanContext(7, 1, False), SpanContext(7, 2, False)
+    queue.opened(one, None)
+    queue.opened(two, one)
+    found = sorted(queue.opened_since(), key=lambda opened: opened[1])
+
+    seven = (7).to_bytes(16)
+    assert found == [(seven, (1).to_bytes(8), None), (seven, (2).to_bytes(8), (1).to_bytes(8))]
+    assert list(queue.opened_since()) == []
+
+
+def test_a_span_that_ended_is_not_told_as_open() -> None:
+    """Whether it was taken or refused."""
+    queue, _ = made()
+    for end in (queue.take, queue.refuse):
+        span = ended({})
+        assert span.context is not None
+        queue.opened(span.context, span.parent)
+        end(span)
+        assert list(queue.opened_since()) == []
+
+
+def test_notes_of_open_spans_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that begins spans and never ends them does not fill the memory with our notes."""
+    monkeypatch.setattr(capture_module, "MAX_OPEN", 10)
+    queue, _ = made()
+    for number in range(1, 50):
+        queue.opened(SpanContext(1, number, False), None)
+
+    assert len(list(queue.opened_since())) == 10

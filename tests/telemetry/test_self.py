@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from otel_reliability.config import Settings
+from otel_reliability.engine import Engine
+from otel_reliability.model.run import CloseReason
+from otel_reliability.telemetry import names
+from otel_reliability.telemetry import self as self_telemetry
+from otel_reliability.telemetry.guard import Guard
+from otel_reliability.telemetry.ledger import ToolLedger
+from otel_reliability.telemetry.self import Health
+from otel_reliability.testing import FakeClock, agent, other, tool
+
+
+def told(engine: Engine, health: Health | None = None) -> dict[tuple[str, tuple[tuple[str, object], ...]], float]:
+    """What the engine tells of itself: (short name, labels) → value."""
+    points = self_telemetry.points(engine, ToolLedger(Settings()), health or Health())
+    return {
+        (name.removeprefix("otel_reliability."), tuple(sorted(labels.items()))): value for name, value, labels in points
+    }
+
+
+def used() -> tuple[Engine, FakeClock]:
+    """An engine that saw a run with a nested one, a span of no convention, and the loss of two."""
+    clock = FakeClock()
+    engine = Engine(clock=clock, wall=clock.wall)
+    engine.receive(
+        [agent(1, end=9), tool(2, 1, start=1, end=8), agent(3, 2, "worker", start=2, end=7), tool(4, 3, start=3)]
+    )
+    engine.receive([agent(1, end=9), other(5)])
+    engine.count("malformed", "shape", 2)
+    return engine, clock
+
+
+def test_every_span_is_told_by_what_became_of_it() -> None:
+    """Received, used, other, duplicate, malformed, and why."""
+    engine, _ = used()
+    engine.flush(CloseReason.FLUSH)
+    found = {labels: value for (name, labels), value in told(engine).items() if name == "spans"}
+
+    assert found == {
+        (("disposition", "received"),): 8,
+        (("disposition", "used"),): 4,
+        (("disposition", "other"), ("reason", "no_convention")): 1,
+        (("disposition", "duplicate"),): 1,
+        (("disposition", "malformed"), ("reason", "shape")): 2,
+    }
+
+
+def test_runs_are_told_without_their_agent() -> None:
+    """Where outcomes come from, why runs closed and whether they were nested: few series, whoever the agents are."""
+    engine, clock = used()
+    assert told(engine)["runs.open", ()] == 1
+    clock.advance(5)
+    engine.tick()
+    engine.flush(CloseReason.FLUSH)
+    found = told(engine)
+
+    assert found["runs", (("closed_by", "root"), ("nested", False), ("outcome.source", "end"))] == 1
+    assert found["runs", (("closed_by", "root"), ("nested", True), ("outcome.source", "end"))] == 1
+    assert found["runs.closed", (("reason", "root"),)] == 2
+    assert (found["runs.open", ()], found["runs.incomplete", ()], found["runs.revised", ()]) == (0, 0, 0)
+    assert found["agents", ()] == 2
+
+
+def test_every_ceiling_is_told_with_its_limit() -> None:
+    """Used, limit and hits stand side by side, so that one alert serves all."""
+    found = told(used()[0])
+    ceilings = {labels for name, labels in found if name == "ceiling.limit"}
+
+    assert {dict(labels)["ceiling"] for labels in ceilings} >= {
+        "agents", "tools", "open_runs", "open_bytes", "reopenable_bytes", "other_spans", "closed_ids", "waiting_evaluations",
+        "untaken_runs",
+    }  # fmt: skip
+    for labels in ceilings:
+        assert 0 <= found["ceiling.used", labels] <= found["ceiling.limit", labels]
+        assert found["ceiling.hits", labels] == 0
+
+
+def test_the_door_tells_its_queue_and_what_it_costs() -> None:
+    """Queue, lag and the cost of a collection."""
+    found = told(used()[0], Health(queue_length=3, queue_capacity=10, collect_duration=0.5))
+
+    assert (found["queue.length", ()], found["queue.capacity", ()], found["collect.duration", ()]) == (3, 10, 0.5)
+    assert found["event_lag", ()] == 0.0
+
+
+def test_refused_evidence_and_faults_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What users added and could not stand; where this package failed."""
+    monkeypatch.setattr(Guard, "faults", Counter({"a place": 2}))
+    engine, _ = used()
+    engine.refused_evidence["reliability.run.cost", "not a number from 0"] += 1
+    found = told(engine)
+
+    assert found["faults", (("place", "a place"),)] == 2
+    assert found["evidence.refused", (("attribute", "reliability.run.cost"), ("reason", "not a number from 0"))] == 1
+
+
+def test_nothing_is_told_that_the_table_does_not_name() -> None:
+    """Every point belongs to an instrument, with the attributes that the table says."""
+    specs = {spec.name.removeprefix("otel_reliability."): spec for spec in names.SELF}
+    for name, labels in told(used()[0]):
+        assert {label for label, _ in labels} <= set(specs[name].attributes)

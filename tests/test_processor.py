@@ -1,0 +1,422 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, Tracer, TraceState, set_span_in_context
+
+from otel_reliability import processor as processor_module
+from otel_reliability.config import Settings
+from otel_reliability.engine import Engine
+from otel_reliability.model.span import AgentSpan, RawSpan
+from otel_reliability.processor import CAPACITY, HARD_CAPACITY, STRIDE, ReliabilitySpanProcessor
+from otel_reliability.telemetry.guard import Guard
+from otel_reliability.telemetry.live import live_of
+from otel_reliability.testing import FakeClock
+from tests.telemetry.meters import Meters
+from tests.telemetry.spans import Calling, agent_run, provider, run, tool_call
+
+
+class Host:
+    """A host with an SDK, our processor in it, and a clock to wind."""
+
+    def __init__(self, settings: Settings | None = None, **options: Any) -> None:
+        self.meters, self.clock = Meters(), FakeClock()
+        self.live = live_of(self.meters.provider, settings, self._engine)
+        self.processor = ReliabilitySpanProcessor(settings, meter_provider=self.meters.provider)
+        self.provider: TracerProvider = provider(self.processor, **options)
+        self.tracer: Tracer = self.provider.get_tracer("test")
+        self.look: Callable[[], Any] = self.meters.look
+
+    @property
+    def waiting(self) -> int:
+        """Spans in the queue."""
+        return self.processor.queued[0]
+
+    def settle(self) -> None:
+        """Let time pass until every run that ended has settled."""
+        self.look()
+        self.clock.advance(3)
+        self.look()
+        self.clock.advance(61)
+
+    def _engine(self, settings: Settings) -> Engine:
+        return Engine(settings, clock=self.clock, wall=self.clock.wall)
+
+
+def test_spans_become_gauges_counters_and_histograms() -> None:
+    """One line in the host: the windows, the counters and the histograms of its agents come with its own metrics."""
+    host = Host()
+    for number in range(6):
+        run(host.tracer, "search read reply" if number % 3 else "search reply")
+    host.settle()
+    look = host.look()
+
+    assert look.value("window.runs", gen_ai__agent__name="agent", service__name="shop") == 6
+    assert look.value("distinct_paths") == 2
+    assert look.value("score") is not None
+    assert look.value("agent.reliability.runs", outcome="completed") == 6
+    assert look.values("tool_calls", "gen_ai.tool.name") == {"search": 6, "read": 4, "reply": 6}
+    assert (look.value("run.path_distance"), look.value("run.score"), look.value("run.retries")) == (6, 6, 6)
+    assert look.value("spans", disposition="used") == look.value("spans", disposition="received") == 22
+
+
+def test_every_histogram_shows_the_trace_of_a_run() -> None:
+    """The exemplars of the histograms are traces of real runs."""
+    host, traces = Host(), list[int]()
+    for _ in range(3):
+        with agent_run(host.tracer) as root:
+            traces.append(root.get_span_context().trace_id)
+            tool_call(host.tracer)
+    host.provider.force_flush()
+
+    for point in host.look().points("run.path_distance"):
+        assert {exemplar.trace_id for exemplar in point.exemplars} <= set(traces)
+        assert point.exemplars
+
+
+def test_the_hosts_spans_are_untouched() -> None:
+    """What other processors and exporters see is what they would see without us, whichever stands first."""
+    found: list[list[str]] = []
+    for ours in ([], [ReliabilitySpanProcessor(meter_provider=Meters().provider)]):
+        for order in (1, -1):
+            exporter = InMemorySpanExporter()
+            host = provider(*[*ours, SimpleSpanProcessor(exporter)][::order])
+            with agent_run(host.get_tracer("test")) as root:
+                root.add_event("an event", {"text": "value"})
+                tool_call(host.get_tracer("test"), "search", **{"gen_ai.tool.call.arguments": '{"q": 1}'})
+            found.append([_shape(span) for span in exporter.get_finished_spans()])
+
+    assert all(shape == found[0] for shape in found)
+
+
+def _shape(span: ReadableSpan) -> str:
+    return repr(
+        (span.name, dict(span.attributes or {}), [event.name for event in span.events], span.status.status_code)
+    )
+
+
+@pytest.mark.parametrize("hook", ["take", "opened", "queue"])
+def test_a_bug_of_ours_is_kept_from_the_host(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In production a planted error in a hook costs numbers and nothing else; under tests it is loud."""
+
+    def planted(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("planted")
+
+    host = Host()
+    if hook == "queue":
+        host.processor._queue = None  # pyright: ignore[reportAttributeAccessIssue]
+    else:
+        monkeypatch.setattr(host.processor._queue, hook, planted)
+    with pytest.raises((RuntimeError, AttributeError)):
+        run(host.tracer)
+
+    monkeypatch.setattr(Guard, "loud", False)
+    before = Guard.faults.total()
+    with agent_run(host.tracer) as root:
+        tool_call(host.tracer)
+    assert root.end_time is not None
+    assert Guard.faults.total() >= before + 2
+
+
+def test_a_bug_of_ours_in_flush_and_shutdown_is_kept_from_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`force_flush` says that it failed; the provider flushes and shuts down all the same."""
+    host = Host()
+    for method in ("flush", "detach"):
+        monkeypatch.setattr(host.live, method, None)
+    with pytest.raises(TypeError):
+        host.provider.force_flush()
+
+    monkeypatch.setattr(Guard, "loud", False)
+    assert host.provider.force_flush() is False
+    host.provider.shutdown()
+
+
+def test_a_long_call_keeps_its_run_open() -> None:
+    """A model call of hours closes nothing: the spans above it are known to be open. Nor does the collection wait for it."""
+    host = Host()
+    with agent_run(host.tracer):
+        tool_call(host.tracer, "search")
+        host.look()
+        host.clock.advance(5_000)
+        host.look()
+        host.clock.advance(5_000)
+        assert host.look().value("runs.open") == 1
+        tool_call(host.tracer, "reply")
+    host.settle()
+    look = host.look()
+
+    assert look.value("agent.reliability.runs") == 1
+    assert look.value("runs.revised") == 0
+    assert look.values("tool_calls", "gen_ai.tool.name") == {"search": 1, "reply": 1}
+
+
+def test_a_child_that_outlives_its_root_is_waited_for() -> None:
+    """The root has ended, a background task of the run has not: the run closes when that has ended too."""
+    host = Host()
+    with agent_run(host.tracer) as root:
+        child = host.tracer.start_span("execute_tool slow", set_span_in_context(root))
+        child.set_attribute("gen_ai.operation.name", "execute_tool")
+        child.set_attribute("gen_ai.tool.name", "slow")
+    host.look()
+    host.clock.advance(100)
+    assert host.look().value("runs.open") == 1
+
+    child.end()
+    host.settle()
+    assert host.look().values("tool_calls", "gen_ai.tool.name") == {"slow": 1}
+
+
+def test_nothing_is_read_while_the_queue_has_room() -> None:
+    """The agent's own thread takes and leaves; reading is for a collection. It happens there or at a deadline only."""
+    host = Host()
+    for _ in range(20):
+        run(host.tracer)
+    assert host.waiting >= 59
+
+    host.look()
+    assert host.waiting == 0
+
+
+def test_deadlines_are_met_without_any_collection() -> None:
+    """Where nobody collects, threads of the host look at the clock every so often; runs close and settle."""
+    host = Host()
+    for _ in range(STRIDE):
+        run(host.tracer)
+        host.clock.advance(4)
+
+    assert host.live.engine.closed["root"] > 10
+
+
+def test_a_full_queue_is_worked_off_one_run_at_every_root() -> None:
+    """From its capacity on the thread that ends a root takes one run off, so that the queue stays as long as it is."""
+    host = Host()
+    host.look()
+    while host.waiting < CAPACITY:
+        run(host.tracer)
+    lengths: list[int] = []
+    for _ in range(3 * STRIDE):
+        run(host.tracer, "search read")
+        lengths.append(host.waiting)
+
+    assert max(lengths) <= CAPACITY + 4 * STRIDE
+    host.provider.force_flush()
+    look = host.look()
+    assert look.value("spans", disposition="received") == look.value("spans", disposition="used")
+    assert not [point for point in look.points("spans") if point.attributes["disposition"] == "refused"]
+
+
+def test_a_queue_that_nobody_can_work_off_refuses_and_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the engine is busy elsewhere the host never waits: beyond the hard limit spans are counted and let go."""
+    monkeypatch.setattr(processor_module, "CAPACITY", 100)
+    monkeypatch.setattr(processor_module, "HARD_CAPACITY", 400)
+    host = Host()
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold(_: object) -> None:
+        inside.set()
+        leave.wait(10)
+
+    holder = threading.Thread(target=host.live.engine.read, args=(hold,))
+    holder.start()
+    inside.wait(10)
+    for _ in range(300):
+        run(host.tracer)
+    assert host.waiting == 400
+    leave.set()
+    holder.join()
+    host.provider.force_flush()
+    look = host.look()
+
+    assert look.value("spans", disposition="received") == 900
+    assert look.value("spans", disposition="refused", reason="queue_full") == 500
+    assert (host.waiting, look.value("runs.open")) == (0, 0)
+    run(host.tracer)
+    host.settle()
+    assert host.look().value("runs.open") == 0
+
+
+def test_capacities_are_in_order() -> None:
+    """There is room between helping and refusing."""
+    assert STRIDE < CAPACITY < HARD_CAPACITY
+
+
+def test_force_flush_records_everything_at_once() -> None:
+    """After it the next collection has all there is; what comes later for those runs is late."""
+    host = Host()
+    run(host.tracer)
+
+    assert host.provider.force_flush()
+    look = host.look()
+    assert look.value("agent.reliability.runs") == look.value("window.runs") == 1
+    assert look.value("runs.closed", reason="force_flush") == 1
+
+
+def test_after_shutdown_spans_are_refused_and_counted() -> None:
+    """Shutdown closes every run; a host that goes on harms nobody."""
+    host = Host()
+    run(host.tracer)
+    host.provider.shutdown()
+    host.provider.shutdown()
+    run(host.tracer)
+    look = host.look()
+
+    assert look.value("agent.reliability.runs") == 1
+    assert look.value("spans", disposition="refused", reason="shutdown") == 3
+
+
+@pytest.mark.parametrize("meters_first", [True, False])
+def test_providers_may_shut_down_in_any_order(meters_first: bool) -> None:
+    """Neither order raises, hangs, or keeps a run open."""
+    host = Host()
+    run(host.tracer)
+    shutdowns = [host.meters.provider.shutdown, host.provider.shutdown]
+    for shutdown in shutdowns if meters_first else reversed(shutdowns):
+        shutdown()
+
+    assert host.live.engine.open_runs == 0
+
+
+def test_two_processors_count_a_span_once() -> None:
+    """Two doors of one provider share the engine: the second copy of every span is a duplicate."""
+    host = Host()
+    host.provider.add_span_processor(ReliabilitySpanProcessor(meter_provider=host.meters.provider))
+    run(host.tracer)
+    host.provider.force_flush()
+    look = host.look()
+
+    assert look.value("agent.reliability.runs") == 1
+    assert look.value("spans", disposition="duplicate") == 3
+
+
+class Halving(Sampler):
+    """Samples by consistent probability ½ and says so in the trace state; only records what it does not sample."""
+
+    def __init__(self, decision: Decision) -> None:
+        self._decision = decision
+
+    def should_sample(self, *_: Any, **__: Any) -> SamplingResult:
+        return SamplingResult(self._decision, trace_state=TraceState([("ot", "th:8")]))
+
+    def get_description(self) -> str:
+        return "halving"
+
+
+def test_a_sampled_run_counts_for_those_that_were_not() -> None:
+    """Counters are weighted by the sampling threshold in the trace state; windows hold the runs as they are."""
+    host = Host(sampler=Halving(Decision.RECORD_AND_SAMPLE))
+    for _ in range(3):
+        run(host.tracer)
+    host.provider.force_flush()
+    look = host.look()
+
+    assert (look.value("agent.reliability.runs"), look.value("window.runs")) == (6, 3)
+    assert look.value("run.retries") == 3
+
+
+@pytest.mark.parametrize(("decision", "runs"), [(Decision.RECORD_ONLY, 1), (Decision.DROP, None)])
+def test_the_processor_sees_every_recording_span(decision: Decision, runs: int | None) -> None:
+    """Sampled or only recorded; what the host does not record it does not see."""
+    host = Host(sampler=Halving(decision))
+    run(host.tracer)
+    host.provider.force_flush()
+
+    assert host.look().value("window.runs") == runs
+
+
+def test_a_remote_parent_makes_a_root() -> None:
+    """Below a parent in another process the agent's span is the run's root, which closes by itself."""
+    host = Host()
+    remote = NonRecordingSpan(SpanContext(5, 6, is_remote=True, trace_flags=TraceFlags(1)))
+    with host.tracer.start_as_current_span(
+        "invoke_agent agent",
+        set_span_in_context(remote),
+        attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "agent"},
+    ):
+        tool_call(host.tracer)
+    host.settle()
+    look = host.look()
+
+    assert look.value("runs.closed", reason="root") == 1
+    assert look.value("runs.incomplete") == 0
+
+
+def test_eight_threads() -> None:
+    """Every span of every thread is accounted for once, with collections going on beside them."""
+    host, each = Host(), 100
+    done = threading.Event()
+
+    def work() -> None:
+        for number in range(each):
+            run(host.tracer, f"search-{number % 3} reply", name=threading.current_thread().name)
+
+    def collect() -> None:
+        while not done.is_set():
+            host.look()
+
+    workers = [threading.Thread(target=work, name=f"agent-{number}") for number in range(8)]
+    collector = threading.Thread(target=collect)
+    for thread in (*workers, collector):
+        thread.start()
+    for thread in workers:
+        thread.join()
+    done.set()
+    collector.join()
+    host.provider.force_flush()
+    look = host.look()
+
+    assert look.values("agent.reliability.runs", "gen_ai.agent.name") == {
+        f"agent-{number}": each for number in range(8)
+    }
+    assert look.value("spans", disposition="used") == look.value("spans", disposition="received") == 8 * each * 3
+    assert sum(look.values("window.runs", "gen_ai.agent.name").values()) == 8 * each
+
+
+def test_concurrent_tasks_of_one_loop() -> None:
+    """Runs that interleave on one thread keep apart."""
+    host, number = Host(), 300
+
+    async def one(at: int) -> None:
+        with agent_run(host.tracer, f"agent-{at % 3}"):
+            for tool in ("search", "reply"):
+                await asyncio.sleep(0)
+                tool_call(host.tracer, tool)
+
+    async def everything() -> None:
+        await asyncio.gather(*(one(at) for at in range(number)))
+
+    asyncio.run(everything())
+    host.provider.force_flush()
+    look = host.look()
+
+    assert look.values("agent.reliability.runs", "gen_ai.agent.name") == {f"agent-{at}": number // 3 for at in range(3)}
+    assert set(look.values("path_entropy", "gen_ai.agent.name").values()) == {0.0}
+
+
+def test_a_hook_that_comes_back_in_never_hangs() -> None:
+    """A span that ends while the engine reads spans (a finaliser's, a signal handler's) is queued for the next time."""
+    host = Host()
+    tracer = provider(Calling(host.processor.on_end, host.processor.on_start)).get_tracer("test")
+    reader = host.live.engine.reader
+    read = reader.read
+
+    def reading(span: RawSpan) -> AgentSpan:
+        if span.name != "within":
+            tracer.start_span("within").end()
+            assert not host.processor.force_flush(10)
+        return read(span)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader, "read", reading)
+        run(host.tracer)
+        host.look()
+    host.provider.force_flush()
+
+    assert host.look().value("spans", disposition="received") == 6
