@@ -16,11 +16,14 @@ from otel_reliability.model.span import Evaluation, RawSpan
 EVENT: Final = "gen_ai.evaluation.result"
 PREFIX: Final = "gen_ai.evaluation."
 PREFIXES: Final = (PREFIX, "evaluations.", "annotations.")
-MARKS: Final = ("evaluation.", "annotation.")
-"""One of them is part of every key that matters here."""
 
 _FLAT: Final = re.compile(r"((?:evaluations\.\d+\.evaluation|annotations\.\d+\.annotation)\.)name")
 _MOST: Final = 64
+
+
+def may_tell(keys: str) -> bool:
+    """Whether attributes of these keys may tell an evaluation: one of two words is part of every key that matters here."""
+    return "evaluation." in keys or "annotation." in keys
 
 
 def read(span: RawSpan, *, flat: bool) -> tuple[Evaluation, ...]:

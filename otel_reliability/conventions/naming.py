@@ -33,11 +33,12 @@ class ToolNames:
 
     def apply(self, facts: Facts) -> Facts:
         """The facts of a span under these rules. A span whose only call is ignored is still a tool span, of no call."""
-        if isinstance(facts, ToolFacts):
-            return facts._replace(calls=self._calls(facts.calls)) if facts.calls else facts
+        if isinstance(facts, ToolFacts) and facts.calls:
+            calls = self._calls(facts.calls)
+            return facts if calls == facts.calls else facts._replace(calls=calls)
         if isinstance(facts, ModelFacts) and facts.calls:
             calls = self._calls(facts.calls)
-            return facts._replace(calls=calls, asked_for_tools=bool(calls))
+            return facts if calls == facts.calls else facts._replace(calls=calls, asked_for_tools=bool(calls))
         if isinstance(facts, InvocationFacts) and facts.call is not None:
             return facts._replace(call=self._call(facts.call))
         return facts
@@ -49,6 +50,8 @@ class ToolNames:
         if call.name is None:
             return call
         name = self.of(call.name)
+        if name == call.name:
+            return call
         return None if name is None else call._replace(name=name)
 
     def _worked_out(self, name: str) -> str | None:
