@@ -32,10 +32,15 @@ def decode_json(body: bytes) -> Batch:
     Traceback (most recent call last):
     otel_reliability.errors.UndecodableBody: not JSON: Expecting value at line 1, column 19
     """
+    return decode_request(parse(body))
+
+
+def parse(body: bytes) -> object:
+    """A body as JSON has it. Raises `UndecodableBody` for one that is not JSON."""
     request = _parse(body)
     if isinstance(request, _Unreadable):
         raise UndecodableBody(f"{request.detail} at line {request.line}, column {request.column}")
-    return decode_request(request)
+    return request
 
 
 def read_file(
