@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import functools
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability import testing
 from otel_reliability.config import LimitSettings, Settings
-from otel_reliability.engine import Engine
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.examples import row
 from otel_reliability.metrics.stability.effect_agreement import EffectAgreement
 from otel_reliability.metrics.stability.effect_table import Parting, tasks_by_disagreement
 from otel_reliability.model.row import Row
-from otel_reliability.model.run import CloseReason, Outcome
+from otel_reliability.model.run import Outcome
 from otel_reliability.model.span import RawSpan
-from otel_reliability.sources.otlp_json import read_file
-from otel_reliability.windows.paths import PathTable
-from otel_reliability.windows.rows import row_of
-from tests.shared import shared
-
-GEMINI: Final = "corpora/multi_trial/gemini-2.5-flash_airline.json"
-TAUBENCH: Final = "corpora/taubench/gpt-4o_airline_4trials.otlp.jsonl.gz"
+from tests.metrics.recorded import gemini_rows, rows_from, taubench_rows, taubench_spans
 
 
 def attempt(*effects: tuple[str, bytes | None], task: str | None = "t", **fields: Any) -> Row:
@@ -136,45 +126,6 @@ class TestTable:
         outcomes = (Outcome.FAILURE, Outcome.SUCCESS, Outcome.COMPLETED)
         (line,) = tasks_by_disagreement([attempt(outcome=outcome) for outcome in outcomes])
         assert (line.judged, line.failed) == (2, 1)
-
-
-@functools.cache
-def gemini_rows() -> tuple[Row, ...]:
-    """The recorded calls of eight attempts at each of ten tasks, as rows of one agent."""
-    paths = PathTable()
-    runs = json.loads(shared(GEMINI).read_text())["runs"]
-    return tuple(row_of(_run(number, one), paths) for number, one in enumerate(runs, 1))
-
-
-def _run(number: int, recorded: dict[str, Any]) -> Any:
-    calls = tuple(
-        testing.call(tool, second, ok=ok, arguments=bytes.fromhex(arguments), effect=bytes.fromhex(effect))
-        for second, (tool, arguments, effect, ok) in enumerate(recorded["calls"])
-    )
-    outcome = Outcome.SUCCESS if recorded["success"] else Outcome.FAILURE
-    path = [call.name for call in calls]
-    return testing.run(path, number, tool_calls=calls, task_id=recorded["task"], outcome=outcome)
-
-
-@functools.cache
-def taubench_spans() -> tuple[RawSpan, ...]:
-    """The spans of four attempts at each of fifty tasks."""
-    return tuple(span for batch in read_file(shared(TAUBENCH)) for span in batch.spans)
-
-
-def rows_from(spans: Sequence[RawSpan]) -> tuple[Row, ...]:
-    """From spans to rows, by the product's own path."""
-    engine = Engine(Settings(hash_key="00" * 32), wall=None)
-    engine.receive(spans)
-    engine.flush(CloseReason.END_OF_INPUT)
-    paths = PathTable()
-    return tuple(row_of(run, paths) for run in sorted(engine.take_settled(), key=lambda run: run.run_id))
-
-
-@functools.cache
-def taubench_rows() -> tuple[Row, ...]:
-    """Their rows."""
-    return rows_from(taubench_spans())
 
 
 def foretold(rows: Sequence[Row]) -> tuple[float, float]:
