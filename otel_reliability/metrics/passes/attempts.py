@@ -44,9 +44,6 @@ class Attempts:
         self.changed: set[str | None] = set()
         """Tasks whose attempts are not what they were when this was last cleared."""
 
-    def __len__(self) -> int:
-        return len(self._tasks)
-
     def add(self, row: Row) -> bool:
         """A row enters. False: it is no attempt."""
         attempt = attempt_of(row)
