@@ -134,6 +134,13 @@ class Engine:
                     self._assembler.evaluate(evaluation, now)
             return entered
 
+    def receive_events(self, events: Iterable[RunEvent], *, wait: float = -1) -> bool:
+        """Take in changes of runs that were rebuilt elsewhere. As `receive`."""
+        with self._turn(wait) as entered:
+            if entered:
+                self._apply(list(events), self._clock())
+            return entered
+
     def opened(self, spans: Iterable[Opened], *, wait: float = -1) -> bool:
         """Spans known to have begun and not yet to have ended: their runs stay open. As `receive`."""
         with self._turn(wait) as entered:
