@@ -146,6 +146,10 @@ class Assembler:
         built = self._build(unit, None)
         unit.loose, unit.loose_calls = built.loose, built.loose_calls
         for trace in unit.traces:
+            if built.loose:
+                trace.loose[unit] = None
+            else:
+                trace.loose.pop(unit, None)
             trace.agents.update(built.agents)
             trace.has_invocation = trace.has_invocation or built.invocations > 0
         self._tell(unit, built, reason)
@@ -188,8 +192,7 @@ class Assembler:
 
     def _resolve_loose(self, traces: Iterable[Trace], reason: CloseReason) -> None:
         """DESIGN §3.2h, for every closed unit of these traces that holds such work: decided anew, since another closed."""
-        units = dict.fromkeys(unit for trace in traces for unit in trace.units if unit.loose)
-        for unit in units:
+        for unit in dict.fromkeys(unit for trace in traces for unit in trace.loose):
             if unit.closed_at is None:
                 continue
             host = self._host_of(unit) if unit.has_local_gap else None
@@ -277,16 +280,26 @@ class Assembler:
     # --- Letting go ---------------------------------------------------------------------------------------------------
 
     def _settle(self, now: float) -> None:
+        waiting: list[tuple[float, Unit]] = []
         while self._closed and self._closed[0][0] + self._times.reopen <= now:
-            self._settle_unit(*self._closed.popleft())
+            closed_at, unit = self._closed.popleft()
+            if unit.closed_at == closed_at and self._may_still_change(unit):
+                waiting.append((closed_at, unit))
+            else:
+                self._settle_unit(closed_at, unit)
+        self._closed.extendleft(reversed(waiting))
+
+    def _may_still_change(self, unit: Unit) -> bool:
+        """Whether a unit's runs depend on one that is still open: its host, or work with a gap that it may come to adopt."""
+        if unit.host is not None and unit.host in self._gathering.open:
+            return True
+        gathered = (loose.current() for trace in unit.traces for loose in trace.loose_at.values())
+        return any(loose.has_local_gap and loose in self._gathering.open for loose in gathered)
 
     def _settle_unit(self, closed_at: float, unit: Unit) -> None:
         """A unit's time to reopen has passed: its runs are final, its spans are let go, their ids remembered."""
         gathering = self._gathering
         if unit.closed_at != closed_at:
-            return
-        if unit.host is not None and unit.host in gathering.open:
-            self._closed.append((closed_at, unit))
             return
         self._events.extend(RunEvent(RunChange.SETTLED, run) for run in unit.emitted.values())
         gathering.closed_bytes -= unit.weight
@@ -298,6 +311,7 @@ class Assembler:
             gathering.bury(gathering.trace(unit.missing[0], closed_at), unit.missing[1])
         for trace in unit.traces:
             trace.units.pop(unit, None)
+            trace.loose.pop(unit, None)
             held = trace.loose_at.get(unit.anchor)
             if held is not None and held.current() is unit:
                 del trace.loose_at[unit.anchor]

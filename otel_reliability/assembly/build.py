@@ -470,7 +470,8 @@ def _tokens(
         return found
     counted: set[int] = set()
     totals: list[Tokens] = []
-    for i in (i for i in invocations.order if i in set(spans)):
+    inside = set(spans)
+    for i in (i for i in invocations.order if i in inside):
         over = invocations.encloser[i]
         same = over in counted and invocations.name[over] == invocations.name[i]
         own = tree.facts(i).tokens

@@ -9,7 +9,7 @@ from otel_reliability.assembly.unit import Place, Trace, Unit
 from otel_reliability.model.span import AgentSpan, SpanId, SpanRef, TraceId
 
 LONG: Final = 32
-"""Steps from which a chain of other spans is remembered, and walked with an eye on cycles."""
+"""Steps after which a chain of other spans is remembered, and looked at for cycles."""
 
 
 class Above(NamedTuple):
@@ -43,29 +43,51 @@ class Chains:
         return self.climb(parent_of(span), span.parent_remote, (span.trace_id, span.span_id))
 
     def climb(self, parent: SpanRef | None, remote: bool | None, anchor: SpanRef) -> Above:
-        """What stands at or above a parent. A cycle of parents ends where it closes, as a gap."""
-        start, steps = parent, 0
+        """What stands at or above a parent. A cycle of parents ends at its least span, as at a gap."""
+        walked: list[SpanRef] = []
         seen: set[SpanRef] = set()
         while parent is not None:
             trace = self._traces.get(parent[0])
             unit = trace.homes.get(parent[1]) if trace is not None else None
             if unit is not None:
-                self._remember(start, anchor, steps)
+                self._remember(walked, anchor)
                 return Above(unit.current(), parent[1], None, False, anchor)
             place = trace.places.get(parent[1]) if trace is not None else None
-            if trace is None or place is None or parent in seen:
-                self._remember(start, anchor, steps)
+            if trace is None or place is None or parent[1] in trace.cut:
+                self._remember(walked, anchor)
                 return Above(None, None, parent, remote is True, parent)
-            anchor, steps = parent, steps + 1
-            if steps > LONG:
+            if parent in seen:
+                if self._cut_cycle(parent):
+                    return self.climb(walked[0], remote, anchor)
+                return Above(None, None, parent, False, parent)
+            walked.append(parent)
+            if len(walked) > LONG:
                 seen.add(parent)
-            further = self._further(trace, parent, seen)
-            if further is not None:
-                anchor, place = further
-                seen.add(anchor)
+            anchor = trace.shortcuts.get(parent[1], parent)
+            if anchor is not parent:
+                end = self._traces.get(anchor[0])
+                place = end.places.get(anchor[1], place) if end is not None else place
             parent, remote = place.parent, place.parent_remote
-        self._remember(start, anchor, steps)
+        self._remember(walked, anchor)
         return Above(None, None, None, False, anchor)
+
+    def _cut_cycle(self, start: SpanRef) -> bool:
+        """A walk has come back to a place: the least span of its cycle is where it is cut from now on."""
+        least = here = start
+        while (here := self._parent_place(here)) != start:
+            if here is None:
+                return False
+            least = min(least, here)
+        self._traces[least[0]].cut.add(least[1])
+        return True
+
+    def _parent_place(self, ref: SpanRef) -> SpanRef | None:
+        """The other span above another span, None where there is none."""
+        trace = self._traces.get(ref[0])
+        place = trace.places.get(ref[1]) if trace is not None and ref[1] not in trace.cut else None
+        above = place.parent if place is not None else None
+        over = self._traces.get(above[0]) if above is not None else None
+        return above if over is not None and above is not None and above[1] in over.places else None
 
     def places_above(self, span: AgentSpan) -> Iterator[tuple[SpanRef, Place]]:
         """The nearest other spans above a span, in one stretch, bottom up."""
@@ -78,16 +100,9 @@ class Chains:
             yield parent, place
             parent = place.parent
 
-    def _further(self, trace: Trace, parent: SpanRef, seen: set[SpanRef]) -> tuple[SpanRef, Place] | None:
-        """Where a walk that passed here before ended."""
-        shortcut = trace.shortcuts.get(parent[1])
-        if shortcut is None or shortcut in seen:
-            return None
-        end = self._traces.get(shortcut[0])
-        place = end.places.get(shortcut[1]) if end is not None else None
-        return None if place is None else (shortcut, place)
-
-    def _remember(self, start: SpanRef | None, last: SpanRef, steps: int) -> None:
-        trace = self._traces.get(start[0]) if steps > LONG and start is not None and start != last else None
-        if trace is not None and start is not None:
-            trace.shortcuts[start[1]] = last
+    def _remember(self, walked: list[SpanRef], last: SpanRef) -> None:
+        """Where a long walk led, noted along the way, so that none is made twice."""
+        if len(walked) > LONG:
+            for ref in walked[: -LONG // 2 : LONG // 2]:
+                if ref != last:
+                    self._traces[ref[0]].shortcuts[ref[1]] = last

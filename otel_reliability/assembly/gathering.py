@@ -234,6 +234,7 @@ class Gathering:
         one.sealed = one.sealed or two.sealed
         for trace in two.traces:
             trace.units.pop(two, None)
+            trace.loose.pop(two, None)
             trace.units[one] = None
             self._join_trace(one, trace)
         two.spans, two.emitted, two.counted = {}, {}, {}
@@ -286,6 +287,7 @@ class Gathering:
         self._leave_loose(unit)
         for trace in unit.traces:
             trace.units.pop(unit, None)
+            trace.loose.pop(unit, None)
         for span in unit.spans.values():
             self.traces[span.trace_id].homes.pop(span.span_id, None)
         waited = self.traces.get(unit.missing[0]) if unit.missing is not None else None

@@ -112,8 +112,10 @@ class Unit:
 class Trace:
     """What is known of one trace.
 
-    - `homes`: the unit of each agent span. `places`: the other spans. `shortcuts`: where long chains of them led.
+    - `homes`: the unit of each agent span. `places`: the other spans. `shortcuts`: where long chains of them led. `cut`: where
+      cycles of them are cut.
     - `waiting`: the units that wait for a span. `loose_at`: the unit that gathers loose work, by what it hangs on.
+    - `units`: all of them; `loose`: those that, when last closed, held work with no invocation above it.
     - `open`: spans known to have started, with their parents (in process only).
     - `gone`: ids of spans of settled runs, so that what comes late is known to be late.
     - `agents`: names of its agents; `has_invocation`: whether it has any agent or workflow.
@@ -122,11 +124,13 @@ class Trace:
 
     __slots__ = (
         "agents",
+        "cut",
         "evaluations",
         "gone",
         "has_invocation",
         "homes",
         "id",
+        "loose",
         "loose_at",
         "open",
         "places",
@@ -140,9 +144,11 @@ class Trace:
         self.homes: dict[SpanId, Unit] = {}
         self.places: dict[SpanId, Place] = {}
         self.shortcuts: dict[SpanId, SpanRef] = {}
+        self.cut: set[SpanId] = set()
         self.waiting: dict[SpanId, list[Unit]] = {}
         self.loose_at: dict[SpanRef, Unit] = {}
         self.units: dict[Unit, None] = {}
+        self.loose: dict[Unit, None] = {}
         self.open: dict[SpanId, SpanId | None] = {}
         self.gone: set[SpanId] = set()
         self.agents: set[str] = set()
