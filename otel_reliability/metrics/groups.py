@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
-from otel_reliability.metrics.exact import ExactSum
+from otel_reliability.metrics.exact import FixedSum
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import BASELINE, OTHER_TASK, Row
 
@@ -54,7 +54,7 @@ class Groups(Generic[G]):
     """Groups by key, and the sums over what they give.
 
     A group that changed is counted anew when a sum is asked for, and only then: an answer costs as much as groups changed
-    since the last one, however many there are. The sums are exact, so they do not depend on what has passed through.
+    since the last one, however many there are. The sums are of integers, so they do not depend on what has passed through.
     """
 
     __slots__ = ("_changed", "_groups", "_held", "_new", "left_out", "runs", "sums", "weight")
@@ -64,13 +64,10 @@ class Groups(Generic[G]):
         self._groups: dict[Hashable, G] = {}
         self._changed: set[Hashable] = set()
         self._held: dict[Hashable, Share] = {}
-        self.sums = tuple(ExactSum() for _ in range(values))
+        self.sums = tuple(FixedSum() for _ in range(values))
         self.weight = 0
         self.runs = 0
         self.left_out = 0
-
-    def __len__(self) -> int:
-        return len(self._groups)
 
     def get(self, key: Hashable) -> G | None:
         """The group of that key, to look at."""
@@ -86,24 +83,31 @@ class Groups(Generic[G]):
 
     def settle(self) -> None:
         """Bring the sums up to date."""
-        for key in self._changed:
-            self._count(self._held.pop(key, None), -1)
-            group = self._groups[key]
-            if not len(group):
-                del self._groups[key]
-            elif (share := group.share()) is not None:
-                self._held[key] = share
-                self._count(share, 1)
-        self._changed.clear()
+        if self._changed:
+            for key in self._changed:
+                self._renew(key)
+            self._changed.clear()
 
-    def _count(self, share: Share | None, sign: int) -> None:
-        if share is None:
+    def _renew(self, key: Hashable) -> None:
+        held = self._held.pop(key, None)
+        if held is not None:
+            self._count(held, -1)
+        group = self._groups[key]
+        if not len(group):
+            del self._groups[key]
             return
-        for total, value in zip(self.sums, share.values, strict=True):
-            total.add(value, sign * share.weight)
-        self.weight += sign * share.weight
-        self.runs += sign * share.runs
-        self.left_out += sign * share.left_out
+        share = group.share()
+        if share is not None:
+            self._held[key] = share
+            self._count(share, 1)
+
+    def _count(self, share: Share, sign: int) -> None:
+        values, weight, runs, left_out = share
+        for total, value in zip(self.sums, values, strict=True):
+            total.add(value, sign * weight)
+        self.weight += sign * weight
+        self.runs += sign * runs
+        self.left_out += sign * left_out
 
 
 class PathMetric(Metric, Generic[G]):

@@ -35,9 +35,10 @@ def edit_shares(code: str, others: Sequence[str]) -> list[int]:
     >>> [share / ONE for share in edit_shares("ab", ["ab", "abcd", ""])]
     [0.0, 0.5, 1.0]
     """
-    length = len(code)
+    length = len(code) or 1
     return [
-        edits * ONE // max(length, len(other), 1) for edits, other in zip(_distances(code, others), others, strict=True)
+        edits * ONE // (length if length > (theirs := len(other)) else theirs)
+        for edits, other in zip(_distances(code, others), others, strict=True)
     ]
 
 

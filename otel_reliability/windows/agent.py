@@ -106,7 +106,7 @@ class AgentState:
 
     def _dropped(self, row: Row) -> None:
         """A window let go of a row: forget it, unless it is still coming in or another window keeps it."""
-        if row is self._entering or any(row in window for window in self.windows.values()):
+        if row is self._entering or self._is_kept(row):
             return
         del self._rows[row.run_id]
         self._reopenable.discard(row.run_id)
@@ -116,3 +116,6 @@ class AgentState:
             self._tasks[row.task] -= 1
             if not self._tasks[row.task]:
                 del self._tasks[row.task]
+
+    def _is_kept(self, row: Row) -> bool:
+        return any(row in window for window in self.windows.values())

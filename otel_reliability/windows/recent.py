@@ -30,7 +30,10 @@ class RecentRuns:
 
     def remove(self, run_id: str) -> None:
         """A run was withdrawn, or is about to come anew."""
-        self._runs = [run for run in self._runs if run.run_id != run_id]
+        for at, run in enumerate(self._runs):
+            if run.run_id == run_id:
+                del self._runs[at]
+                return
 
 
 def order(run: Run) -> tuple[int, str]:

@@ -89,14 +89,16 @@ class Roster:
     def _move(self) -> int:
         """Let rows leave or return until the window begins where the rules say; forget what cannot return, and say how many."""
         kept = self._kept
-        begin = max(0, *(rule.start(kept) for rule in self._rules))
+        begin = 0
+        for rule in self._rules:
+            begin = max(begin, rule.start(kept))
         while self._start < begin:
             self._listener.evict(kept[self._start])
             self._start += 1
         while self._start > begin:
             self._start -= 1
             self._listener.add(kept[self._start])
-        spent = self._spent()
+        spent = self._spent() if self._start else 0
         if spent:
             self._forget(spent)
         return spent

@@ -39,7 +39,7 @@ def row_of(run: Run, paths: PathTable, rules: ToolRules = DEFAULT_RULES) -> Row:
         branches=run.branches,
         path=paths.intern(run.path) if traceable and run.path is not None else None,
         tool_calls=None if calls is None else len(calls),
-        failed_calls=None if calls is None else sum(not call.ok for call in calls),
+        failed_calls=None if calls is None else len([call for call in calls if not call.ok]),
         retries=None if calls is None else retries_of(calls, run.model_calls),
         pressure=run.token_pressure,
         model_calls=len(run.model_calls),
@@ -64,8 +64,8 @@ def retries_of(calls: tuple[ToolCall, ...], model_calls: tuple[ModelCall, ...]) 
     A retry costs its own time, and the tokens of the model call that asked for it: the last one to end before it began
     (which counts once, however many retries it asked for).
     """
-    repeats = sum(call.repeat for call in calls)
     retries = [call for call in calls if call.retry]
+    repeats = len([call for call in calls if call.repeat])
     if not retries:
         return NO_RETRIES if not repeats else NO_RETRIES._replace(repeats=repeats)
     longest = max(retries, key=lambda call: call.chain)
@@ -119,7 +119,7 @@ def _tokens_of(retries: Iterable[ToolCall], model_calls: tuple[ModelCall, ...]) 
 
 
 def _mean_latency(model_calls: tuple[ModelCall, ...]) -> int | None:
-    return sum(call.end_ns - call.start_ns for call in model_calls) // len(model_calls) if model_calls else None
+    return sum([call.end_ns - call.start_ns for call in model_calls]) // len(model_calls) if model_calls else None
 
 
 def _sum(left: int | None, right: int | None) -> int | None:

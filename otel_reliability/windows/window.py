@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, cast
 
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.errors import UnknownMetric
@@ -19,6 +19,15 @@ from otel_reliability.windows.roster import Roster
 from otel_reliability.windows.time import Period
 
 Attributes: TypeAlias = tuple[tuple[str, str], ...]
+
+NUMBERS: Final = tuple((at, spec) for at, row in enumerate(TABLE) for spec in specs_of(row))
+"""Each spec, and the row of the table that answers for it."""
+
+DERIVED: Final = frozenset(at for at, row in enumerate(TABLE) if issubclass(row, Derived))
+"""The rows that are made of others. (To ask an object instead costs as much as to read it: its class is abstract.)"""
+
+TOLD_APART: Final = frozenset(row.spec.name for row in TABLE if row.series not in (Metric.series, Derived.series))
+"""The numbers that are emitted as several series; of the others the reading is the series."""
 
 
 class Dropped(Protocol):
@@ -100,15 +109,13 @@ class AgentWindow:
 
     def metric(self, name: str) -> Metric | Derived:
         """The object that answers for this name."""
-        if name not in OWNERS:
-            raise UnknownMetric(name, nearest(name))
-        return self._measures[OWNERS[name]]
+        return self._measures[owner_of(name)]
 
     def reading(self, name: str) -> Reading:
         """The reading of this name, of a metric, a companion or a derived number."""
         found = self._readings.get(name)
         if found is None:
-            self._measure(self.metric(name))
+            self._measure(owner_of(name))
             found = self._readings[name]
         return found
 
@@ -119,9 +126,7 @@ class AgentWindow:
     def series(self) -> list[tuple[MetricSpec, Attributes, Reading]]:
         """What is emitted: (spec, attributes, reading) of all that has a value."""
         if self._series is None:
-            self._series = [
-                entry for at in range(len(TABLE)) for entry in self._emitted(at) if entry[2].value is not None
-            ]
+            self._series = [entry for entry in self._told() if entry[2].value is not None]
         return self._series
 
     def path_distance(self, row: Row) -> Reading:
@@ -150,21 +155,43 @@ class AgentWindow:
             self._readings = {}
         self._series = None
 
-    def _measure(self, measure: Metric | Derived) -> None:
-        if isinstance(measure, Derived):
-            self._readings[measure.spec.name] = measure.derive({name: self.reading(name) for name in measure.needs})
-            return
-        self._readings[measure.spec.name] = measure.read()
-        for spec, reading in zip(measure.companions, measure.beside(), strict=True):
-            self._readings[spec.name] = reading
+    def _measure(self, at: int) -> None:
+        if at in DERIVED:
+            self._derive(cast("Derived", self._measures[at]))
+        else:
+            self._read(cast("Metric", self._measures[at]))
 
-    def _emitted(self, at: int) -> list[tuple[MetricSpec, Attributes, Reading]]:
-        measure = self._measures[at]
-        if isinstance(measure, Derived):
-            series = measure.series(self.reading(measure.spec.name))
-            return [(measure.spec, attributes, reading) for attributes, reading in series]
-        own = [(measure.spec, attributes, reading) for attributes, reading in measure.series()]
-        return own + [(spec, (), self.reading(spec.name)) for spec in specs_of(TABLE[at])[1:]]
+    def _read(self, metric: Metric) -> None:
+        readings = self._readings
+        readings[metric.spec.name] = metric.read()
+        if metric.companions:
+            for spec, reading in zip(metric.companions, metric.beside(), strict=True):
+                readings[spec.name] = reading
+
+    def _derive(self, number: Derived) -> None:
+        self._readings[number.spec.name] = number.derive({name: self.reading(name) for name in number.needs})
+
+    def _told(self) -> Iterable[tuple[MetricSpec, Attributes, Reading]]:
+        reading = self.reading
+        for at, spec in NUMBERS:
+            if spec.name in TOLD_APART:
+                yield from self._told_apart(at)
+            else:
+                yield spec, (), reading(spec.name)
+
+    def _told_apart(self, at: int) -> Iterable[tuple[MetricSpec, Attributes, Reading]]:
+        measure, spec = self._measures[at], TABLE[at].spec
+        told = measure.series() if isinstance(measure, Metric) else measure.series(self.reading(spec.name))
+        for attributes, reading in told:
+            yield spec, attributes, reading
+
+
+def owner_of(name: str) -> int:
+    """The row of the table that answers for a name."""
+    found = OWNERS.get(name)
+    if found is None:
+        raise UnknownMetric(name, nearest(name))
+    return found
 
 
 def rules_of(window: WindowSettings, most: int) -> tuple[Rule, ...]:

@@ -15,6 +15,7 @@ from otel_reliability.metrics import SPECS, TABLE, laws
 from otel_reliability.metrics.base import DEFAULTS, Derived, Metric
 from otel_reliability.metrics.examples import row, rows_of
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
+from otel_reliability.metrics.stability.score import Score
 from otel_reliability.metrics.stability.token_budget_pressure import TokenBudgetPressure
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
@@ -233,3 +234,11 @@ def test_specs_know_their_direction() -> None:
     """A number that lies between bounds says which way is better."""
     bounded: list[MetricSpec] = [spec for spec in SPECS if spec.family == "stability"]
     assert {spec.direction for spec in bounded} == {"lower", "higher", "neutral"}
+
+
+def test_what_is_not_told_apart_is_one_series() -> None:
+    """A metric, and a number made of metrics, is emitted as it reads unless it says otherwise."""
+    reading = Reading(80.0, 9)
+    assert Score().series(reading) == (((), reading),)
+    metric = laws.fed(PathEntropy, rows_of("a", "a"))
+    assert metric.series() == (((), metric.read()),)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.counts import Multiset
 from otel_reliability.metrics.groups import Group, PathMetric, Share
+from otel_reliability.metrics.means import clamp
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 
@@ -34,7 +36,8 @@ class PathCounts(Group):
         runs = self._paths.total
         if runs < 2:
             return None
-        return Share((self._paths.evenness(), self._paths.bits(), self._paths.modal / runs), runs, runs)
+        bits = self._paths.bits()
+        return Share((clamp(bits / math.log2(runs)), bits, self._paths.modal / runs), runs, runs)
 
 
 class PathEntropy(PathMetric[PathCounts]):

@@ -121,22 +121,23 @@ class RetryExplosion(Metric):
         self._count(row, -1)
 
     def read(self) -> Reading:
-        return self._reading(float(self._exploding > 0))
+        return self._readings(float(self._exploding > 0))[0]
 
     def beside(self) -> tuple[Reading, ...]:
         runs = self._runs or 1
-        return (
-            self._reading(self._exploding / runs),
-            self._reading(float(max(self._chains, default=0))),
-            self._reading(self._retries / runs),
-            self._reading(self._tokens / runs),
-            self._reading(self._cost_ns / (runs * 10**9)),
+        return self._readings(
+            self._exploding / runs,
+            float(max(self._chains, default=0)),
+            self._retries / runs,
+            self._tokens / runs,
+            self._cost_ns / (runs * 10**9),
         )
 
-    def _reading(self, value: float) -> Reading:
+    def _readings(self, *values: float) -> tuple[Reading, ...]:
         if not self._runs:
-            return NO_EVIDENCE
-        return Reading(value, self._runs, note=arguments_note(self._unknown, self._runs))
+            return (NO_EVIDENCE,) * len(values)
+        note = arguments_note(self._unknown, self._runs)
+        return tuple([Reading(value, self._runs, (), note) for value in values])
 
     def _count(self, row: Row, sign: int) -> None:
         retries = row.retries
