@@ -16,17 +16,21 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from otel_reliability import conventions
 from otel_reliability.assembly.assembler import Assembler
+from otel_reliability.change.monitor import Change, Monitor
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.model.event import RunChange, RunEvent
-from otel_reliability.model.run import CloseReason, Run
+from otel_reliability.model.run import AgentKey, CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan, SpanId, SpanRef, TraceId
-from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.fleet import OTHER_AGENT, Fleet
+from otel_reliability.windows.sessions import SessionEvent, Sessions
 
 T = TypeVar("T")
 
 DISPOSITIONS: Final = frozenset({"received", "used", "other", "late", "duplicate", "malformed", "refused"})
 """What can become of a span."""
+_LAST: Final = frozenset({CloseReason.SHUTDOWN, CloseReason.END_OF_INPUT})
+"""Reasons after which nothing more comes, so that sessions are done too."""
 MAX_UNTAKEN: Final = 100_000
 """Settled or revised runs that wait for whoever records them; beyond, the oldest are let go and counted."""
 
@@ -98,8 +102,11 @@ class Engine:
         self._lock, self._owner = threading.Lock(), 0
         self._assembler = Assembler(self.settings)
         self._fleet = Fleet(self.settings, places_return=self._places_return)
+        self._sessions = Sessions(self.settings, self._is_known)
+        self._monitor = Monitor(self.settings) if self.settings.change.enabled else None
         self._settled: deque[Run] = deque()
         self._revised: deque[Run] = deque()
+        self._scored: deque[SessionEvent] = deque()
         self._counts: Accounts = Counter()
         self._noted: deque[tuple[str, str, int]] = deque()
         self.refused_evidence: Accounts = Counter()
@@ -174,7 +181,11 @@ class Engine:
             if entered:
                 now = self._clock()
                 self._apply(self._assembler.tick(now), now)
-                self._fleet.advance(now)
+                for key in self._fleet.advance(now):
+                    self._sessions.forget(key)
+                self._score(self._sessions.tick(now))
+                if self._monitor is not None:
+                    self._monitor.advance(now)
             return entered
 
     def flush(self, reason: CloseReason, *, wait: float = -1) -> bool:
@@ -184,6 +195,8 @@ class Engine:
                 now = self._clock()
                 self._apply(self._assembler.tick(now), now)
                 self._apply(self._assembler.close_all(reason, now), now)
+                if reason in _LAST:
+                    self._score(self._sessions.close_all())
             return entered
 
     # --- Out ----------------------------------------------------------------------------------------------------------
@@ -200,6 +213,24 @@ class Engine:
     def take_revised(self) -> list[Run]:
         """The runs that late spans changed or withdrew after they had closed."""
         return _taken(self._revised)
+
+    def take_scored(self) -> list[SessionEvent]:
+        """The sessions that were scored since this was last asked: histograms record those that have just closed."""
+        return _taken(self._scored)
+
+    def take_changes(self) -> list[Change]:
+        """The changes of behaviour noticed since this was last asked, each once."""
+        return [] if self._monitor is None else self._monitor.take_changes()
+
+    @property
+    def sessions(self) -> Sessions:
+        """The sessions, for callers within `read` or alone with the engine."""
+        return self._sessions
+
+    @property
+    def monitor(self) -> Monitor | None:
+        """Change detection, None where it is switched off; for callers within `read` or alone with the engine."""
+        return self._monitor
 
     @property
     def fleet(self) -> Fleet:
@@ -253,6 +284,9 @@ class Engine:
         wall = None if self._wall is None else self._wall()
         for event in events:
             self._fleet.apply(event, now, wall)
+            self._sessions.apply(event, now)
+            if self._monitor is not None:
+                self._monitor.apply(event, now)
             self._note(event)
             for observer in self.observers:
                 observer(event, now)
@@ -268,6 +302,17 @@ class Engine:
         else:
             self.revised += 1
             self._keep(self._revised, run)
+
+    def _is_known(self, key: AgentKey) -> bool:
+        """Whether an agent is under the ceiling: beyond it, there are counters only."""
+        return self._fleet.counted_as(key) != OTHER_AGENT
+
+    def _score(self, events: list[SessionEvent]) -> None:
+        for event in events:
+            if len(self._scored) >= MAX_UNTAKEN:
+                self._scored.popleft()
+                self.untaken += 1
+            self._scored.append(event)
 
     def _keep(self, runs: deque[Run], run: Run) -> None:
         if len(runs) >= MAX_UNTAKEN:
@@ -298,7 +343,7 @@ def _hits(accounts: Accounts) -> Counter[str]:
             "open_bytes": accounts["closed", CloseReason.MEMORY.value],
             "reopenable_bytes": accounts["ceiling", "reopenable_bytes"],
             "closed_ids": accounts["ceiling", "remembered_ids"],
-            "waiting_evaluations": accounts["evaluation_refused", "waiting"],
+            "waiting_evaluations": accounts["evaluation_refused", "ceiling"],
         }
     )
 
