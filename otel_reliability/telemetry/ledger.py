@@ -7,6 +7,7 @@ given out once, for the life of the process, and the first to come keep them. Ag
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
@@ -37,11 +38,12 @@ class ToolLedger:
     """The places of tools, and how many asked in vain.
 
     A tool-labelled counter has two attribute sets a tool (ok or not). What is left for tools is the budget less one such
-    pair for `__other__` of every agent, and of the agent `__other__`.
+    pair for `__other__` of every agent, and of the agent `__other__`. Series that do not live in an SDK have a `limit` of
+    their own.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self.limit = BUDGET // 2 - (settings.limits.agents + 1)
+    def __init__(self, settings: Settings, limit: int | None = None) -> None:
+        self.limit = BUDGET // 2 - (settings.limits.agents + 1) if limit is None else limit
         self._limit_an_agent = settings.limits.tools
         self._places: set[tuple[AgentKey, str]] = set()
         self._places_of: Counter[AgentKey] = Counter()
@@ -57,6 +59,11 @@ class ToolLedger:
         self._places.add((key, tool))
         self._places_of[key] += 1
         return tool
+
+    def keep(self, keys: Collection[AgentKey]) -> None:
+        """Free the places of all other agents: their series have ended."""
+        self._places = {place for place in self._places if place[0] in keys}
+        self._places_of = Counter(key for key, _ in self._places)
 
     def ceilings(self) -> tuple[Ceiling, ...]:
         """How many places there are, and are taken."""

@@ -2,13 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
+from otel_reliability.engine import Engine
+from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.model.run import AgentKey
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.instruments import Point
 from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.fleet import Fleet
+
+SLICE: Final = 64
+"""Agents read in one turn of the engine, so that what comes in meanwhile does not wait for all of them."""
+
+Series: TypeAlias = Sequence[tuple[MetricSpec, tuple[tuple[str, str], ...], Reading]]
+
+
+class Shown(NamedTuple):
+    """What is told of one agent in one window. `window` is None where there is only one. `last_run_ns`: in the first only.
+
+    `series` is the same object until the window changes.
+    """
+
+    key: AgentKey
+    window: str | None
+    series: Series
+    last_run_ns: int | None
+
+
+def slices(engine: Engine) -> Iterator[list[Shown]]:
+    """All agents, some at a time; each as of one moment."""
+    keys = engine.read(lambda fleet: fleet.keys()) or []
+    for start in range(0, len(keys), SLICE):
+        some = keys[start : start + SLICE]
+        yield engine.read(lambda fleet, some=some: [one for key in some for one in _shown(fleet, key)]) or []
+
+
+def _shown(fleet: Fleet, key: AgentKey) -> Iterator[Shown]:
+    state = fleet.agent(key)
+    if state is not None:
+        several, last = len(state.windows) > 1, state.last_run_ns
+        for window in state.windows.values():
+            yield Shown(key, window.name if several else None, window.series(), last)
+            last = None
 
 
 def of_fleet(fleet: Fleet) -> Iterator[Point]:
