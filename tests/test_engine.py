@@ -300,3 +300,25 @@ def test_every_span_is_accounted_for(spans: list[AgentSpan], lost: list[str], da
     assert {disposition for disposition, _ in accounts} <= DISPOSITIONS
     received = accounts.pop(("received", ""))
     assert received == len(spans) + len(lost) == accounts.total()
+
+
+def test_an_adopted_span_waits_for_a_host_that_was_reopened() -> None:
+    """Work that a run adopted settles with that run, also when the run was reopened just before."""
+    clock = FakeClock()
+    engine = made(clock, Settings(assembly=AssemblySettings(idle_timeout=1)))
+    orphan = tool(9, 8, "orphan", start=1, end=1.5)
+    engine.receive([*run_of(), orphan])
+    for seconds in (1.0, 1.1):
+        clock.advance(seconds)
+        engine.tick()
+    clock.advance(58)
+    engine.receive([tool(3, 1, "late", start=1.6, end=1.8)])
+    clock.advance(1)
+    engine.tick()
+    assert engine.take_settled() == []
+
+    clock.advance(100)
+    engine.tick()
+    clock.advance(100)
+    engine.tick()
+    assert [run.path for run in engine.take_settled()] == [("orphan", "late", "search")]
