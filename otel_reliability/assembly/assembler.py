@@ -17,7 +17,7 @@ from otel_reliability.assembly.build import Builder, Built, Implicit
 from otel_reliability.assembly.build import Unit as BuildUnit
 from otel_reliability.assembly.chains import parent_of
 from otel_reliability.assembly.evaluations import Evaluations
-from otel_reliability.assembly.gathering import Gathering
+from otel_reliability.assembly.gathering import RUN_KEYS, Gathering
 from otel_reliability.assembly.unit import Trace, Unit
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent
@@ -233,6 +233,8 @@ class Assembler:
 
     def _implicit(self, unit: Unit) -> Implicit | None:
         """How work with no invocation above becomes a run of its own, None where it is nobody's."""
+        if unit.anchor[0] == RUN_KEYS:
+            return Implicit(unit.anchor[1], None, incomplete=False)
         if unit.has_local_gap:
             agents = {name for trace in unit.traces for name in trace.agents}
             return Implicit(unit.anchor[1], next(iter(agents)) if len(agents) == 1 else None, incomplete=True)

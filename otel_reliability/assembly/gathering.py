@@ -17,6 +17,8 @@ from otel_reliability.model.span import AgentSpan, Kind, SpanId, SpanRef, TraceI
 
 _AGENT, _WORKFLOW, _OTHER = Kind.AGENT, Kind.WORKFLOW, Kind.OTHER
 _MAX_OPEN: Final = 10_000
+RUN_KEYS: Final = b"run.key"
+"""Where work that the user's own key groups into runs gathers: no trace has this id, and such runs may lie across traces."""
 
 Accounts = Counter[tuple[str, str]]
 
@@ -122,6 +124,8 @@ class Gathering:
         unit = trace.homes.get(span.parent_id) if span.parent_id is not None else None
         if unit is None:
             above = self.chains.above(span)
+            if above.unit is None and above.missing is None:
+                above = _keyed(span) or above
             unit = above.unit or self._unit_at(trace, span, above, now)
         else:
             unit = unit.current()
@@ -153,14 +157,15 @@ class Gathering:
     def _unit_at(self, trace: Trace, span: AgentSpan, above: Above, now: float) -> Unit:
         """A unit of its own for an invocation or a top; other work gathers by what it hangs on."""
         is_loose = span.kind is not _AGENT and span.kind is not _WORKFLOW
+        gatherer = trace if above.anchor[0] != RUN_KEYS else self.trace(RUN_KEYS, now)
         if is_loose and above.anchor != (trace.id, span.span_id):
-            shared = trace.loose_at.get(above.anchor)
+            shared = gatherer.loose_at.get(above.anchor)
             if shared is not None:
                 return shared.current()
-        unit = Unit(trace, now, is_loose=is_loose)
-        trace.units[unit] = None
+        unit = Unit(gatherer, now, is_loose=is_loose)
+        gatherer.units[unit] = None
         self.open[unit] = None
-        self.quiet.pop(trace.id, None)
+        self.quiet.pop(gatherer.id, None)
         self._hang(unit, above)
         return unit
 
@@ -312,6 +317,15 @@ class Gathering:
             else:
                 return False
         return False
+
+
+def _keyed(span: AgentSpan) -> Above | None:
+    """DESIGN §3.2h: lone work with the user's `run.key` hangs on the key, as on a parent that never comes."""
+    key = span.notes.run_key if span.notes is not None else None
+    if key is None or span.kind in (_AGENT, _WORKFLOW, _OTHER):
+        return None
+    ref = (RUN_KEYS, bytes.fromhex(key))
+    return Above(None, None, ref, False, ref)
 
 
 def _ref(span: AgentSpan) -> SpanRef:

@@ -107,19 +107,19 @@ class Invocations:
             else:
                 self._top[i] = self._top[over]
                 self._clear[i] = self._clear[over] and not self.tree.below_tool[i]
-        first_named = self._first_named()
+        first_named, weak = self._first_named(), self._innermost_weak()
         for i in self.order:
             over = self.encloser[i]
             if over == NONE:
                 self.root[i] = i
-                self.agent[i] = self._top_name(i, first_named)
+                self.agent[i] = self._top_name(i, first_named, weak)
             elif self._is_same(i, over):
                 self.root[i] = self.root[over]
             else:
                 self.root[i] = i
                 self.above[i] = self.root[over]
                 self._depth[i] = self._depth[self.root[over]] + 1
-                self.agent[i] = self.name[i] or self._weak_name(i) or self.tree.facts(i).fallback_name
+                self.agent[i] = self.name[i] or self.tree.facts(i).name or self.tree.facts(i).fallback_name
 
     def _is_same(self, i: int, over: int) -> bool:
         """DESIGN §3.2c: not below a tool, and unnamed, or a workflow, or of an encloser's name, or the container's agent."""
@@ -144,26 +144,25 @@ class Invocations:
         return False
 
     def _first_named(self) -> dict[int, str]:
-        """The first named agent by start time of each top-level invocation, not below a tool."""
+        """The first agent by start time with a name of its own, not below a tool, of each top-level invocation."""
         found: dict[int, str] = {}
         for i in sorted(self.order):
-            name = self.name[i]
-            if name is not None and self._clear[i] and self.tree.spans[i].kind is Kind.AGENT:
-                found.setdefault(self._top[i], name)
+            facts = self.tree.facts(i)
+            if facts.name is not None and not facts.weak and self._clear[i] and self.tree.spans[i].kind is Kind.AGENT:
+                found.setdefault(self._top[i], facts.name)
         return found
 
-    def _top_name(self, i: int, first_named: dict[int, str]) -> str | None:
+    def _innermost_weak(self) -> dict[int, str]:
+        """The innermost weak name of the chain that hangs below each top-level invocation (Q25)."""
+        found: dict[int, str] = {}
+        for i in self.order:
+            facts = self.tree.facts(i)
+            if facts.name is not None and facts.weak and self._clear[i]:
+                found[self._top[i]] = facts.name
+        return found
+
+    def _top_name(self, i: int, first_named: dict[int, str], weak: dict[int, str]) -> str | None:
         """DESIGN §3.2d, without `service.name`, which the run takes where this gives nothing."""
         if self.is_agent(i) and self.name[i] is not None:
             return self.name[i]
-        found = first_named.get(i) or self.name[i]
-        return found or self._weak_name(i) or self.tree.facts(i).fallback_name
-
-    def _weak_name(self, i: int) -> str | None:
-        """The innermost weak name of the chain that hangs below, where nothing else names the run (Q25)."""
-        found: str | None = None
-        for j in sorted(self.order):
-            facts = self.tree.facts(j)
-            if self._top[j] == self._top[i] and self._clear[j] and facts.weak and facts.name is not None:
-                found = facts.name
-        return found
+        return first_named.get(i) or self.name[i] or weak.get(i) or self.tree.facts(i).fallback_name
