@@ -39,8 +39,14 @@ class RetryExplosion(Metric):
     Beside it: the share of exploding runs, the longest chain, and what retries cost per run. Needs 1 run with observable
     tools. State: integers.
 
+    The source's example is a call that failed and was retried 5 times; the third retry made it an explosion:
+
     >>> from otel_reliability.metrics.examples import row
     >>> retries = RetryExplosion()
+    >>> retries.add(row(retries=5))
+    >>> retries.read().value
+    1.0
+    >>> retries.evict(row(retries=5))
     >>> for chain in (0, 2, 3, 0):
     ...     retries.add(row(retries=chain))
     ...     print(retries.read().value)
