@@ -21,15 +21,16 @@ Series: TypeAlias = Sequence[tuple[MetricSpec, tuple[tuple[str, str], ...], Read
 
 
 class Shown(NamedTuple):
-    """What is told of one agent in one window. `window` is None where there is only one. `last_run_ns`: in the first only.
+    """What is told of one agent in one window. `window` is None where there is only one.
 
-    `series` is the same object until the window changes.
+    `series` is the same object until the window changes. `others` are the agent's numbers that are of no window, as
+    (instrument, attributes of its own, value): they come with the first.
     """
 
     key: AgentKey
     window: str | None
     series: Series
-    last_run_ns: int | None
+    others: tuple[tuple[str, tuple[tuple[str, str], ...], float], ...]
 
 
 def slices(engine: Engine) -> Iterator[list[Shown]]:
@@ -43,10 +44,11 @@ def slices(engine: Engine) -> Iterator[list[Shown]]:
 def _shown(fleet: Fleet, key: AgentKey) -> Iterator[Shown]:
     state = fleet.agent(key)
     if state is not None:
-        several, last = len(state.windows) > 1, state.last_run_ns
+        several = len(state.windows) > 1
+        others = () if state.last_run_ns is None else ((names.LAST_RUN.name, (), state.last_run_ns / 1e9),)
         for window in state.windows.values():
-            yield Shown(key, window.name if several else None, window.series(), last)
-            last = None
+            yield Shown(key, window.name if several else None, window.series(), others)
+            others = ()
 
 
 def of_fleet(fleet: Fleet) -> Iterator[Point]:
