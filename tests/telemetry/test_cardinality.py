@@ -62,7 +62,7 @@ def test_no_instrument_passes_its_budget(settings: Settings, agents: int) -> Non
     live, meters = live_with(settings)
     seen: dict[str, set[Any]] = {}
     for first in range(0, 480, 120):
-        feed(live, 120, 6, first=first)
+        feed(live, 120, 4, first=first)
         for name, metric in meters.metrics().items():
             sets = {
                 tuple(sorted((key, str(value)) for key, value in dict(point.attributes or {}).items()))
@@ -81,4 +81,4 @@ def test_no_instrument_passes_its_budget(settings: Settings, agents: int) -> Non
     assert sum(look.values("ceiling.hits", "ceiling")[name] > 0 for name in ("agents", "tools")) == 2
     total = sum(point.value for point in look.points("agent.reliability.runs"))
     assert total == 480 * len(Outcome)
-    assert sum(point.value for point in look.points("tool_calls")) == 480 * len(Outcome) * 6
+    assert sum(point.value for point in look.points("tool_calls")) == 480 * len(Outcome) * 4
