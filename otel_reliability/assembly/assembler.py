@@ -18,6 +18,7 @@ from otel_reliability.assembly.build import Unit as BuildUnit
 from otel_reliability.assembly.chains import parent_of
 from otel_reliability.assembly.evaluations import Evaluations
 from otel_reliability.assembly.gathering import RUN_KEYS, Gathering
+from otel_reliability.assembly.judged import SettledRuns
 from otel_reliability.assembly.unit import Trace, Unit
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent
@@ -42,7 +43,8 @@ class Assembler:
         self._evaluation_ceiling = settings.limits.evaluations
         self._builder = Builder(settings)
         self._gathering = Gathering(self._times.span_limit, self.accounts, self._schedule)
-        self._evaluations = Evaluations(self._gathering, self.accounts, self._evaluation_ceiling)
+        self._evaluations = Evaluations(self._gathering, self.accounts, self._evaluation_ceiling, self._judge)
+        self._settled = SettledRuns(settings.outcome)
         self._due: list[tuple[float, int, Unit]] = []
         self._ticket = count()
         self._closed: deque[tuple[float, Unit]] = deque()
@@ -275,6 +277,16 @@ class Assembler:
             self.accounts[key] += counted.get(key, 0) - unit.counted.get(key, 0)
         unit.counted = counted
 
+    def _judge(self, trace: Trace, evaluation: Evaluation) -> bool:
+        """A judgement of a settled run: what windows hold of the run changes, what counters have recorded does not."""
+        judged = self._settled.judge(evaluation, trace.id)
+        if judged is None:
+            return False
+        before, now = judged
+        if now is not before:
+            self._events.append(RunEvent(RunChange.REVISED, now, before))
+        return True
+
     def _take_events(self) -> list[RunEvent]:
         events, self._events = self._events, []
         return events
@@ -304,6 +316,7 @@ class Assembler:
         if unit.closed_at != closed_at:
             return
         self._events.extend(RunEvent(RunChange.SETTLED, run) for run in unit.emitted.values())
+        self._settled.remember(unit.emitted.values())
         gathering.closed_bytes -= unit.weight
         for span in unit.spans.values():
             trace = gathering.traces[span.trace_id]
@@ -354,5 +367,6 @@ class Assembler:
                 self.accounts["ceiling", "remembered_ids"] += 1
             del gathering.quiet[trace_id]
             gathering.forget(gathering.traces[trace_id])
+            self._settled.forget(trace_id)
         if self._evaluations.waiting:
             self._evaluations.expire(now)

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from otel_reliability.assembly import calls, models, outcome, retries
 from otel_reliability.assembly.calls import Item
 from otel_reliability.assembly.invocations import Invocations
+from otel_reliability.assembly.judged import best
 from otel_reliability.assembly.limits import ContextLimits
 from otel_reliability.assembly.models import ModelItem
 from otel_reliability.assembly.sampling import weight
@@ -430,16 +431,7 @@ def _evaluations(
                 found.append(evaluation)
         elif tree.index.get(span_id) in own:
             found.append(evaluation)
-    best: dict[str, Evaluation] = {}
-    for evaluation in found:
-        other = best.get(evaluation.name)
-        if other is None or _rank(evaluation) > _rank(other):
-            best[evaluation.name] = evaluation
-    return tuple(best[name] for name in sorted(best))
-
-
-def _rank(evaluation: Evaluation) -> tuple[int, float, str]:
-    return (evaluation.time_ns, evaluation.score if evaluation.score is not None else -1.0, evaluation.label or "")
+    return best(found)
 
 
 def _session(tree: Tree, root: int, spans: Sequence[int], unit: Unit, nested: bool) -> str | None:

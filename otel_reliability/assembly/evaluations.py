@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from otel_reliability.assembly.chains import Chains
@@ -20,14 +20,18 @@ _Waiting = list[tuple[float, Evaluation]]
 class Evaluations:
     """Judgements by trace, or by the response they judge; each waits where it is until its run is built.
 
-    `accounts` counts what was lost: `evaluation_late` (its run is settled), `evaluation_refused` (ceiling, no_run, no_target).
+    `on_settled` takes a judgement of a trace whose run is settled, and says whether it found it. `accounts` counts what was
+    lost: `evaluation_late` (its run is forgotten), `evaluation_refused` (ceiling, no_run, no_target).
     """
 
-    def __init__(self, gathering: Gathering, accounts: Accounts, ceiling: int) -> None:
+    def __init__(
+        self, gathering: Gathering, accounts: Accounts, ceiling: int, on_settled: Callable[[Trace, Evaluation], bool]
+    ) -> None:
         self._gathering = gathering
         self._chains: Chains = gathering.chains
         self._accounts = accounts
         self._ceiling = ceiling
+        self._on_settled = on_settled
         self._by_trace: dict[TraceId, _Waiting] = {}
         self._by_response: dict[str, _Waiting] = {}
         self._responses: dict[str, SpanRef] | None = None
@@ -98,8 +102,8 @@ class Evaluations:
 
     def _give(self, trace: Trace, evaluation: Evaluation, now: float) -> None:
         """The trace is here: its units are built anew with the judgement."""
-        if not trace.units and trace.gone:
-            self._accounts["evaluation_late", ""] += 1
+        if trace.gone and (not trace.units or evaluation.span_id in trace.gone):
+            self._accounts["evaluation_late", ""] += not self._on_settled(trace, evaluation)
         elif evaluation in trace.evaluations:
             return
         elif len(trace.evaluations) >= _MAX_A_TRACE:

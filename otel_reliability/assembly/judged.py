@@ -1,0 +1,80 @@
+"""Runs that are settled but can still be judged: evaluations come minutes after the run they are about (DESIGN §5.3, §5.5)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+from otel_reliability.assembly.outcome import told
+from otel_reliability.config import OutcomeSettings
+from otel_reliability.model.run import Run
+from otel_reliability.model.span import Evaluation, Notes, SpanId, TraceId
+
+MOST: Final = 10_000
+"""Settled runs that are remembered; beyond, the first to have settled are let go."""
+_USER: Final = "reliability."
+
+
+class SettledRuns:
+    """The runs settled last, by trace. A judgement makes a new version of its run; spans no longer do."""
+
+    def __init__(self, settings: OutcomeSettings) -> None:
+        self._settings = settings
+        self._by_trace: OrderedDict[TraceId, dict[str, Run]] = OrderedDict()
+        self._count = 0
+
+    def remember(self, runs: Iterable[Run]) -> None:
+        """These runs have settled."""
+        for run in runs:
+            of_trace = self._by_trace.setdefault(run.trace_id, {})
+            self._count += run.run_id not in of_trace
+            of_trace[run.run_id] = run
+        while self._count > MOST:
+            _, oldest = self._by_trace.popitem(last=False)
+            self._count -= len(oldest)
+
+    def forget(self, trace_id: TraceId) -> None:
+        """The trace is forgotten."""
+        self._count -= len(self._by_trace.pop(trace_id, {}))
+
+    def judge(self, evaluation: Evaluation, trace_id: TraceId) -> tuple[Run, Run] | None:
+        """The run a judgement is about, as it was and as it now is (the same, if it was told before). None: unknown."""
+        of_trace = self._by_trace.get(trace_id, {})
+        run = _judged(of_trace.values(), evaluation.span_id)
+        if run is None:
+            return None
+        evaluations = best([*run.evaluations, evaluation])
+        if evaluations == run.evaluations:
+            return run, run
+        judged = of_trace[run.run_id] = self._with(run, evaluations)
+        return run, judged
+
+    def _with(self, run: Run, evaluations: tuple[Evaluation, ...]) -> Run:
+        """The run with these judgements; its outcome follows them, unless the user has told it."""
+        verdict = None if run.outcome_source.startswith(_USER) else told(Notes(), evaluations, self._settings)
+        if verdict is None:
+            return run._replace(evaluations=evaluations)
+        return run._replace(evaluations=evaluations, outcome=verdict.outcome, outcome_source=verdict.source)
+
+
+def best(evaluations: Iterable[Evaluation]) -> tuple[Evaluation, ...]:
+    """Of several judgements of one name the one with the greatest (time, score), by name."""
+    found: dict[str, Evaluation] = {}
+    for evaluation in evaluations:
+        other = found.get(evaluation.name)
+        if other is None or _rank(evaluation) > _rank(other):
+            found[evaluation.name] = evaluation
+    return tuple(found[name] for name in sorted(found))
+
+
+def _rank(evaluation: Evaluation) -> tuple[int, float, str]:
+    return (evaluation.time_ns, evaluation.score if evaluation.score is not None else -1.0, evaluation.label or "")
+
+
+def _judged(runs: Iterable[Run], span_id: SpanId | None) -> Run | None:
+    """The run whose root the judgement names, else the one top-level run of the trace."""
+    known = list(runs)
+    named = [run for run in known if span_id is not None and run.root_span_id == span_id]
+    candidates = named or [run for run in known if not run.nested]
+    return candidates[0] if len(candidates) == 1 else None
