@@ -1,0 +1,94 @@
+"""What change detection found, in plain sentences: for the terminal, the log event and the pages alike.
+
+They name signals and tools and give numbers; never arguments, tasks, or ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from otel_reliability.change.alarm import Alarm, Summary, Told, ToolShift
+from otel_reliability.change.compare import Comparison, SignalTest
+from otel_reliability.change.detector import Evidence, Standing
+from otel_reliability.change.recording import Judgement
+from otel_reliability.change.signals import SIGNALS
+from otel_reliability.change.verdict import Verdict
+
+
+def of_alarm(alarm: Alarm) -> str:
+    """Changed, since when, by which signals.
+
+    >>> calls = Told("calls", 2e4, 201, 1_700_000_000_000_000_000, Summary(160, 5.2, 5.0), Summary(18, 12.1, 11.0))
+    >>> print(of_alarm(Alarm(218, "run", 1_700_000_500_000_000_000, (calls,), (ToolShift("refund", 0.0, 0.64),))))
+    changed about unit 201 (2023-11-14 22:13 UTC), noticed at unit 218: tool calls 5.2 → 12.1; refund is used in 0 % → 64 %
+    of the units
+    """
+    first = alarm.told[0]
+    since = f"about unit {first.since_unit} ({moment(first.since_ns)}), noticed at unit {alarm.unit}"
+    return f"changed {since}: {_listed([*map(_told, alarm.told), *map(_tool, alarm.tools)])}"
+
+
+def of_judgement(judgement: Judgement) -> str:
+    """What can be said of a recording."""
+    if judgement.verdict is Verdict.NO_VERDICT:
+        return f"no verdict: {judgement.why}"
+    if judgement.verdict is Verdict.NO_CHANGE:
+        return f"no change in {judgement.units} units"
+    return "; then ".join(map(of_alarm, judgement.alarms))
+
+
+def of_comparison(comparison: Comparison) -> str:
+    """What can be said of two recordings."""
+    if comparison.verdict is Verdict.NO_VERDICT:
+        return f"no verdict: {comparison.why}"
+    tested = f"{len(comparison.tests)} signals compared"
+    if comparison.verdict is Verdict.NO_CHANGE:
+        return f"no change: {tested}, none differs by more than chance"
+    differing = [_test(test) for test in comparison.tests if test.differs]
+    text = f"changed: {_listed([*differing, *map(_tool, comparison.tools)])} ({tested})"
+    if comparison.shared_tasks is not None and comparison.shared_tasks < 1:
+        text += f"; only {comparison.shared_tasks:.0%} of the units are at tasks that both have, which may be why"
+    return text
+
+
+def of_evidence(evidence: Evidence) -> str:
+    """What a detector can say now."""
+    if evidence.standing in {Standing.BLOCKS, Standing.SHORT_REFERENCE}:
+        return f"no verdict: {evidence.standing.value}"
+    if evidence.blind:
+        return f"learning: {evidence.blind} more units until a change can be told"
+    return f"watching: evidence for a change {10 ** (evidence.log10 or 0.0):.3g} after {evidence.units} units"
+
+
+def moment(ns: int) -> str:
+    """A Unix time in nanoseconds, to the minute.
+
+    >>> moment(0)
+    '1970-01-01 00:00 UTC'
+    """
+    return f"{datetime.fromtimestamp(ns // 10**9, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _told(told: Told) -> str:
+    return f"{SIGNALS[told.signal].words} {_shift(told.before, told.after)}"
+
+
+def _test(test: SignalTest) -> str:
+    return f"{SIGNALS[test.signal].words} {_shift(test.before, test.after)} (p = {test.p:.2g})"
+
+
+def _shift(before: Summary | None, after: Summary | None) -> str:
+    return f"{_mean(before)} → {_mean(after)}"
+
+
+def _mean(summary: Summary | None) -> str:
+    return "unknown" if summary is None else f"{summary.mean:.3g}" if summary.mean < 1_000 else f"{summary.mean:,.0f}"
+
+
+def _tool(shift: ToolShift) -> str:
+    return f"{shift.tool} is used in {shift.before:.0%} → {shift.after:.0%} of the units".replace("%", " %")
+
+
+def _listed(parts: Iterable[str]) -> str:
+    return "; ".join(parts)

@@ -1,0 +1,56 @@
+"""What change detection found, in words."""
+
+from __future__ import annotations
+
+from otel_reliability.change import sentences
+from otel_reliability.change.compare import compare
+from otel_reliability.change.detector import Detector
+from otel_reliability.change.recording import judge
+from otel_reliability.config import ChangeSettings
+from tests.change.build import random_units, unit
+
+SETTINGS = ChangeSettings(runs_per_false_alarm=500)
+
+
+def test_a_change_is_told_with_when_and_what() -> None:
+    """The signal, the numbers on either side, where it began and where it was noticed, and the tools."""
+    units = random_units(120) + [unit(n, ("refund",) * 9) for n in range(121, 150)]
+    text = sentences.of_judgement(judge(units, SETTINGS))
+    assert text.startswith("changed about unit 12")
+    assert "1970-01-01 00:02 UTC" in text
+    assert "tool calls" in text
+    assert "refund is used in 0 %" in text
+
+
+def test_no_change_and_no_verdict_are_told_apart() -> None:
+    """One rests on evidence, the other says what is missing."""
+    assert sentences.of_judgement(judge(random_units(200), SETTINGS)) == "no change in 200 units"
+    assert sentences.of_judgement(judge(random_units(30), SETTINGS)).startswith("no verdict: it has 30 units")
+
+
+def test_two_recordings_are_told() -> None:
+    """Which signals differ and how surely, how many were compared, and that the tasks are not the same."""
+    one = [unit(n, ("search",), task="a") for n in range(30)]
+    two = [unit(n, ("search", "refund", "mail"), task="ab"[n % 2]) for n in range(30)]
+    text = sentences.of_comparison(compare(one, two, SETTINGS.signals))
+    assert "tool calls 1 → 3 (p = " in text
+    assert "7 signals compared" in text
+    assert "only 75% of the units are at tasks that both have" in text
+    assert sentences.of_comparison(compare(one, one, SETTINGS.signals)).startswith("no change: 7 signals")
+    assert sentences.of_comparison(compare(one[:5], two, SETTINGS.signals)).startswith("no verdict: either side needs")
+
+
+def test_a_detector_says_what_it_waits_for() -> None:
+    """How long it is blind, what it has gathered, or why it can say nothing."""
+    detector = Detector(SETTINGS)
+    assert sentences.of_evidence(detector.evidence()) == "learning: 60 more units until a change can be told"
+    for one in random_units(90):
+        detector.add(one)
+    assert sentences.of_evidence(detector.evidence()).startswith("watching: evidence for a change ")
+    short = Detector(SETTINGS, random_units(20))
+    assert sentences.of_evidence(short.evidence()) == "no verdict: the pinned reference has fewer than 60 units"
+
+
+def test_numbers_that_are_not_known_are_called_so() -> None:
+    """A side without values is unknown, not 0."""
+    assert sentences._shift(None, sentences.Summary(3, 12_345.6, 1.0)) == "unknown → 12,346"

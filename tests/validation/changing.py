@@ -1,0 +1,110 @@
+"""False alarms and delays of change detection: the second part of docs/validation.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
+from typing import Final
+
+import numpy as np
+
+from otel_reliability.config import ChangeSettings
+from tests.change.baseline import mix_found
+from tests.change.corpora import CORPORA, change, recorded_units
+from tests.change.simulate import (
+    Draw,
+    Floats,
+    Pool,
+    at_random,
+    delays,
+    in_blocks,
+    lower_bound,
+    swinging,
+    units_to_alarm,
+)
+from tests.change.streams import SYNTHETIC, recorded, synthetic
+
+LENGTHS: Final = (200, 1_000, 10_000)
+ALARMS: Final = 250
+STREAMS: Final = 400
+
+
+def promise(lengths: Sequence[int] = LENGTHS) -> Iterator[str]:
+    """The table of false alarms, for streams whose units are exchangeable."""
+    yield f"| stream | {' | '.join(f'c = {c:,}' for c in lengths)} |"
+    yield "|---" * (len(lengths) + 1) + "|"
+    for name, pool in pools():
+        cells = [_kept(units_to_alarm(pool, c, ALARMS, seed=c), c) for c in lengths]
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def pools() -> Iterator[tuple[str, Pool]]:
+    """The kinds of streams: drawn from recorded agents, and made."""
+    for corpus in CORPORA:
+        yield corpus.partition("/")[2].replace("_", ", "), recorded(recorded_units(corpus))
+    for kind in SYNTHETIC:
+        yield kind, synthetic(kind)
+
+
+def _kept(found: np.ndarray[tuple[int], np.dtype[np.int64]], c: int) -> str:
+    return f"{found.mean():,.0f} (at least {lower_bound(found):,.0f})" + (
+        "" if lower_bound(found) >= 0.9 * c else " **broken**"
+    )
+
+
+def broken() -> Iterator[str]:
+    """The table of what breaks the promise."""
+    work = Pool(np.sort(np.random.default_rng(4).normal(size=(1_000, 5)), axis=0))
+    tasks, halves = np.split(np.arange(1_000), 20), np.split(np.arange(1_000), 2)
+    orders: Mapping[str, Draw] = {
+        "tasks in random order": at_random(1_000),
+        "each task twice in a row": in_blocks(tasks, 2),
+        "each task eight times in a row": in_blocks(tasks, 8),
+        "five turns of one session taken as five units": in_blocks(tasks, 5),
+        "a mix that swings every 100 units": swinging(halves, 100),
+        "a mix that swings every 1,000 units": swinging(halves, 1_000),
+    }
+    yield "| order of the units | units to an alarm at c = 200 |"
+    yield "|---|---|"
+    for name, draw in orders.items():
+        yield f"| {name} | {units_to_alarm(work, 200, ALARMS, seed=1, draw=draw, most=4_000).mean():,.0f} |"
+
+
+def found() -> tuple[list[str], dict[str, list[tuple[float, float]]]]:
+    """The table of changes of the model, and the curves of the share of streams in which they are found."""
+    c = ChangeSettings().runs_per_false_alarm
+    lines = [
+        "| before → after | found within 100 | median delay | alarm before the change | threshold: found | too early |",
+        "|---|---|---|---|---|---|",
+    ]
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for before, after in pairs():
+        pool, earlier, later = change(before, after)
+        late = delays(pool, earlier, later, c=c, streams=STREAMS, seed=4)
+        units = [*recorded_units(before), *recorded_units(after)]
+        too_early, mixed = mix_found(units, earlier, later, streams=STREAMS, seed=4)
+        name = f"{_short(before)} → {_short(after)}"
+        lines.append(
+            f"| {name} | {np.isfinite(late).mean():.2f} | {_median(late)} | {1 - len(late) / STREAMS:.3f} "
+            f"| {mixed:.2f} | {too_early:.2f} |"
+        )
+        curves[name] = [(float(unit), float((late <= unit).mean())) for unit in range(101)]
+    return lines, curves
+
+
+def pairs() -> Iterator[tuple[str, str]]:
+    """Two models at the same work, either way."""
+    return ((one, other) for one, other in permutations(CORPORA, 2) if _work(one) == _work(other))
+
+
+def _work(corpus: str) -> str:
+    return corpus.rpartition("_")[2]
+
+
+def _short(corpus: str) -> str:
+    return corpus.partition("/")[2].replace("_", ", ")
+
+
+def _median(late: Floats) -> str:
+    middle = float(np.median(late))
+    return f"{middle:.0f}" if np.isfinite(middle) else "over 100"
