@@ -19,7 +19,7 @@ export UV_PYTHON_DOWNLOADS := never
 BIN := .venv/bin
 LOCKED := --all-extras --generate-hashes --no-emit-index-url --no-header --quiet --universal --python-version 3.11
 
-.PHONY: help demo test lint types matrix docs bench soak lock clean
+.PHONY: help demo test lint types matrix docs validate bench soak lock clean
 
 #: This list.
 help:
@@ -56,6 +56,10 @@ matrix-%:
 #: Write the pages that are made from the code (a test fails when they have fallen behind).
 docs: .venv/ready
 	$(BIN)/python docs/generate.py
+
+#: Measure on public recordings what the numbers are worth, and write docs/validation.md (a quarter of an hour).
+validate: .venv/ready
+	$(BIN)/python -m tests.validation.page
 
 #: Measure speed and memory.
 bench: .venv/ready
