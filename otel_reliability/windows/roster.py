@@ -18,7 +18,7 @@ class Roster:
     the rows told, not of their order of arrival, for as long as `reopenable` runs are the only ones that go.
     """
 
-    __slots__ = ("_kept", "_listener", "_reopenable", "_rules", "_settled_ns", "_start", "_unsettled")
+    __slots__ = ("_forgotten", "_kept", "_listener", "_reopenable", "_rules", "_settled_ns", "_start", "_unsettled")
 
     def __init__(self, rules: Sequence[Rule], listener: Listener, reopenable: AbstractSet[str]) -> None:
         self._rules = tuple(rules)
@@ -27,6 +27,7 @@ class Roster:
         self._kept: list[Row] = []
         self._start = 0
         self._unsettled = 0
+        self._forgotten = 0
         self._settled_ns: int | None = None
 
     def __len__(self) -> int:
@@ -45,6 +46,11 @@ class Roster:
     def newest_ns(self) -> int | None:
         """The greatest end time; None while there is no row."""
         return self._kept[-1].end_ns if self._kept else None
+
+    @property
+    def left_behind(self) -> int:
+        """How many runs, of those that were told and not withdrawn, sort below the window."""
+        return self._start + self._forgotten
 
     def rows(self) -> list[Row]:
         """The rows that count now, in order."""
@@ -117,6 +123,7 @@ class Roster:
         gone = self._kept[:number]
         del self._kept[:number]
         self._start -= number
+        self._forgotten += number
         for row in gone:
             self._let_go(row)
 

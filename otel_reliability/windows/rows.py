@@ -9,7 +9,7 @@ from typing import Final
 from otel_reliability.model.row import Retries, Row
 from otel_reliability.model.run import ModelCall, Run, ToolCall
 from otel_reliability.model.span import Evaluation
-from otel_reliability.model.tools import DEFAULT_RULES, ToolRules, effects_of
+from otel_reliability.model.tools import DEFAULT_RULES, Effect, ToolRules, effects_of
 from otel_reliability.windows.paths import PathTable
 
 CONSTRAINT: Final = "constraint."
@@ -18,6 +18,7 @@ CLEAN: Final = "none"
 BY_STATUS: Final = "status"
 """The source of an outcome that is no more than an end without error."""
 
+NO_EFFECTS: Final[frozenset[Effect]] = frozenset()
 NO_RETRIES: Final = Retries(0, 0, None, 0, 0, 0)
 
 
@@ -25,7 +26,7 @@ def row_of(run: Run, paths: PathTable, rules: ToolRules = DEFAULT_RULES) -> Row:
     """What a window keeps of a run. Its path is held in `paths` until it is released there.
 
     An incomplete run, and one whose tools cannot be observed, give no evidence to path metrics: their `path` and `effects`
-    are None.
+    are None. What most runs have in common (no retries, no effects) is one object, shared by their rows.
     """
     traceable = run.path is not None and not run.incomplete
     calls = run.tool_calls
@@ -51,7 +52,7 @@ def row_of(run: Run, paths: PathTable, rules: ToolRules = DEFAULT_RULES) -> Row:
         violations=violations_of(run),
         session_id=run.session_id,
         signals=signals_of(run.evaluations),
-        effects=effects_of(calls, rules) if traceable and calls is not None else None,
+        effects=(effects_of(calls, rules) or NO_EFFECTS) if traceable and calls is not None else None,
         weight=run.weight,
         arguments_known=run.arguments_known,
         by_status=run.outcome_source == BY_STATUS,

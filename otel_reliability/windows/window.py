@@ -52,15 +52,12 @@ class AgentWindow:
         "_similarity",
         "name",
         "refused",
-        "turnover",
     )
 
     def __init__(
         self, window: WindowSettings, settings: Settings, reopenable: AbstractSet[str], dropped: Dropped
     ) -> None:
         self.name = window.name
-        self.turnover = 0
-        """How many runs have left the window so far, for newer ones or because they were withdrawn."""
         self.refused = 0
         """How many runs came too late to count: they sorted below the window and its spares."""
         self._measures = tuple(row(settings) for row in TABLE)
@@ -85,6 +82,11 @@ class AgentWindow:
     def spares(self) -> int:
         """How many runs below the window are kept, in case one of it is withdrawn."""
         return self._roster.spares
+
+    @property
+    def turnover(self) -> int:
+        """How many runs, of those that were not refused, have given way to newer ones."""
+        return self._roster.left_behind - self.refused
 
     def rows(self) -> Sequence[Row]:
         """The rows in the window, by (end time, run id)."""
@@ -142,7 +144,6 @@ class AgentWindow:
     def evict(self, row: Row) -> None:
         """A row leaves: told by the roster."""
         self._changed()
-        self.turnover += 1
         for metric in self._metrics:
             metric.evict(row)
 

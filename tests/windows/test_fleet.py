@@ -203,7 +203,7 @@ def test_a_run_below_a_settled_window_is_refused_and_counted() -> None:
     state = fleet.agent(KEY)
     assert state is not None
     assert state.row("late") is None
-    assert state.windows["recent"].refused == 1
+    assert (state.windows["recent"].refused, state.windows["recent"].turnover) == (1, 0)
 
 
 def test_runs_that_end_together_stand_by_id() -> None:
@@ -232,6 +232,9 @@ def test_no_window_holds_more_than_the_ceiling() -> None:
     state = fleet.agent(KEY)
     assert state is not None
     assert state.windows["recent"].turnover == 2
+    fleet.apply(withdrawn(run("run-4", 4)), 0.0)
+    assert ids(fleet) == ["run-1", "run-2", "run-3"]
+    assert state.windows["recent"].turnover == 1
 
 
 def test_a_revision_moves_a_run_to_another_agent() -> None:
