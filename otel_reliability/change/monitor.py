@@ -62,6 +62,12 @@ class Monitor:
         self._changes.clear()
         return taken
 
+    def reset(self, key: AgentKey | None = None) -> None:
+        """Learn an agent anew, or all of them: after a change that was wanted. Alarms stay on record."""
+        for agent, detector in self._detectors.items():
+            if key is None or agent == key:
+                detector.reset()
+
     def apply(self, event: RunEvent, now: float) -> None:
         """Something happened to a run, at `now` of the engine's clock."""
         self.advance(now)
