@@ -1,0 +1,72 @@
+"""Sums over groups that cost only what changed."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.metrics.examples import row
+from otel_reliability.metrics.exact import FixedSum
+from otel_reliability.metrics.groups import Group, Groups, Share
+from otel_reliability.model.row import Row
+
+
+class Asked(Group):
+    """A group that counts how often it was asked."""
+
+    asked = 0
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def add(self, row: Row) -> None:
+        self.rows += 1
+
+    def evict(self, row: Row) -> None:
+        self.rows -= 1
+
+    def share(self) -> Share | None:
+        Asked.asked += 1
+        return Share((1 / self.rows,), self.rows, self.rows, 1) if self.rows >= 2 else None
+
+
+def test_an_answer_costs_the_groups_that_changed() -> None:
+    """Of a hundred groups the one that changed is asked, and none if none did; an empty one is forgotten."""
+    groups: Groups[Asked] = Groups(Asked, 1)
+    for key in range(100):
+        for _ in range(2):
+            groups.touch(key).add(row())
+    groups.settle()
+    Asked.asked = 0
+    groups.settle()
+    assert Asked.asked == 0
+    groups.touch(7).add(row())
+    groups.settle()
+    assert Asked.asked == 1
+    assert (groups.weight, groups.runs, groups.left_out) == (201, 201, 100)
+    for _ in range(3):
+        groups.touch(7).evict(row())
+    groups.settle()
+    assert groups.get(7) is None
+    assert (groups.weight, groups.runs, groups.left_out) == (198, 198, 99)
+    assert groups.sums[0].mean(groups.weight) == 0.5
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 1000)), min_size=1, max_size=20))
+def test_fixed_sums_are_the_mean_to_the_last_digits_and_undo(values: list[tuple[float, int]]) -> None:
+    """A weighted mean is right to 1e-15, and what leaves leaves nothing behind."""
+    total, alone = FixedSum(), FixedSum()
+    for value, times in values:
+        total.add(value, times)
+    weight = sum(times for _, times in values)
+    true = sum((Fraction(value) * times for value, times in values), Fraction()) / weight
+    assert abs(total.mean(weight) - true) < 1e-15
+    for value, times in values[1:]:
+        total.remove(value, times)
+    alone.add(*values[0])
+    assert total.value == alone.value
