@@ -7,8 +7,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.metrics.examples import row
 from otel_reliability.metrics.exact import FixedSum
+from otel_reliability.metrics.examples import row
 from otel_reliability.metrics.groups import Group, Groups, Share
 from otel_reliability.model.row import Row
 
