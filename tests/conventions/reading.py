@@ -1,0 +1,109 @@
+"""What the tests of conventions read with, and what they look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from otel_reliability.config import Settings
+from otel_reliability.conventions import TABLE
+from otel_reliability.conventions.hashing import Hasher
+from otel_reliability.conventions.reader import Reader
+from otel_reliability.engine import Engine
+from otel_reliability.model.run import CloseReason, Run
+from otel_reliability.model.span import (
+    AgentSpan,
+    Call,
+    HandoffFacts,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    RawSpan,
+    ToolFacts,
+)
+
+KEY: Final = b"the key of the tests"
+HASHER: Final = Hasher(KEY)
+
+
+def reader(**settings: Any) -> Reader:
+    """A reader of every convention, under these settings."""
+    checked = Settings.from_mapping(settings)
+    return Reader(checked, TABLE, Hasher(KEY, checked.tools.soft_errors))
+
+
+READER: Final = reader()
+
+
+def read(span: RawSpan, **settings: Any) -> AgentSpan:
+    """A span in our vocabulary."""
+    return (reader(**settings) if settings else READER).read(span)
+
+
+def runs(*spans: RawSpan, **settings: Any) -> list[Run]:
+    """The runs of these spans, the outermost first, in the order they began."""
+    engine = Engine(Settings.from_mapping(settings), clock=lambda: 0.0, wall=None, reader=reader(**settings))
+    engine.receive(spans)
+    engine.flush(CloseReason.END_OF_INPUT)
+    return sorted(engine.take_settled(), key=lambda run: (run.nested, run.start_ns, run.run_id))
+
+
+def run(*spans: RawSpan, **settings: Any) -> Run:
+    """The one outermost run of these spans."""
+    found = [run for run in runs(*spans, **settings) if not run.nested]
+    assert len(found) == 1, [run.key.agent for run in found]
+    return found[0]
+
+
+def hashed(value: object) -> bytes | None:
+    """The hash of arguments or of a result under the key of the tests."""
+    return HASHER.value(value)
+
+
+def invocation(span: RawSpan, kind: Kind = Kind.AGENT) -> InvocationFacts:
+    """What an agent (a workflow, a chain) tells, after making sure that it is one."""
+    found = read(span)
+    assert found.kind is kind
+    assert isinstance(found.facts, InvocationFacts)
+    return found.facts
+
+
+def model(span: RawSpan) -> ModelFacts:
+    """What a model call tells, after making sure that it is one."""
+    found = read(span)
+    assert found.kind is Kind.MODEL
+    assert isinstance(found.facts, ModelFacts)
+    return found.facts
+
+
+def tool(span: RawSpan) -> ToolFacts:
+    """What a tool span tells, after making sure that it is one."""
+    found = read(span)
+    assert found.kind is Kind.TOOL
+    assert isinstance(found.facts, ToolFacts)
+    return found.facts
+
+
+def call(span: RawSpan) -> Call:
+    """The one call of a tool span."""
+    (found,) = tool(span).calls
+    return found
+
+
+def target(span: RawSpan) -> str | None:
+    """To whom a hand-off goes, after making sure that it is one."""
+    found = read(span)
+    assert found.kind is Kind.HANDOFF
+    assert isinstance(found.facts, HandoffFacts)
+    return found.facts.target
+
+
+def is_nothing(span: RawSpan) -> bool:
+    """Whether a span is no step, no container, nothing."""
+    found = read(span)
+    return found.kind is Kind.OTHER and found.facts is None
+
+
+def without(attributes: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """Attributes without some of them."""
+    return {key: value for key, value in attributes.items() if key not in keys}

@@ -1,0 +1,205 @@
+"""OTel GenAI, all generations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from otel_reliability.model.span import KIND_CLIENT, KIND_SERVER, STATUS_ERROR, Kind, Tokens
+from otel_reliability.testing import span
+from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read, run, tool
+
+OPERATION = "gen_ai.operation.name"
+AGENT = {OPERATION: "invoke_agent", "gen_ai.agent.name": "support"}
+CHAT = {OPERATION: "chat", "gen_ai.request.model": "gpt-4o-mini"}
+TOOL = {OPERATION: "execute_tool", "gen_ai.tool.name": "search", "gen_ai.tool.call.id": "call_1"}
+
+
+@pytest.mark.parametrize(
+    ("operation", "kind"),
+    [
+        ("invoke_agent", Kind.AGENT),
+        ("invoke_workflow", Kind.WORKFLOW),
+        ("invoke_swarm", Kind.WORKFLOW),
+        ("chat", Kind.MODEL),
+        ("text_completion", Kind.MODEL),
+        ("execute_tool", Kind.TOOL),
+        ("retrieval", Kind.RETRIEVAL),
+        ("create_agent", Kind.OTHER),
+        ("embeddings", Kind.OTHER),
+        ("plan", Kind.OTHER),
+        ("something_new", Kind.OTHER),
+    ],
+)
+def test_an_operation_is_a_kind(operation: str, kind: Kind) -> None:
+    """Operations that are a step or a container are told; all others are nothing."""
+    assert read(span(attributes={OPERATION: operation})).kind is kind
+
+
+def test_a_model_call_tells_model_tokens_and_reasons() -> None:
+    """The current keys of an inference span."""
+    facts = model(
+        span(
+            attributes={
+                **CHAT,
+                "gen_ai.response.model": "gpt-4o-mini-2024-07-18",
+                "gen_ai.response.id": "resp-1",
+                "gen_ai.response.finish_reasons": ("tool_calls",),
+                "gen_ai.usage.input_tokens": 100,
+                "gen_ai.usage.output_tokens": 10,
+                "gen_ai.context.window_size": 128_000,
+                "operation.cost": 0.002,
+            }
+        )
+    )
+
+    assert (facts.model, facts.request_model) == ("gpt-4o-mini-2024-07-18", "gpt-4o-mini")
+    assert facts.tokens == Tokens(100, 10)
+    assert (facts.response_id, facts.context_limit, facts.cost) == ("resp-1", 128_000, 0.002)
+    assert facts.asked_for_tools
+
+
+def test_old_and_new_token_names_are_never_added() -> None:
+    """The same number under both names is one number; the old name speaks where the new is absent."""
+    old = {"gen_ai.usage.prompt_tokens": 100, "gen_ai.usage.completion_tokens": 10}
+    new = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 10}
+
+    assert model(span(attributes={**CHAT, **old, **new})).tokens == Tokens(100, 10)
+    assert model(span(attributes={**CHAT, **old})).tokens == Tokens(100, 10)
+    assert model(span(attributes=CHAT)).tokens == Tokens(None, None)
+
+
+@pytest.mark.parametrize("reasons", [("tool_calls",), ["tool_calls"], '["tool_calls"]', "tool_calls", "TOOL_CALLS"])
+def test_finish_reasons_come_in_every_shape(reasons: object) -> None:
+    """An array, a JSON text of one (Microsoft Agent Framework), a single value."""
+    assert model(span(attributes={**CHAT, "gen_ai.response.finish_reasons": reasons})).asked_for_tools
+
+
+def test_a_finish_reason_can_say_that_a_model_call_failed() -> None:
+    """`error` as finish reason is a failure although the status is not ERROR; a limit word on a model call is none."""
+    assert read(span(attributes={**CHAT, "gen_ai.response.finish_reasons": ("error",)})).failed
+    assert not read(span(attributes={**CHAT, "gen_ai.response.finish_reasons": ("length",)})).failed
+
+
+def test_an_agent_tells_its_name_totals_and_limit() -> None:
+    """A limit word in an agent's finish reasons is a mark of its own; totals are the invocation's."""
+    facts = invocation(
+        span(attributes={**AGENT, "gen_ai.usage.input_tokens": 7, "gen_ai.response.finish_reasons": ["max_steps"]})
+    )
+
+    assert (facts.name, facts.tokens, facts.limit_reached) == ("support", Tokens(7, None), True)
+    assert invocation(span(attributes=AGENT)).tokens is None
+
+
+def test_a_random_id_is_no_name() -> None:
+    """A UUID in place of a name names nobody (Microsoft Agent Framework)."""
+    assert (
+        invocation(span(attributes={**AGENT, "gen_ai.agent.name": "171105b7-59dd-49c0-9677-0b95395aa46a"})).name is None
+    )
+
+
+def test_aggregated_usage_is_the_agents_total() -> None:
+    """pydantic-ai keeps the totals of a run apart from usage of its own."""
+    aggregated = {"gen_ai.aggregated_usage.input_tokens": 30, "gen_ai.aggregated_usage.output_tokens": 3}
+
+    assert invocation(span(attributes={**AGENT, **aggregated})).tokens == Tokens(30, 3)
+
+
+def test_a_tool_call_tells_arguments_and_result_as_hashes() -> None:
+    """Name and id as they are; arguments and result only hashed; absent content is unknown."""
+    full = call(span(attributes={**TOOL, "gen_ai.tool.call.arguments": '{"q": 1}', "gen_ai.tool.call.result": "found"}))
+    bare = call(span(attributes=TOOL))
+
+    assert (full.name, full.call_id) == (bare.name, bare.call_id) == ("search", "call_1")
+    assert (full.arguments, full.result) == (hashed({"q": 1}), hashed("found"))
+    assert (bare.arguments, bare.result) == (None, None)
+
+
+@pytest.mark.parametrize("mark", [{"error.type": "tool_error"}, {"gen_ai.tool.status": "error"}])
+def test_a_tool_can_fail_without_the_status(mark: dict[str, Any]) -> None:
+    """`error.type` (MCP's isError, ADK's TOOL_ERROR) is a failure."""
+    assert call(span(attributes={**TOOL, **mark})).failed
+    assert read(span(attributes={**TOOL, **mark})).failed
+    assert call(span(attributes=TOOL, status=STATUS_ERROR)).failed
+    assert not call(span(attributes=TOOL)).failed
+
+
+def test_a_tool_without_a_name_attribute_is_named_by_its_span() -> None:
+    """`execute_tool search` names search; a tool that nobody can name is still a call."""
+    attributes = {OPERATION: "execute_tool"}
+
+    assert call(span(name="execute_tool search", attributes=attributes)).name == "search"
+    assert call(span(name="tool", attributes=attributes)).name is None
+
+
+def test_message_parts_tell_the_calls_a_model_asked_for() -> None:
+    """With content on, `gen_ai.output.messages` holds the calls: the last resort where no tool span does."""
+    messages = '[{"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"search","arguments":{"q":1}}]}]'
+    facts = model(span(attributes={**CHAT, "gen_ai.output.messages": messages}))
+
+    assert facts.messages
+    assert facts.asked_for_tools
+    assert [(one.name, one.call_id, one.arguments) for one in facts.calls] == [("search", "c1", hashed({"q": 1}))]
+
+
+def test_an_answer_in_the_messages_asks_for_nothing() -> None:
+    """Messages without a call are told apart from messages that are not captured."""
+    answer = '[{"role":"assistant","parts":[{"type":"text","content":"done"}]}]'
+    facts = model(span(attributes={**CHAT, "gen_ai.output.messages": answer}))
+
+    assert (facts.messages, facts.calls, facts.asked_for_tools) == (True, (), False)
+
+
+@pytest.mark.parametrize("name", ["(merged tools)", "(merged)"])
+def test_q09_a_span_that_merges_parallel_tools_is_no_call(name: str) -> None:
+    """Google ADK adds `execute_tool (merged tools)` (1.x: `(merged)`) after parallel calls."""
+    assert is_nothing(
+        span(name=f"execute_tool {name}", attributes={OPERATION: "execute_tool", "gen_ai.tool.name": name})
+    )
+
+
+def test_q09_final_answer_is_a_finish_mark_of_smolagents_alone() -> None:
+    """Smolagents ends a run by the tool `final_answer`; elsewhere a tool of that name is a tool."""
+    attributes = {OPERATION: "execute_tool", "gen_ai.tool.name": "final_answer"}
+    smolagents = "opentelemetry.instrumentation.genai.smolagents"
+
+    assert tool(span(attributes=attributes, scope=smolagents)).finish
+    assert call(span(attributes=attributes)).name == "final_answer"
+
+
+def test_q15_a_tool_without_an_operation() -> None:
+    """Older pydantic-ai: `gen_ai.tool.name` alone, arguments under `tool_arguments`; any-agent: `gen_ai.tool.args`."""
+    old = {"gen_ai.tool.name": "search", "tool_arguments": '{"q": 1}', "tool_response": "found"}
+    one = call(span(name="running tool", attributes=old))
+
+    assert (one.name, one.arguments, one.result) == ("search", hashed({"q": 1}), hashed("found"))
+    assert call(span(attributes={**TOOL, "gen_ai.tool.args": '{"q": 1}'})).arguments == hashed({"q": 1})
+
+
+def test_q15_an_agent_without_an_operation() -> None:
+    """Older pydantic-ai: `agent_name` on a span named `X run`. On any other span that key is anybody's."""
+    assert invocation(span(name="joker run", attributes={"agent_name": "joker"})).name == "joker"
+    assert is_nothing(span(name="GET /agents", attributes={"agent_name": "joker"}))
+
+
+def test_q15_a_model_call_without_an_operation() -> None:
+    """Older instrumentations: `gen_ai.system` and a model. any-agent: the operation `call_llm`."""
+    assert model(span(attributes={"gen_ai.system": "openai", "gen_ai.request.model": "m"})).request_model == "m"
+    assert model(span(attributes={OPERATION: "call_llm"})).model is None
+
+
+def test_q17_generate_content_is_a_model_call() -> None:
+    """Google ADK's operation for a model call is not `chat`."""
+    assert model(span(attributes={OPERATION: "generate_content", "gen_ai.usage.input_tokens": 5})).tokens.input == 5
+
+
+def test_q40_a_raw_loop_is_no_run() -> None:
+    """A client loop without an agent: two model spans a call, in a trace of their own or below a request: no ghost."""
+    request = span(1, name="POST /chat", kind=KIND_SERVER)
+    outer = span(2, 1, attributes=CHAT, kind=KIND_CLIENT, scope="openinference.instrumentation.anthropic")
+    inner = span(3, 2, attributes=CHAT, kind=KIND_CLIENT, scope="com.anthropic.sdk.python")
+    lone = span(4, trace=2, attributes=CHAT, kind=KIND_CLIENT)
+    agent = span(5, trace=3, attributes=AGENT)
+
+    assert run(request, outer, inner, lone, agent).key.agent == "support"

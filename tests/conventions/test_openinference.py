@@ -1,0 +1,309 @@
+"""OpenInference, and the quirks of the frameworks it instruments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from otel_reliability.model.run import Outcome, Tools
+from otel_reliability.model.span import STATUS_ERROR, Kind, RawSpan, Tokens
+from otel_reliability.testing import span
+from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read, run, runs, target, tool
+
+KIND = "openinference.span.kind"
+SCOPE = "openinference.instrumentation."
+CALL_KEY = "llm.output_messages.{}.message.tool_calls.{}.tool_call."
+
+
+def seen(kind: str, name: str = "span", scope: str = "test", **attributes: Any) -> RawSpan:
+    """A span of some kind; `__` in a key stands for a dot."""
+    facts = {key.replace("__", "."): value for key, value in attributes.items()}
+    return span(name=name, scope=SCOPE + scope, attributes={KIND: kind, **facts})
+
+
+@pytest.mark.parametrize(
+    ("kind", "ours"),
+    [
+        ("AGENT", Kind.AGENT),
+        ("CHAIN", Kind.CHAIN),
+        ("LLM", Kind.MODEL),
+        ("TOOL", Kind.TOOL),
+        ("RETRIEVER", Kind.RETRIEVAL),
+        ("EVALUATOR", Kind.EVALUATION),
+        ("EMBEDDING", Kind.OTHER),
+        ("GUARDRAIL", Kind.OTHER),
+        ("UNKNOWN", Kind.OTHER),
+        ("tool", Kind.TOOL),
+    ],
+)
+def test_a_kind_is_a_kind(kind: str, ours: Kind) -> None:
+    """Kinds that are a step or a container are told, in any case of letters; all others are nothing."""
+    assert read(seen(kind, name="x")).kind is ours
+
+
+def test_a_model_call_tells_model_tokens_and_cost() -> None:
+    """OpenInference's own keys; the total cost is in US dollars."""
+    facts = model(
+        seen(
+            "LLM",
+            llm__model_name="m-1",
+            llm__token_count__prompt=100,
+            llm__token_count__completion=10,
+            llm__cost__total=0.5,
+        )
+    )
+
+    assert (facts.model, facts.tokens, facts.cost) == ("m-1", Tokens(100, 10), 0.5)
+
+
+def test_dual_emitted_tokens_count_once() -> None:
+    """OPENINFERENCE_ENABLE_GENAI_SEMCONV writes both conventions on one span; they say the same thing."""
+    both = {"llm.token_count.prompt": 100, "gen_ai.usage.input_tokens": 100, "gen_ai.operation.name": "chat"}
+
+    assert model(span(attributes={KIND: "LLM", **both})).tokens.input == 100
+    assert model(span(attributes={KIND: "LLM", "gen_ai.usage.input_tokens": 100})).tokens.input == 100
+
+
+def test_flattened_messages_tell_the_calls_a_model_asked_for() -> None:
+    """Calls stand in keys, in any order; what is no whole key is passed over."""
+    attributes = {
+        CALL_KEY.format(0, 1) + "function.name": "book",
+        CALL_KEY.format(0, 0) + "function.name": "search",
+        CALL_KEY.format(0, 0) + "function.arguments": '{"q": 1}',
+        CALL_KEY.format(0, 0) + "id": "c1",
+        "llm.output_messages.0.message.content": "no call",
+    }
+    facts = model(span(attributes={KIND: "LLM", **attributes}))
+
+    assert [(one.name, one.call_id, one.arguments) for one in facts.calls] == [
+        ("search", "c1", hashed({"q": 1})),
+        ("book", None, None),
+    ]
+    assert facts.asked_for_tools
+
+
+@pytest.mark.parametrize("given", ["__REDACTED__", None, ""])
+def test_hidden_arguments_are_unknown(given: str | None) -> None:
+    """OPENINFERENCE_HIDE_INPUTS writes a mark in place of the value."""
+    assert call(seen("TOOL", name="search", input__value=given)).arguments is None
+
+
+def test_parameters_are_a_schema_and_never_arguments() -> None:
+    """`tool.parameters` is the tool's JSON schema in some instrumentations; only `input.value` is believed."""
+    schema = '{"type":"object"}'
+    one = call(seen("TOOL", tool__name="search", tool__parameters=schema, gen_ai__tool__call__arguments=schema))
+
+    assert (one.name, one.arguments) == ("search", None)
+
+
+def test_a_bare_value_is_an_argument() -> None:
+    """LangChain tools of one argument are told by its bare value."""
+    assert call(seen("TOOL", name="search", input__value="1234")).arguments == hashed(1234)
+
+
+def test_call_ids_stand_under_several_keys() -> None:
+    """`tool_call.id`, `tool.call_id` (Strands), `tool.id`."""
+    for key in ("tool_call.id", "tool.call_id", "tool.id"):
+        assert call(span(name="search", attributes={KIND: "TOOL", key: "c1"})).call_id == "c1"
+
+
+def test_q02_an_agent_without_a_name_is_a_container() -> None:
+    """OpenAI Agents: `workflow` says AGENT and names nobody; the agents below are siblings."""
+    assert invocation(seen("AGENT", "workflow", "openai_agents"), Kind.WORKFLOW).name is None
+    assert invocation(seen("AGENT", "triage", "openai_agents", agent__name="triage")).name == "triage"
+
+
+@pytest.mark.parametrize(
+    ("scope", "name", "attributes", "agent"),
+    [
+        ("langchain", "support_agent", {}, "support_agent"),
+        ("langchain", "LangGraph", {}, None),
+        ("smolagents", "support_agent.run", {}, "support_agent"),
+        ("google_adk", "agent_run [support_agent]", {}, "support_agent"),
+        ("crewai", "Agent._execute_core", {"graph.node.id": "Refund Agent"}, "Refund Agent"),
+        ("crewai", "refund_task._execute_core", {}, None),
+        ("autogen", "run", {"graph.node.id": "support_agent"}, "support_agent"),
+        ("claude_agent_sdk", "claude.conversation", {}, None),
+        ("pydantic_ai", "agent", {"agent.name": "support_agent"}, "support_agent"),
+    ],
+)
+def test_q03_where_each_instrumentation_keeps_the_name(
+    scope: str, name: str, attributes: dict[str, Any], agent: str | None
+) -> None:
+    """`agent.name`, else the graph node, else the span's name as the framework writes it; a class name or prompt is none."""
+    assert invocation(span(name=name, scope=SCOPE + scope, attributes={KIND: "AGENT", **attributes})).name == agent
+
+
+def test_q03_a_handoff_of_openai_agents_is_a_tool_without_a_name() -> None:
+    """`handoff to billing_agent` without `tool.name` is a hand-off; with one it is a tool of that name."""
+    assert target(seen("TOOL", "handoff to billing_agent", "openai_agents")) == "billing_agent"
+    assert call(seen("TOOL", "handoff to x", "openai_agents", tool__name="handoff_to_x")).name == "handoff_to_x"
+
+
+def test_q03_autogen_tools_are_the_last_part_of_their_name() -> None:
+    """AutoGen's tool spans are named after class and method."""
+    assert call(seen("TOOL", "FunctionTool.search", "autogen")).name == "search"
+
+
+def smolagents(
+    *inner: RawSpan, name: str = "support_agent.run", attributes: Mapping[str, Any] | None = None
+) -> tuple[RawSpan, ...]:
+    """A smolagents run of the given spans."""
+    root = {KIND: "AGENT", "input.value": '{"task":"x","reset":true}', **(attributes or {})}
+    return (span(1, name=name, attributes=root, scope=SCOPE + "smolagents", end=9), *inner)
+
+
+def step(
+    number: int, name: str, parent: int = 1, kind: str = "TOOL", attributes: Mapping[str, Any] | None = None
+) -> RawSpan:
+    """A step of it."""
+    return span(
+        number,
+        parent,
+        name=name,
+        attributes={KIND: kind, **(attributes or {})},
+        scope=SCOPE + "smolagents",
+        start=number,
+    )
+
+
+def test_q10_without_a_finish_mark_the_step_limit_ended_it() -> None:
+    """Smolagents ends OK at max_steps; only the missing `final_answer` directly below tells."""
+    stopped = run(*smolagents(step(2, "search")))
+    finished = run(*smolagents(step(2, "search"), step(3, "FinalAnswerTool", attributes={"tool.name": "final_answer"})))
+
+    assert (stopped.outcome, stopped.outcome_source) == (Outcome.FAILURE, "limit")
+    assert (finished.outcome, finished.path) == (Outcome.COMPLETED, ("search",))
+
+
+def test_q11_a_managed_agent_is_also_a_tool_call() -> None:
+    """A nested agent without a tool span is a step of the run above, and a run of its own."""
+    below = (step(2, "billing_agent.run", kind="AGENT"), step(3, "lookup", 2), step(4, "final_answer", 2))
+    top, nested = runs(*smolagents(*below, step(5, "final_answer")))
+
+    assert (top.key.agent, top.path) == ("support_agent", ("billing_agent", "lookup"))
+    assert (nested.key.agent, nested.path) == ("billing_agent", ("lookup",))
+
+
+def test_q16_of_event_spans_the_start_is_the_call() -> None:
+    """BeeAI tells events as spans: `.start-N` is the call, what follows it is nothing."""
+    beeai = {"scope": "beeai"}
+
+    assert call(seen("TOOL", "tool.search.wikipedia.start-12", **beeai)).name == "tool.search.wikipedia"
+    assert is_nothing(seen("TOOL", "tool.search.wikipedia.finish-12", **beeai))
+    assert is_nothing(seen("TOOL", "tool.search.wikipedia.success-12", **beeai))
+    assert read(seen("AGENT", "agent.reAct.start-3", **beeai)).kind is Kind.AGENT
+    assert is_nothing(seen("AGENT", "agent.reAct.partial_update-3", **beeai))
+    assert is_nothing(seen("CHAIN", "workflow.update-3", **beeai))
+    assert read(seen("TOOL", "search.finish-12")).kind is Kind.TOOL
+
+
+def test_q17_an_overwritten_model_span_tells_no_tokens() -> None:
+    """ADK's instrumentation keeps one model span an agent, `invoke_agent X`: its tokens are the last call's."""
+    counts = {"llm__token_count__prompt": 5, "llm__token_count__completion": 1}
+
+    assert model(seen("LLM", "invoke_agent support", "google_adk", **counts)).tokens == Tokens()
+    assert model(seen("LLM", "call_llm", "google_adk", **counts)).tokens == Tokens(5, 1)
+
+
+def test_q18_the_javascript_packages_are_the_same_instrumentations() -> None:
+    """`@arizeai/openinference-instrumentation-X` follows the rules of `openinference.instrumentation.X`."""
+    found = span(
+        name="handoff to b", attributes={KIND: "TOOL"}, scope="@arizeai/openinference-instrumentation-openai-agents"
+    )
+
+    assert target(found) == "b"
+    assert read(found).scope == "openinference.instrumentation.openai_agents"
+
+
+@pytest.mark.parametrize(
+    ("scope", "kind", "name", "meant"),
+    [
+        ("dspy", "CHAIN", "SupportAgent.forward", "SupportAgent"),
+        ("dspy", "TOOL", "lookup_order.__call__", "lookup_order"),
+        ("llama_index", "CHAIN", "FunctionAgent.run", "FunctionAgent"),
+        ("agno", "AGENT", "Agent.run", "Agent"),
+    ],
+)
+def test_q32_method_names_are_cut_by_scope(scope: str, kind: str, name: str, meant: str) -> None:
+    """Classes name a run where nothing better does; tools lose the method behind their name."""
+    found = seen(kind, name, scope)
+    facts = tool(found).calls[0].name if kind == "TOOL" else None
+    names = facts or invocation(found, Kind[kind]).fallback_name or invocation(found, Kind[kind]).name
+
+    assert names == meant
+
+
+def test_q33_dspys_finish_is_a_finish_mark() -> None:
+    """`finish.__call__` ends the loop of ReAct; it is no step. Elsewhere `finish` is a tool."""
+    assert tool(seen("TOOL", "finish.__call__", "dspy")).finish
+    assert call(seen("TOOL", "finish")).name == "finish"
+
+
+def test_q34_in_a_scope_of_the_users_own_the_span_names_the_agent() -> None:
+    """OpenInference's decorators trace under the user's tracer: functions are named after what they are."""
+    assert invocation(span(name="support", attributes={KIND: "AGENT"}, scope="shop")).name == "support"
+    assert invocation(span(name="triage", attributes={KIND: "CHAIN"}, scope="shop"), Kind.CHAIN).name == "triage"
+    assert invocation(seen("CHAIN", "turn", "openai_agents"), Kind.CHAIN).name is None
+
+
+def test_q35_an_sdk_that_traces_itself_tells_the_same_call_again() -> None:
+    """Anthropic's SDK beside its instrumentation: below it, or, when streaming, beside it. One call, one sum of tokens."""
+    root = span(1, name="support", attributes={KIND: "AGENT"}, scope="shop", end=9)
+    counts = {"llm.token_count.prompt": 100, "llm.token_count.completion": 10}
+    ours = span(2, 1, start=1, end=3, attributes={KIND: "LLM", **counts}, scope=SCOPE + "anthropic")
+    theirs = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 10}
+    for parent in (1, 2):
+        again = span(3, parent, start=1.5, end=2.5, attributes=theirs, scope="com.anthropic.sdk.python")
+        found = run(root, ours, again)
+
+        assert (found.input_tokens, found.output_tokens, len(found.model_calls)) == (100, 10, 1)
+
+
+def test_q38_older_smolagents_name_classes() -> None:
+    """Up to 1.17 every agent is `ToolCallingAgent`: the manager's table and the call tell who is who."""
+    managed = {
+        "smolagents.managed_agents.0.name": "billing_agent",
+        "smolagents.managed_agents.1.name": "policy_agent",
+        "llm.token_count.prompt": 100,
+    }
+    asked = {"input.value": '{"task":"You\'re a helpful agent named \'policy_agent\'. Do it.","reset":true}'}
+    inner = (
+        step(2, "ToolCallingAgent.run", kind="AGENT", attributes=asked),
+        step(3, "read", 2),
+        step(4, "final_answer", 2),
+    )
+    top, nested = runs(*smolagents(*inner, step(5, "final_answer"), name="ToolCallingAgent.run", attributes=managed))
+
+    assert (top.key.agent, top.path, top.input_tokens) == ("ToolCallingAgent", ("policy_agent", "read"), 100)
+    assert (nested.key.agent, nested.path) == ("policy_agent", ("read",))
+
+
+def test_q38_totals_that_run_on_over_turns_are_absent() -> None:
+    """With `reset` false the totals are those of all turns so far; with the input hidden nobody can tell."""
+    counts = {"llm.token_count.prompt": 100}
+    for given in ('{"task":"x","reset":false}', "__REDACTED__"):
+        (root,) = smolagents(attributes={"input.value": given, **counts})
+
+        assert invocation(root).tokens is None
+
+
+def test_q42_a_run_that_only_finished_has_an_empty_path() -> None:
+    """A finish mark is an observed tool span: nothing was called, and nothing is unobservable."""
+    asked = step(2, "chat", kind="LLM", attributes={"llm.finish_reason": "tool_calls"})
+    found = run(*smolagents(asked, step(3, "final_answer")))
+
+    assert (found.tools, found.path) == (Tools.OBSERVED, ())
+
+
+def test_an_error_status_fails_a_tool() -> None:
+    """A failed tool span is a failed call."""
+    assert call(span(name="search", attributes={KIND: "TOOL"}, status=STATUS_ERROR)).failed
+
+
+def test_a_kind_that_is_no_text_is_not_recognised() -> None:
+    """A span whose kind is a number is left to the conventions that stand behind."""
+    assert is_nothing(span(attributes={KIND: 3}))
+    assert read(span(attributes={KIND: 3, "gen_ai.operation.name": "chat"})).kind is Kind.MODEL
