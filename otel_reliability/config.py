@@ -19,6 +19,8 @@ from otel_reliability.quantities import Bytes, Count, HexKey, OneOf, Points, Rea
 PREFIX: Final = "OTEL_RELIABILITY_"
 NOT_SETTINGS: Final = frozenset({"OTEL_RELIABILITY_LOUD"})
 """Environment variables of ours that are no settings of an engine."""
+SERVICE_PREFIX: Final = PREFIX + "SERVICE_"
+"""What the service's own variables begin with; they are no settings of an engine either."""
 SIGNALS: Final = ("path", "calls", "failed_calls", "output_tokens", "reply_tokens", "largest_input", "outcome")
 
 
@@ -251,7 +253,8 @@ class Settings:
     @classmethod
     def from_environment(cls, env: Mapping[str, str], *, base: Settings | None = None) -> Settings:
         """From `OTEL_RELIABILITY_…` variables; the rest from `base`."""
-        return load_environment(cls, env, PREFIX, base=base, others=NOT_SETTINGS)
+        ours = {name: value for name, value in env.items() if not name.startswith(SERVICE_PREFIX)}
+        return load_environment(cls, ours, PREFIX, base=base, others=NOT_SETTINGS)
 
     def contradiction(self) -> Contradiction | None:
         """Windows are told apart by name."""
