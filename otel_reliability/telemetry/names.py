@@ -157,3 +157,38 @@ SELF: Final = (
     QUEUE_LENGTH, QUEUE_CAPACITY, EVENT_LAG, COLLECT_DURATION, EVIDENCE_REFUSED, FAULTS,
 )  # fmt: skip
 """Self-telemetry: whether the numbers can be trusted, and what they cost."""
+
+REQUESTS: Final = _own(
+    "requests", "counter", "{request}", "Requests to the service, and what became of them: accepted, partial, or why refused.",
+    "signal", "transport", "outcome",
+)  # fmt: skip
+REQUESTS_WAITING: Final = _own(
+    "requests.waiting", "up_down_counter", "{request}", "Requests that wait to be committed."
+)
+LOG_RECORDS: Final = _own(
+    "log_records", "counter", "{record}", "Log records received: evaluations, runs, others, and malformed ones by reason.",
+    "disposition", "reason",
+)  # fmt: skip
+RUN_RECORDS: Final = _own(
+    "run_records", "counter", "{record}", "Changes of runs told by other services: taken, duplicate, late, settled_early.",
+    "disposition",
+)  # fmt: skip
+READY: Final = _own(
+    "ready", "gauge", "{state}", "Whether requests are taken now (1) or refused for the time being (0)."
+)
+EXPORTS: Final = _own(
+    "exports",
+    "counter",
+    "{request}",
+    "Requests sent to others, by what they carry and what became of them.",
+    "sink",
+    "outcome",
+)
+EXPORT_DURATION: Final = _own(
+    "export.duration", "gauge", "s", "Time that the last sending took, by what it carried.", "sink"
+)
+
+SERVICE: Final = (
+    REQUESTS, REQUESTS_WAITING, LOG_RECORDS, RUN_RECORDS, READY, EXPORTS, EXPORT_DURATION,
+)  # fmt: skip
+"""Self-telemetry that only the service has."""

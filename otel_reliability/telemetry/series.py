@@ -1,0 +1,182 @@
+"""Counters and histograms of our own, for the service: no limit of attribute sets, series that end, and the last exemplar.
+
+The SDK keeps every attribute set it ever saw, folds all beyond 2 000 into one and cannot say that a series is over. Here a
+series lives as long as its agent, and readers of every format share it.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+from otel_reliability.model.run import Run
+from otel_reliability.telemetry import names
+from otel_reliability.telemetry.names import Instrument
+
+Labels: TypeAlias = tuple[tuple[str, str | bool], ...]
+"""The attributes of a series, in the order they are always given in."""
+Trace: TypeAlias = tuple[bytes, bytes] | None
+"""The trace and the root span of the run that a measurement is of; None where the root never came."""
+
+SLICE: Final = 512
+"""Series read in one turn, so that what is recorded meanwhile does not wait for all of them."""
+MOST_ENDED: Final = 200_000
+"""Ended series that are remembered until they were told; beyond, the first are not told, and end by staleness."""
+
+SPECS: Final[Mapping[str, Instrument]] = {
+    spec.name: spec for spec in (*names.COUNTERS, *names.HISTOGRAMS, *names.STANDARD)
+}
+
+
+class Exemplar(NamedTuple):
+    """One measurement with the trace it is of."""
+
+    value: float
+    time_ns: int
+    trace_id: bytes
+    span_id: bytes
+
+
+class Tally:
+    """One series of a counter."""
+
+    __slots__ = ("exemplar", "start_ns", "value")
+
+    def __init__(self, start_ns: int) -> None:
+        self.start_ns = start_ns
+        self.value = 0
+        self.exemplar: Exemplar | None = None
+
+
+class Spread:
+    """One series of a histogram. `counts` are those of each bucket, the last of what lies above all boundaries."""
+
+    __slots__ = ("counts", "exemplars", "highest", "lowest", "start_ns", "total")
+
+    def __init__(self, start_ns: int, buckets: int) -> None:
+        self.start_ns = start_ns
+        self.counts = [0] * buckets
+        self.total = 0.0
+        self.lowest = self.highest = 0.0
+        self.exemplars: list[Exemplar | None] = [None] * buckets
+
+    @property
+    def count(self) -> int:
+        """How many measurements there were."""
+        return sum(self.counts)
+
+
+Cell: TypeAlias = Tally | Spread
+
+
+def trace_of(run: Run) -> Trace:
+    """The trace of a run, as these instruments take it."""
+    return None if run.root_span_id is None else (run.trace_id, run.root_span_id)
+
+
+class Counter:
+    """All series of one counter."""
+
+    def __init__(self, spec: Instrument, wall: Callable[[], int]) -> None:
+        self.spec = spec
+        self.cells: dict[Labels, Tally] = {}
+        self._wall = wall
+
+    def add(self, amount: int, attributes: Mapping[str, str | bool] | None, trace: Trace, /) -> None:
+        """Count so many more."""
+        labels = tuple((attributes or {}).items())
+        cell = self.cells.get(labels)
+        if cell is None:
+            cell = self.cells[labels] = Tally(self._wall())
+        cell.value += amount
+        if trace is not None:
+            cell.exemplar = Exemplar(amount, self._wall(), *trace)
+
+
+class Histogram:
+    """All series of one histogram."""
+
+    def __init__(self, spec: Instrument, wall: Callable[[], int]) -> None:
+        self.spec = spec
+        self.cells: dict[Labels, Spread] = {}
+        self._wall = wall
+
+    def record(self, amount: float, attributes: Mapping[str, str | bool] | None, trace: Trace, /) -> None:
+        """One more measurement. A bucket holds what is not above its boundary."""
+        labels = tuple((attributes or {}).items())
+        cell = self.cells.get(labels)
+        if cell is None:
+            cell = self.cells[labels] = Spread(self._wall(), len(self.spec.boundaries) + 1)
+            cell.lowest = cell.highest = amount
+        at = bisect_left(self.spec.boundaries, amount)
+        cell.counts[at] += 1
+        cell.total += amount
+        cell.lowest, cell.highest = min(cell.lowest, amount), max(cell.highest, amount)
+        if trace is not None:
+            cell.exemplars[at] = Exemplar(amount, self._wall(), *trace)
+
+
+Kind = TypeVar("Kind", Counter, Histogram)
+Written = TypeVar("Written")
+
+
+class Book:
+    """All series, by instrument. It makes instruments as a meter of the SDK does, so that a `Recorder` can write in it.
+
+    Whoever writes, and whoever reads a slice, holds `lock`. `wall` gives the time of starts and exemplars (Unix nanoseconds).
+    """
+
+    def __init__(self, wall: Callable[[], int]) -> None:
+        self.lock = threading.Lock()
+        self.wall = wall
+        self.ended: deque[tuple[Instrument, Labels]] = deque(maxlen=MOST_ENDED)
+        """The series that have ended, until somebody takes them."""
+        self._instruments: dict[str, Counter | Histogram] = {}
+
+    def create_counter(self, name: str, unit: str, description: str, /) -> Counter:
+        """The counter of that name. Its unit and description are those of the table of names."""
+        return self._instrument(Counter(SPECS[name], self.wall))
+
+    def create_histogram(
+        self, name: str, unit: str, description: str, /, *, explicit_bucket_boundaries_advisory: Sequence[float] | None
+    ) -> Histogram:
+        """The histogram of that name. Its boundaries are those of the table of names."""
+        return self._instrument(Histogram(SPECS[name], self.wall))
+
+    def slices(
+        self, write: Callable[[Instrument, Labels, Cell], Written]
+    ) -> Iterator[tuple[Instrument, list[Written]]]:
+        """Every series as `write` writes it, some at a time, by instrument. While they are written nothing is recorded."""
+        for instrument in self._instruments.values():
+            with self.lock:
+                keys = list(instrument.cells)
+            for start in range(0, len(keys), SLICE):
+                with self.lock:
+                    some = [(key, instrument.cells.get(key)) for key in keys[start : start + SLICE]]
+                    written = [write(instrument.spec, key, cell) for key, cell in some if cell is not None]
+                yield instrument.spec, written
+
+    def keep(self, owners: Collection[Labels]) -> None:
+        """End the series of all agents but these."""
+        with self.lock:
+            for instrument in self._instruments.values():
+                over = [labels for labels in instrument.cells if owner_of(instrument.spec, labels) not in owners]
+                for labels in over:
+                    del instrument.cells[labels]
+                    self.ended.append((instrument.spec, labels))
+
+    def _instrument(self, made: Kind) -> Kind:
+        self._instruments[made.spec.name] = made
+        return made
+
+
+def owner_of(spec: Instrument, labels: Labels) -> Labels:
+    """The attributes of the agent whose series it is: all but those of the instrument's own.
+
+    >>> owner_of(names.RUNS, (("gen_ai.agent.name", "support"), ("outcome", "success")))
+    (('gen_ai.agent.name', 'support'),)
+    """
+    return tuple(label for label in labels if label[0] not in spec.attributes) if spec.attributes else labels
