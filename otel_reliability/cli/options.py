@@ -1,0 +1,214 @@
+"""What commands that read recordings have in common: which files, which runs, which settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+import click
+
+from otel_reliability.config import Settings, WindowSettings
+from otel_reliability.errors import ConfigurationError
+from otel_reliability.quantities import DURATION, Rule, Whole
+from otel_reliability.report.recording import REPORT_SETTINGS, for_report
+
+R = TypeVar("R")
+
+SECOND: Final = 1_000_000_000
+
+
+def under(rule: Rule) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """What reads an option's value by a rule of the settings, and refuses it in the same four parts."""
+
+    def read(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+        if value is None:
+            return None
+        try:
+            return rule.read(value)
+        except (ArithmeticError, TypeError, ValueError):
+            raise ConfigurationError(param.opts[0], value, rule.allowed, rule.advice(value)) from None
+
+    return read
+
+
+COUNT: Final = under(Whole(1))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What of which recording is asked for."""
+
+    files: tuple[str, ...]
+    agents: tuple[str, ...]
+    since_ns: int
+    settings: Settings
+    quiet: bool
+
+
+def of_recordings(command: Callable[..., R]) -> Callable[..., R]:
+    """The options that say what to read and how to count, handed to the command as `choice`."""
+
+    def chosen(
+        files: tuple[str, ...],
+        agent: tuple[str, ...],
+        since: str | None,
+        window: str | None,
+        min_runs: int | None,
+        config: Path | None,
+        assignments: tuple[str, ...],
+        quiet: bool,
+        **rest: Any,
+    ) -> R:
+        settings = settings_of(config, assignments, os.environ, window, min_runs)
+        choice = Choice(files, agent, since_ns(since, time.time_ns()), settings, quiet)
+        return command(choice=choice, **rest)
+
+    return _documented(chosen, command)
+
+
+def _documented(chosen: Callable[..., R], command: Callable[..., R]) -> Callable[..., R]:
+    chosen.__doc__, chosen.__name__ = command.__doc__, command.__name__
+    chosen.__dict__.update(command.__dict__)  # click keeps the options declared so far here
+    for option in reversed(_OPTIONS):
+        chosen = option(chosen)
+    return chosen
+
+
+_OPTIONS: Final[Sequence[Callable[[Any], Any]]] = (
+    click.argument("files", nargs=-1, required=True, metavar="FILE..."),
+    click.option(
+        "--agent", multiple=True, metavar="NAME", help="Only this agent (or pattern, like 'support*'); repeatable."
+    ),
+    click.option(
+        "--since",
+        metavar="TIME",
+        help="Only runs that ended since: 2026-01-31, 2026-01-31T10:00Z, or a while ago, like 2h.",
+    ),
+    click.option(
+        "--window", metavar="N|TIME", help="The last N runs, or those of the last while (24h), of each agent; else all."
+    ),
+    click.option("--min-runs", callback=COUNT, metavar="N", help="Runs that a score needs; 2 if nothing else is set."),
+    click.option(
+        "--config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Settings from a file: .toml, .json or .yaml (docs/configuration.md).",
+    ),
+    click.option(
+        "--set",
+        "assignments",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="One setting, like outcome.fallback=status; repeatable.",
+    ),
+    click.option("--quiet", "-q", is_flag=True, help="No progress bar."),
+)
+
+
+def settings_of(
+    config: Path | None,
+    assignments: Sequence[str],
+    env: Mapping[str, str],
+    window: str | None = None,
+    min_runs: int | None = None,
+) -> Settings:
+    """What reports begin with, under a file, under the environment, under the command line."""
+    settings = Settings.from_mapping(_from_file(config), base=REPORT_SETTINGS)
+    settings = Settings.from_environment(env, base=settings)
+    given: dict[str, Any] = {}
+    for assignment in assignments:
+        _assign(given, assignment)
+    if min_runs is not None:
+        _assign(given, f"metrics.min_runs={min_runs}")
+    return for_report(Settings.from_mapping(given, base=settings), window_of(window))
+
+
+def window_of(text: str | None) -> WindowSettings | None:
+    """A number of runs, or a while.
+
+    >>> window_of("50").last, window_of("24h").period
+    (50, 86400.0)
+    """
+    if text is None:
+        return None
+    try:
+        if text.isdigit():
+            return WindowSettings(last=int(text))
+        return WindowSettings(period=float(str(DURATION.read(text))))
+    except (ValueError, ConfigurationError):
+        allowed = "a number of runs from 1, or a duration"
+        raise ConfigurationError("--window", text, allowed, "write it like 100, or like 24h") from None
+
+
+def since_ns(text: str | None, now_ns: int) -> int:
+    """A moment, or a while ago, in Unix nanoseconds; 0 where nothing was asked.
+
+    >>> since_ns("2023-11-14T22:13:20Z", 0), since_ns("1s", 3 * SECOND)
+    (1700000000000000000, 2000000000)
+    """
+    if text is None:
+        return 0
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return now_ns - _duration_ns(text)
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()) * SECOND
+
+
+def _duration_ns(text: str) -> int:
+    try:
+        return round(float(str(DURATION.read(text))) * SECOND)
+    except (ArithmeticError, ValueError):
+        allowed = "a time, or a duration"
+        raise ConfigurationError("--since", text, allowed, "write it like 2026-01-31T10:00Z, or like 2h") from None
+
+
+def _from_file(path: Path | None) -> Mapping[str, object]:
+    if path is None:
+        return {}
+    try:
+        return _parsers()[path.suffix.lower()](path.read_text(encoding="utf-8")) or {}
+    except KeyError:
+        raise ConfigurationError(
+            "--config", path.name, "a .toml, .json or .yaml file", "give it one of these endings"
+        ) from None
+    except ValueError as error:
+        raise ConfigurationError("--config", path.name, f"readable: {error}", "correct the file") from None
+
+
+def _parsers() -> Mapping[str, Callable[[str], Any]]:
+    return {".toml": tomllib.loads, ".json": json.loads, ".yaml": _yaml, ".yml": _yaml}
+
+
+def _yaml(text: str) -> Any:
+    try:
+        import yaml  # noqa: PLC0415  an extra of the service
+    except ImportError:
+        raise ConfigurationError(
+            "--config", ".yaml", "a format this installation reads", "install otel-reliability[service], or write .toml"
+        ) from None
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
+
+
+def _assign(settings: dict[str, Any], assignment: str) -> None:
+    """Put one setting into nested mappings."""
+    path, divided, value = assignment.partition("=")
+    if not divided or not path.strip():
+        raise ConfigurationError("--set", assignment, "a setting", "write it like metrics.min_runs=10")
+    *parents, name = path.strip().split(".")
+    for parent in parents:
+        inner: object = settings.setdefault(parent, {})
+        if not isinstance(inner, dict):
+            raise ConfigurationError("--set", assignment, "a setting of its own", f"{parent} was set already")
+        settings = cast("dict[str, Any]", inner)
+    settings[name] = value

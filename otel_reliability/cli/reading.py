@@ -1,0 +1,86 @@
+"""Files → a recording, with a progress bar on a terminal, and with what could not be read told by file, line and reason."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from otel_reliability.cli.options import Choice
+from otel_reliability.config import Settings
+from otel_reliability.report.recording import Recording, Settled
+from otel_reliability.report.text import clean, count
+from otel_reliability.sources.batch import Malformed
+
+NAMED: Final = 20
+"""Problems that are named one by one; all are counted."""
+NOTHING_READ: Final = 1
+"""The exit code where there was input and none of it could be read."""
+
+
+class Problems:
+    """What could not be read, on standard error."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def tell(self, problem: Malformed) -> None:
+        """Name it, unless too many were named already."""
+        self.seen += 1
+        if self.seen <= NAMED:
+            print(f"{problem.place}: {problem.reason.value}: {problem.detail}", file=sys.stderr)
+
+    def sum_up(self, recording: Recording) -> None:
+        """Say how many there were, by reason."""
+        if self.seen:
+            reasons = ", ".join(f"{number:,} {reason}" for reason, number in recording.problems.most_common())
+            print(f"{count(self.seen, 'line or span')} could not be read ({reasons}).", file=sys.stderr)
+        for (attribute, reason), number in sorted(recording.engine.refused_evidence.items()):
+            print(f"{clean(attribute)}: {number:,} values were refused ({reason}).", file=sys.stderr)
+
+
+def recording_of(choice: Choice, settled: Settled | None = None) -> Recording:
+    """Read what was chosen. Exits 1 if there was something and none of it could be read."""
+    return read(choice.files, choice.settings, quiet=choice.quiet, settled=settled)
+
+
+def read(files: Sequence[str], settings: Settings, *, quiet: bool = False, settled: Settled | None = None) -> Recording:
+    """The recording that these files are together."""
+    problems = Problems()
+    recording = Recording(settings, problem=problems.tell, settled=settled)
+    with _progress(disable=quiet or not sys.stderr.isatty()) as progress:
+        for file in files:
+            recording.read(file, _told_to(progress, progress.add_task(_title(file), total=None)))
+    recording.close()
+    problems.sum_up(recording)
+    if problems.seen and recording.spans["received"] == recording.spans["malformed"]:
+        print("otel-reliability: nothing could be read.", file=sys.stderr)
+        sys.exit(NOTHING_READ)
+    return recording
+
+
+def _progress(*, disable: bool) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=disable,
+    )
+
+
+def _told_to(progress: Progress, task: TaskID) -> Callable[[int, int | None], None]:
+    def tell(done: int, total: int | None) -> None:
+        progress.update(task, completed=done, total=total)
+
+    return tell
+
+
+def _title(file: str) -> str:
+    return "standard input" if file == "-" else clean(Path(file).name, 30).replace("[", "\\[")

@@ -1,0 +1,40 @@
+"""`otel-reliability runs`."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+import click
+
+from otel_reliability.cli.options import Choice, of_recordings
+from otel_reliability.cli.output import write
+from otel_reliability.cli.reading import recording_of
+from otel_reliability.model.run import Run
+from otel_reliability.report.run_record import line
+
+
+@click.command("runs")
+@of_recordings
+def command(choice: Choice) -> None:
+    """The runs that were rebuilt from spans, one JSON object a line, by when they began.
+
+    A run is one agent invocation, with the path of its tool calls, its retries, tokens and outcome. What the telemetry does
+    not hold is null.
+
+    \b
+      otel-reliability runs spans.jsonl | jq 'select(.longest_retry_chain >= 3) | .trace_id'
+      zcat spans.jsonl.gz | otel-reliability runs -
+
+    Lines and spans that cannot be read are named on standard error, and the rest goes on.
+    """
+
+    def write_all(runs: list[Run]) -> None:
+        write("".join(f"{line(run)}\n" for run in runs if _is_chosen(run, choice)))
+
+    recording_of(choice, write_all)
+
+
+def _is_chosen(run: Run, choice: Choice) -> bool:
+    agent = run.key.agent
+    named = not choice.agents or any(agent == name or fnmatchcase(agent, name) for name in choice.agents)
+    return named and run.end_ns >= choice.since_ns

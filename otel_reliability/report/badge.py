@@ -1,0 +1,100 @@
+"""The badge as a picture, and as the JSON that shields.io draws one from."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from typing import Final, NamedTuple
+from xml.sax.saxutils import escape
+
+from otel_reliability.metrics.stability.badge import CRITICAL_BELOW, SECURED_ABOVE, badge_text, trust_text
+from otel_reliability.metrics.stability.tiers import Tier, tier_of
+from otel_reliability.report.xml import allowed
+
+COLOURS: Final = {Tier.STABLE: "#2e7d32", Tier.VARIABLE: "#b58900", Tier.UNSTABLE: "#c75300", Tier.CRITICAL: "#c62828"}
+"""Dark enough for white text."""
+SECURED, MODERATE, CRITICAL = COLOURS[Tier.STABLE], COLOURS[Tier.VARIABLE], COLOURS[Tier.CRITICAL]
+LABEL: Final = "#555"
+HEIGHT: Final = 20
+PADDING: Final = 6
+NARROW: Final = frozenset("fijlrtI|/.:,'! ")
+
+text = badge_text
+
+
+class Part(NamedTuple):
+    """One coloured field of the picture."""
+
+    text: str
+    colour: str
+
+
+def svg(score: float, trust: float | None = None, label: str = "reliability") -> str:
+    """The badge as an SVG picture of its own: no font, script or picture is fetched. `label` is the name of whom it is about.
+
+    >>> svg(87, trust=94).partition("><title>")[0]
+    '<svg xmlns="http://www.w3.org/2000/svg" width="323" height="20" role="img" aria-label="reliability: ✅ SECURED ...'
+    """
+    parts = [Part(allowed(label), LABEL)]
+    if trust is not None:
+        parts.append(Part(trust_text(trust), _trust_colour(trust)))
+    parts.append(Part(badge_text(score), COLOURS[tier_of(score)]))
+    return _drawn(parts, f"{allowed(label)}: {badge_text(score, trust)}")
+
+
+def endpoint(score: float, trust: float | None = None, label: str = "reliability") -> str:
+    """What a shields.io endpoint badge asks for.
+
+    >>> print(endpoint(71))
+    {"schemaVersion": 1, "label": "reliability", "message": "🟡 VARIABLE 71/100", "color": "#b58900"}
+    """
+    answer = {
+        "schemaVersion": 1,
+        "label": label,
+        "message": badge_text(score, trust),
+        "color": COLOURS[tier_of(score)],
+    }
+    return json.dumps(answer, ensure_ascii=False)
+
+
+def _trust_colour(trust: float) -> str:
+    if trust > SECURED_ABOVE:
+        return SECURED
+    return MODERATE if trust >= CRITICAL_BELOW else CRITICAL
+
+
+def _drawn(parts: list[Part], title: str) -> str:
+    widths = [_width(part.text) for part in parts]
+    starts = [sum(widths[:at]) for at in range(len(parts))]
+    total = sum(widths)
+    fields = "".join(
+        f'<rect x="{x}" width="{width}" height="{HEIGHT}" fill="{part.colour}"/>'
+        for part, x, width in zip(parts, starts, widths, strict=True)
+    )
+    words = "".join(
+        f'<text x="{x + width / 2:g}" y="14" textLength="{width - 2 * PADDING}">{escape(part.text)}</text>'
+        for part, x, width in zip(parts, starts, widths, strict=True)
+    )
+    name = escape(title, {'"': "&quot;"})
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{total}" height="{HEIGHT}" role="img" aria-label="{name}">'
+        f'<title>{name}</title><clipPath id="r"><rect width="{total}" height="{HEIGHT}" rx="3"/></clipPath>'
+        f'<g clip-path="url(#r)">{fields}</g>'
+        f'<g fill="#fff" text-anchor="middle" font-family="Verdana,Geneva,DejaVu Sans,sans-serif" font-size="11">{words}</g>'
+        "</svg>\n"
+    )
+
+
+def _width(words: str) -> int:
+    """About how wide a text of 11 px is in Verdana; `textLength` makes it exactly so."""
+    return round(sum(map(_advance, words))) + 2 * PADDING
+
+
+def _advance(sign: str) -> float:
+    if unicodedata.east_asian_width(sign) in {"W", "F"}:
+        return 14.0
+    if unicodedata.category(sign) in {"Mn", "Cf"}:
+        return 0.0
+    if sign in NARROW:
+        return 4.4
+    return 8.0 if sign.isupper() else 7.0

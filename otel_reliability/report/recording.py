@@ -1,0 +1,146 @@
+"""The file door: recorded spans → runs, windows and sessions.
+
+A recording has no clock. File order and event time close nothing: a run closes at the end of the input, or at a ceiling.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from otel_reliability.config import LimitSettings, MetricSettings, Settings, WindowSettings
+from otel_reliability.engine import Engine
+from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.run import AgentKey, CloseReason, Run
+from otel_reliability.sources.batch import Batch, Malformed
+from otel_reliability.sources.chunks import Progress
+from otel_reliability.sources.otlp_json import read_file
+from otel_reliability.windows.session import SessionScores
+from otel_reliability.windows.sessions import SessionEvent, Sessions
+from otel_reliability.windows.window import AgentWindow
+
+WINDOW: Final = "recording"
+MOST_RUNS: Final = 100_000
+"""Runs of an agent that a report looks at; beyond, the newest."""
+
+REPORT_SETTINGS: Final = Settings(
+    windows=(WindowSettings(WINDOW, last=MOST_RUNS),),
+    metrics=MetricSettings(min_runs=2),
+    limits=LimitSettings(agents=20_000, rows=MOST_RUNS),
+)
+"""What reports begin with: the whole recording, from 2 runs on."""
+
+Problem: TypeAlias = Callable[[Malformed], None]
+Settled: TypeAlias = Callable[[list[Run]], None]
+
+
+def for_report(settings: Settings, window: WindowSettings | None = None) -> Settings:
+    """The settings with the one window of a report: the whole recording, or the one that was asked for."""
+    last = MOST_RUNS if window is None or (window.last is None and window.period is None) else window.last
+    period = None if window is None else window.period
+    return replace(settings, windows=(WindowSettings(WINDOW, last=last, period=period),))
+
+
+class Recording:
+    """The runs of one or more files.
+
+    `problem` is told of everything that cannot be used, `settled` of the runs that will not change any more, in the order
+    of (start, run id) at each telling: all at once at the end, but for those that a ceiling closed before.
+    """
+
+    def __init__(
+        self, settings: Settings = REPORT_SETTINGS, *, problem: Problem | None = None, settled: Settled | None = None
+    ) -> None:
+        self.settings = settings
+        self.engine = Engine(settings, clock=_standing, wall=None)
+        self.problems: Counter[str] = Counter()
+        """What could not be used, by reason."""
+        self._sessions = Sessions(settings, self._known)
+        self._scored: dict[AgentKey, dict[str, SessionScores]] = {}
+        self._problem, self._tell = problem, settled
+        self._settled: list[Run] = []
+        self.engine.observers.append(self._observe)
+
+    def read(self, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
+        """Read one file of OTLP-JSON lines, `-` for standard input. Raises `SourceError` if it cannot be opened."""
+        for batch in read_file(path, progress=progress):
+            self._take(batch)
+
+    def close(self) -> Recording:
+        """No more spans will come. Gives itself back."""
+        self.engine.flush(CloseReason.END_OF_INPUT)
+        self._hand_on()
+        self._keep(self._sessions.close_all())
+        return self
+
+    @property
+    def spans(self) -> Counter[str]:
+        """What became of the spans: received, used, other, late, duplicate, malformed, refused."""
+        found: Counter[str] = Counter()
+        for (disposition, _), number in self.engine.accounts.items():
+            found[disposition] += number
+        return found
+
+    def agents(self) -> list[AgentKey]:
+        """Whose runs there are, in the order of their keys."""
+        return sorted(self.engine.fleet.keys())
+
+    def window(self, key: AgentKey, since_ns: int = 0) -> AgentWindow | None:
+        """The window of an agent; with `since_ns`, of its runs that ended then or later. None: there is no such run."""
+        state = self.engine.fleet.agent(key)
+        window = None if state is None else state.windows[WINDOW]
+        if window is None or not since_ns:
+            return window
+        rows = [row for row in window.rows() if row.end_ns >= since_ns]
+        newer = AgentWindow(self.settings.windows[0], self.settings, frozenset(), _forget)
+        for row in rows:
+            newer.insert(row)
+        return newer if rows else None
+
+    def sessions(self, key: AgentKey, since_ns: int = 0) -> list[SessionScores]:
+        """The sessions of an agent, by when they ended."""
+        found = (scores for scores in self._scored.get(key, {}).values() if scores.end_ns >= since_ns)
+        return sorted(found, key=lambda scores: (scores.end_ns, scores.session_id))
+
+    def _take(self, batch: Batch) -> None:
+        self.engine.receive(batch.spans)
+        if batch.evaluations:
+            self.engine.receive_evaluations(batch.evaluations)
+        for malformed in batch.malformed:
+            self.problems[malformed.reason.value] += 1
+            self.engine.count("malformed", malformed.reason.value)
+            if self._problem is not None:
+                self._problem(malformed)
+        self.engine.tick()
+        self._hand_on()
+
+    def _observe(self, event: RunEvent, now: float) -> None:
+        self._sessions.apply(event, now)
+        if event.change is RunChange.SETTLED and self._tell is not None:
+            self._settled.append(event.run)
+
+    def _hand_on(self) -> None:
+        self.engine.take_settled()
+        self.engine.take_revised()
+        if self._settled and self._tell is not None:
+            self._tell(sorted(self._settled, key=lambda run: (run.start_ns, run.run_id)))
+            self._settled = []
+
+    def _keep(self, events: list[SessionEvent]) -> None:
+        for scores, _ in events:
+            self._scored.setdefault(scores.key, {})[scores.session_id] = scores
+
+    def _known(self, key: AgentKey) -> bool:
+        return self.engine.fleet.agent(key) is not None
+
+
+def _standing() -> float:
+    """The clock of a recording."""
+    return 0.0
+
+
+def _forget(row: object) -> None:
+    """Nobody needs to know which rows a copy of a window lets go of."""

@@ -1,0 +1,109 @@
+"""What a gate demands: a dot path to a number, and a bound on it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from otel_reliability.errors import ConfigurationError, UnknownMetric
+from otel_reliability.metrics.passes.series import LARGEST_K
+from otel_reliability.metrics.passes.summary import TARGETS
+from otel_reliability.metrics.stability.task_table import TaskRow
+from otel_reliability.metrics.stability.tier import GRADES
+from otel_reliability.report.report import DISPOSITIONS
+from otel_reliability.report.scorecard import ALL_SPECS
+
+NOISE: Final = 1e-9
+"""How far a number may miss its bound by what adding floats costs."""
+
+HOLDS: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    ">=": lambda value, wanted: value >= wanted - NOISE,
+    "<=": lambda value, wanted: value <= wanted + NOISE,
+    "==": lambda value, wanted: abs(value - wanted) <= NOISE,
+    "!=": lambda value, wanted: abs(value - wanted) > NOISE,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+SERIES: Final = ("pass_at_k", "pass_hat_k")
+OF_SERIES: Final = tuple(f"{name}.{k}" for name in SERIES for k in range(1, LARGEST_K + 1))
+OF_TASKS: Final = (*(field for field in TaskRow._fields if field != "task_id"), *TARGETS)
+SECTIONS: Final = frozenset({"metrics", "evaluation", "passes"})
+OF_SPANS: Final = tuple(f"spans.{disposition}" for disposition in DISPOSITIONS)
+EXAMPLE: Final = "'score>=80', 'reliability.passhat_k>=90' or 'agents[\"support\"].path_entropy<=0.3'"
+
+_NAME: Final = r"""("(?:[^"\\]|\\.)*"|'[^']*')"""
+_TARGET: Final = re.compile(
+    rf"""\s*(?:agents\[{_NAME}\]\.)?(?:tasks\[{_NAME}\]\.)?([A-Za-z_][\w.]*)(?:\[(\d+)\])?\s*(>=|<=|==|!=|>|<)\s*(\S+)\s*"""
+)
+
+
+class Target(NamedTuple):
+    """`text` as it was written: a bound on the number `name` of one agent (None: of every agent that has it), and of one
+    task (None: of the agent, or of every task where the number is a task's).
+    """
+
+    text: str
+    agent: str | None
+    task: str | None
+    name: str
+    sign: str
+    wanted: float
+
+    def holds(self, value: float) -> bool:
+        """Whether the number is within the bound."""
+        return HOLDS[self.sign](value, self.wanted)
+
+
+def parse(text: str) -> Target:
+    """Read a target. Raises `ConfigurationError` for what is none, `UnknownMetric` for a path that names no metric.
+
+    >>> parse('agents["support"].score >= 80')[1:]
+    ('support', None, 'score', '>=', 80.0)
+    >>> parse("pass_hat_k[4]>=0.5").name, parse("passes.pass_hat_k.4>=0.5").name, parse("tier>=STABLE").wanted
+    ('pass_hat_k.4', 'pass_hat_k.4', 3.0)
+    >>> parse("scor>=80")
+    Traceback (most recent call last):
+    otel_reliability.errors.UnknownMetric: 'scor' names no metric. Did you mean score?
+    """
+    found = _TARGET.fullmatch(text)
+    if found is None:
+        raise ConfigurationError("--require", text, "a target", f"write it like {EXAMPLE}")
+    agent, task, path, index, sign, wanted = found.groups()
+    name = f"{_bare(path)}.{index}" if index else _bare(path)
+    known = OF_TASKS if task else (*ALL_SPECS, *OF_SERIES, *TARGETS, *OF_SPANS)
+    if name not in known:
+        raise UnknownMetric(name, _nearest(name, known))
+    return Target(text.strip(), _unquoted(agent), _unquoted(task), name, sign, _bound(text, name, wanted))
+
+
+def _bare(path: str) -> str:
+    """A path as the JSON report has it names the same number."""
+    head, dot, rest = path.partition(".")
+    return rest if dot and head in SECTIONS else path
+
+
+def _nearest(name: str, known: Sequence[str]) -> tuple[str, ...]:
+    close = difflib.get_close_matches(name, known, n=3)
+    return tuple(close or difflib.get_close_matches(name, known, n=3, cutoff=0.0))
+
+
+def _unquoted(name: str | None) -> str | None:
+    if name is None:
+        return None
+    return name[1:-1] if name.startswith("'") else str(json.loads(name))
+
+
+def _bound(text: str, name: str, wanted: str) -> float:
+    if name == "tier" and wanted.upper() in GRADES:
+        return GRADES[wanted.upper()]
+    try:
+        return float(wanted)
+    except ValueError:
+        words = f" or one of {', '.join(reversed(GRADES))}" if name == "tier" else ""
+        raise ConfigurationError(
+            "--require", text, f"a bound: {wanted!r} is no number{words}", f"write {EXAMPLE}"
+        ) from None

@@ -1,0 +1,182 @@
+"""Numbers, names and times as people read them, the same in every format."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from otel_reliability.model.reading import MetricSpec
+from otel_reliability.model.run import AgentKey
+
+MINUS: Final = "−"
+ABSENT: Final = "–"
+ARROW: Final = " → "
+LONGEST_NAME: Final = 60
+POINTS: Final = "{points}"
+"""The unit of a score of 0 to 100, as people see it."""
+SECOND: Final = 1_000_000_000
+
+
+def clean(name: str, longest: int = LONGEST_NAME) -> str:
+    r"""A name from telemetry, fit to be shown: on one line, without control characters, not endless.
+
+    Names come from whoever made the spans; a terminal would obey what is hidden in them.
+
+    >>> clean("refund\x1b[2J\n tool"), clean("a" * 80, 6)
+    ('refund·[2J· tool', 'aaaaa…')
+    """
+    shown = "".join("·" if unicodedata.category(sign)[0] == "C" else sign for sign in name)
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def agent_name(key: AgentKey) -> str:
+    """The agent's name, as a title."""
+    return clean(key.agent) or "(unnamed)"
+
+
+def place(key: AgentKey) -> str:
+    """Where an agent runs: its service and environment, and whatever else tells it from others.
+
+    >>> place(AgentKey("acme", "shop", "prod", "support", (("service.version", "2"),)))
+    'acme / shop · prod · service.version 2'
+    """
+    service = " / ".join(clean(part) for part in (key.service_namespace, key.service_name) if part)
+    extra = (f"{clean(name)} {clean(value)}" for name, value in key.extra)
+    return " · ".join(part for part in (service, clean(key.environment), *extra) if part)
+
+
+def trace_of(run_id: str) -> str:
+    """The trace id of a run: what to paste into a tracing backend.
+
+    >>> trace_of("5f35601083fc1096a1c24d4bf8676dea-d00910405fb855f5")
+    '5f35601083fc1096a1c24d4bf8676dea'
+    """
+    return run_id.partition("-")[0]
+
+
+def number(value: float | None, unit: str = "{ratio}") -> str:
+    """A value in as many digits as mean something: shares with three decimals, points with one, counts as they are.
+
+    >>> [number(value) for value in (0.56499, 1.0, None)]
+    ['0.565', '1.000', '–']
+    >>> number(128.0, "{path}"), number(0.085, "{retry}"), number(99.96, "{points}"), number(0.00743, "s")
+    ('128', '0.085', '100.0', '7.43 ms')
+    """
+    if value is None:
+        return ABSENT
+    if unit == "s":
+        return seconds(value)
+    if unit == "{ratio}":
+        return f"{value:.3f}"
+    return f"{value:.1f}" if unit == POINTS else grouped(value)
+
+
+def measured(spec: MetricSpec, value: float | None) -> str:
+    """A metric's value.
+
+    >>> from otel_reliability.metrics import spec_of
+    >>> measured(spec_of("path_entropy"), 0.5), measured(spec_of("score"), 38.54), measured(spec_of("loops"), 2.0)
+    ('0.500', '38.5', '2')
+    """
+    if spec.unit == "{score}":
+        return number(value, POINTS if spec.high == 100 else "{ratio}")
+    return number(value, spec.unit)
+
+
+def grouped(value: float) -> str:
+    """A count or an amount, with four digits and thousands apart.
+
+    >>> grouped(1164), grouped(1.58357), grouped(123456.7), grouped(0.0)
+    ('1,164', '1.584', '123,457', '0')
+    """
+    if value == int(value) or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def seconds(value: float) -> str:
+    """A duration.
+
+    >>> seconds(0.00743), seconds(2.5), seconds(190), seconds(0), seconds(93_784)
+    ('7.43 ms', '2.5 s', '3 min 10 s', '0 s', '1 d 2 h')
+    """
+    if 0 < value < 1:
+        return f"{value * 1e3:.3g} ms"
+    if value < 60:
+        return f"{value:.3g} s"
+    sizes = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+    left, parts = round(value), list[str]()
+    for unit, size in sizes:
+        count, left = divmod(left, size)
+        if count or parts:
+            parts.append(f"{count} {unit}")
+    return " ".join(part for part in parts[:2] if not part.startswith("0 "))
+
+
+def percent(share: float) -> str:
+    """A share in whole percents, but never 0 % for something, nor 100 % for less than all.
+
+    >>> percent(0.424), percent(0.004), percent(0.999), percent(1.0)
+    ('42 %', '<1 %', '>99 %', '100 %')
+    """
+    whole = round(share * 100)
+    if 0 < share < 1 and whole in {0, 100}:
+        return ">99 %" if whole else "<1 %"
+    return f"{whole} %"
+
+
+def count(amount: int, noun: str) -> str:
+    """So many of something.
+
+    >>> count(1, "run"), count(1200, "run"), count(2, "retry"), count(2, "success")
+    ('1 run', '1,200 runs', '2 retries', '2 successes')
+    """
+    many = noun[:-1] + "ies" if noun.endswith("y") else noun + ("es" if noun.endswith("s") else "s")
+    return f"{amount:,} {noun if amount == 1 else many}"
+
+
+def listed(names: Iterable[str], most: int = 4) -> str:
+    """Some names, and how many more.
+
+    >>> listed("abcdef"), listed("ab")
+    ('a, b, c, d and 2 more', 'a, b')
+    """
+    every = list(names)
+    rest = len(every) - most
+    return ", ".join(every[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def route(steps: Sequence[str], most: int = 5) -> str:
+    """Steps of a path, the last ones of a long one.
+
+    >>> route(["search", "read"]), route("abcdefg")
+    ('search → read', '… → c → d → e → f → g')
+    """
+    shown = [clean(step, 40) for step in steps]
+    return ARROW.join(shown if len(shown) <= most else ["…", *shown[-most:]])
+
+
+def instant(ns: int) -> str:
+    """A time of the Unix epoch in RFC 3339, all nine decimals of it.
+
+    >>> instant(1_700_000_000_000_000_001)
+    '2023-11-14T22:13:20.000000001Z'
+    """
+    whole, rest = divmod(ns, SECOND)
+    return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09}Z"
+
+
+def span_of_time(start_ns: int, end_ns: int) -> str:
+    """From when to when, in UTC, no more often than needed.
+
+    >>> start = 1_700_000_000 * SECOND
+    >>> span_of_time(start, start + 90 * SECOND)
+    '2023-11-14 22:13 to 22:14 UTC'
+    >>> span_of_time(start, start + 86_400 * SECOND)
+    '2023-11-14 22:13 to 2023-11-15 22:13 UTC'
+    """
+    start, end = (datetime.fromtimestamp(ns // SECOND, UTC) for ns in (start_ns, end_ns))
+    until = f"{end:%H:%M}" if start.date() == end.date() else f"{end:%Y-%m-%d %H:%M}"
+    return f"{start:%Y-%m-%d %H:%M} to {until} UTC" if f"{start:%H:%M}" != until else f"{start:%Y-%m-%d %H:%M} UTC"
