@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from otel_reliability.errors import UndecodableBody
-from otel_reliability.sources import otlp_fast, otlp_full
+from otel_reliability.sources import otlp_fast, otlp_full, otlp_guard
 from otel_reliability.sources.batch import Batch
 from otel_reliability.sources.evaluations import Log, take_log
 from otel_reliability.sources.values import attributes, plain
+
+LARGEST_FOR_FULL: Final = 4 * 1024 * 1024
+"""Bytes of a request beyond which it is not tried by the full schema, which makes an object of every attribute."""
 
 
 def decode_traces(body: bytes) -> Batch:
     """The spans of an ExportTraceServiceRequest. Attribute values are decoded when asked for (`otlp_fast.LazyAttributes`).
 
     Malformed spans are named in `Batch.malformed`, their neighbours live. Raises `UndecodableBody` where neither decoder
-    can read the body. No bytes at all are an empty request.
+    can read the body, and for one made to explode in memory (`otlp_guard`). No bytes at all are an empty request.
 
     >>> decode_traces(b"").spans
     []
     """
+    otlp_guard.check(body)
     try:
         return otlp_fast.decode(body)
     except otlp_fast.NeedsFullSchema:
+        if len(body) > LARGEST_FOR_FULL:
+            raise
         return otlp_full.decode(body)
 
 

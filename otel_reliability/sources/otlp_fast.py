@@ -49,6 +49,10 @@ _NOTHING: Final[tuple[tuple[RawEvent, ...], tuple[SpanRef, ...]]] = ((), ())
 _CACHED: Final = 1024
 _CACHED_BYTES: Final = 16 * 1024
 _MEMO_BYTES: Final = 64
+LARGEST_LIST: Final = 8 * 1024 * 1024
+"""Bytes of a list or map beyond which it is None: an element of two bytes takes a hundred in memory. Text has no limit."""
+_FLAT: Final = (0x0A, 0x3A)
+"""The tags of text and bytes."""
 _MUTABLE: Final = (list, dict)
 
 
@@ -104,6 +108,8 @@ def _remembered(raw: bytes, memo: dict[bytes, Any]) -> Any:
 
 
 def _decoded(raw: bytes) -> Any:
+    if len(raw) > LARGEST_LIST and raw[0] not in _FLAT:
+        return None
     try:
         return plain(AnyValue.FromString(raw))
     except DecodeError:

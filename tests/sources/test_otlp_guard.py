@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.errors import UndecodableBody
+from otel_reliability.sources.otlp import decode_logs, decode_traces
+from otel_reliability.sources.otlp_guard import LARGE, LEAST_SPAN, check
+from otel_reliability.testing import span, traces_protobuf
+from tests.sources.strategies import plain
+
+MB = 1024 * 1024
+
+
+def wire(number: int, payload: bytes) -> bytes:
+    """A length-delimited field."""
+    size, length = len(payload), bytearray()
+    while size > 127:
+        length.append(size & 127 | 128)
+        size >>= 7
+    return bytes([number << 3 | 2, *length, size]) + payload
+
+
+EMPTY = {
+    "spans": wire(1, wire(2, wire(2, b"") * MB)),
+    "scopes": wire(1, wire(2, b"") * MB),
+    "resources": wire(1, b"") * MB,
+    "other fields": b"\x28\x01" * MB,
+    "events": wire(1, wire(2, wire(2, wire(11, b"") * MB))),
+    "links": wire(1, wire(2, wire(2, wire(13, b"") * MB))),
+    "attributes": wire(1, wire(2, wire(2, wire(9, b"") * MB))),
+    "resource attributes": wire(1, wire(1, wire(1, b"") * MB)),
+    "scope attributes": wire(1, wire(2, wire(1, wire(3, b"") * MB))),
+}
+
+
+@pytest.mark.parametrize("parts", EMPTY)
+def test_a_request_of_empty_parts_is_refused(parts: str) -> None:
+    """Two megabytes of empty messages, at any level, are refused before anything unpacks them."""
+    with pytest.raises(UndecodableBody):
+        decode_traces(EMPTY[parts])
+
+
+def test_small_requests_pass() -> None:
+    """Below the size from which requests are looked at, empty spans are malformed ones like others."""
+    body = wire(1, wire(2, wire(2, b"") * 1_000))
+
+    assert len(decode_traces(body).malformed) == 1_000
+
+
+def test_the_smallest_sound_spans_pass() -> None:
+    """A large request of spans with nothing but ids and times is read."""
+    bare = span()._replace(name="", scope="", scope_version="", span_kind=0, parent_remote=None)
+    one = traces_protobuf([bare])
+    count = 2 * LARGE // 44
+    inner = one[one.index(b"\x0a\x10" + bare.trace_id) :]
+    assert LEAST_SPAN < len(inner) < 64
+    body = wire(1, wire(2, wire(2, inner) * count))
+    batch = decode_traces(body)
+
+    assert len(body) > LARGE
+    assert (len(batch.spans), batch.malformed) == (count, [])
+
+
+def test_large_contents_pass() -> None:
+    """Spans with megabytes of text, and large requests of ordinary spans, are read as they are."""
+    long = [span(n, attributes={"gen_ai.input.messages": "x" * 3 * MB}) for n in (1, 2)]
+    many = [span(n, attributes={f"key{k}": "value" for k in range(20)}) for n in range(1, 5_000)]
+
+    assert plain(decode_traces(traces_protobuf(long)).spans) == plain(long)
+    assert len(decode_traces(traces_protobuf(many)).spans) == len(many)
+
+
+def test_a_list_beyond_the_bound_is_none() -> None:
+    """A list so large that its elements would fill the memory is not made; text of that size is."""
+    facts = {"list": ["x" * MB] * 9, "text": "x" * 9 * MB}
+    attributes = decode_traces(traces_protobuf([span(attributes=facts)])).spans[0].attributes
+
+    assert attributes["list"] is None
+    assert attributes["text"] == facts["text"]
+
+
+def test_the_full_schema_is_not_tried_on_large_requests() -> None:
+    """A large request that only the full schema could read is refused: that decoder makes an object of everything."""
+    third = wire(9, b"\x0a\x01k\x18\x05")
+    body = traces_protobuf([span(attributes={"text": "x" * 5 * MB})])
+    inner = body[body.index(b"\x0a\x10" + span().trace_id) :]
+    large = wire(1, wire(2, wire(2, inner + third)))
+
+    with pytest.raises(UndecodableBody, match="more than a key and a value"):
+        decode_traces(large)
+
+
+@given(st.binary(max_size=64))
+def test_garbage_passes(start: bytes) -> None:
+    """Large bodies that are no protobuf are for the parsers to refuse: the guard reads any of them to some end."""
+    body = start + b"\xff" * (LARGE + 1)
+    for decode in (decode_traces, decode_logs):
+        with pytest.raises(UndecodableBody):
+            decode(body)
+
+
+def test_memory_of_the_worst_request_that_passes() -> None:
+    """What the guard lets through takes no more than some dozens of times its bytes."""
+    code = (
+        "import sys; from otel_reliability.sources.otlp import decode_traces\n"
+        "batch = decode_traces(sys.stdin.buffer.read())\n"
+        "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, len(batch.malformed))"
+    )
+    tiny = wire(2, b"\x32" + bytes([LEAST_SPAN - 3]) + b"x" * (LEAST_SPAN - 3))
+    body = wire(1, wire(2, tiny * (8 * MB // len(tiny))))
+    check(body)
+    idle, full = (
+        subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, check=True).stdout.split()
+        for text in (b"", body)
+    )
+
+    assert int(full[1]) > 200_000
+    assert int(full[0]) - int(idle[0]) < 40 * len(body) // 1024
