@@ -11,6 +11,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Final, Protocol
 
@@ -77,11 +78,12 @@ class Live:
         self._begun = self._told = False
         self.exiting = False
         """Whether the interpreter is on its way out: what is left is closed for that reason."""
+        self._hook = partial(_at_exit, weakref.ref(self))
         self._next_tick = self._collect_duration = 0.0
         self._ledger = ToolLedger(self.settings)
         meter = provider.get_meter(names.SCOPE)
         self._recorder = Recorder(meter, self.settings, self._ledger)
-        self._observed = Observed(meter, (*names.gauges(), *names.SELF), self.collect)
+        self._observed = Observed(meter, (*names.gauges(), *names.SELF), self.collect, self._to_the_front)
 
     def serves(self, provider: MeterProvider) -> bool:
         """Whether this provider's numbers are told here. A global provider may be set after the door was made."""
@@ -102,14 +104,20 @@ class Live:
                 self.flush(CloseReason.SHUTDOWN, PATIENCE)
 
     def begin(self) -> None:
-        """The first span is seen: from now on there is something to save at exit.
-
-        Hooks run last in, first out, and providers register theirs when they are made: so ours runs before theirs, and the
-        last collection has every run.
-        """
+        """A span is seen: from the first one on there is something to save at exit."""
         if not self._begun:
             self._begun = True
-            atexit.register(_at_exit, weakref.ref(self))
+            self._to_the_front()
+
+    def _to_the_front(self) -> None:
+        """Let our exit hook run before those that are registered already.
+
+        Hooks run last in, first out, and providers register theirs when they are made. Instruments are made once the
+        MeterProvider is there: from then on ours runs before its own, and the last collection has every run.
+        """
+        if not self.exiting:
+            atexit.unregister(self._hook)
+            atexit.register(self._hook)
 
     # --- Work ---------------------------------------------------------------------------------------------------------
 

@@ -129,9 +129,10 @@ def _write(lines: Lines, shown: Shown, labels: str) -> None:
 
 
 def _head(spec: Instrument, *, openmetrics: bool) -> str:
-    """What stands above the lines of a family. OpenMetrics names a counter without its suffix, and the unit."""
+    """What stands above the lines of a family. OpenMetrics names a counter without its suffix, and a unit that ends the name."""
     family = family_of(spec)
-    unit = f"# UNIT {family} {_UNITS[spec.unit]}\n" if openmetrics and spec.unit in _UNITS else ""
+    told = openmetrics and spec.unit in _UNITS and family.endswith(f"_{_UNITS[spec.unit]}")
+    unit = f"# UNIT {family} {_UNITS[spec.unit]}\n" if told else ""
     if spec.kind == "counter" and not openmetrics:
         family += "_total"
     about = spec.description.replace("\\", "\\\\").replace("\n", "\\n")

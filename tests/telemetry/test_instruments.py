@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from opentelemetry.metrics import get_meter_provider
 
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.instruments import Observed, Point, Snapshot, snapshot
@@ -23,10 +24,27 @@ class Source:
         return snapshot(self.points)
 
 
+def idle() -> None:
+    """Nobody cares when instruments are made."""
+
+
+def test_it_is_told_when_the_sdk_makes_the_instruments() -> None:
+    """At once with a real provider; with a stand-in not before the provider is there."""
+    told: list[str] = []
+    made = Observed(Meters().provider.get_meter("test"), SPECS, Source().take, lambda: told.append("made"))
+    assert made is not None
+    assert set(told) == {"made"}
+
+    told.clear()
+    proxy = Observed(get_meter_provider().get_meter("test"), SPECS, Source().take, lambda: told.append("made"))
+    assert proxy is not None
+    assert told == []
+
+
 def test_one_collection_takes_one_snapshot() -> None:
     """However many instruments are asked, the numbers of one collection are of one moment, and worked out once."""
     meters, source = Meters(), Source(("test.gauge", 1.5, {"a": "b"}), ("test.counter", 2, {}), ("test.sum", 3, {}))
-    observed = Observed(meters.provider.get_meter("test"), SPECS, source.take)
+    observed = Observed(meters.provider.get_meter("test"), SPECS, source.take, idle)
     first = meters.look()
     meters.look()
 
@@ -39,7 +57,7 @@ def test_one_collection_takes_one_snapshot() -> None:
 def test_a_collection_that_broke_off_leaves_nothing_stale() -> None:
     """An instrument that is asked twice marks a new collection, though others were not asked in the last one."""
     meters, source = Meters(), Source(("test.gauge", 1, {}), ("test.counter", 1, {}))
-    observed = Observed(meters.provider.get_meter("test"), SPECS, source.take)
+    observed = Observed(meters.provider.get_meter("test"), SPECS, source.take, idle)
     observed._answer("test.gauge", None)  # pyright: ignore[reportArgumentType]  the SDK's options are not looked at
     source.points = (("test.gauge", 2, {}), ("test.counter", 2, {}))
 
@@ -50,7 +68,7 @@ def test_a_collection_that_broke_off_leaves_nothing_stale() -> None:
 def test_what_has_no_value_has_no_point() -> None:
     """Absent is absent: neither 0 nor NaN."""
     meters, source = Meters(), Source()
-    observed = Observed(meters.provider.get_meter("test"), SPECS, source.take)
+    observed = Observed(meters.provider.get_meter("test"), SPECS, source.take, idle)
 
     assert meters.metrics() == {}
     observed.restart()
@@ -67,7 +85,7 @@ def test_an_error_while_observing_leaves_the_collection_whole(monkeypatch: pytes
     meters = Meters()
     meter = meters.provider.get_meter("test")
     meter.create_counter("host.requests").add(5)
-    observed = Observed(meter, SPECS, broken)
+    observed = Observed(meter, SPECS, broken, idle)
     before = Guard.faults["a collection"]
 
     assert meters.look().value("host.requests") == 5
