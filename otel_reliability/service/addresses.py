@@ -1,0 +1,72 @@
+"""Where doors listen, and whether others than this machine can reach them."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Annotated, Final, NamedTuple, TypeAlias
+
+from otel_reliability.quantities import Text
+
+OFF: Final = "off"
+_LOCAL: Final = frozenset({"localhost", "ip6-localhost"})
+
+
+class Place(NamedTuple):
+    """A host and a port. Port 0 is any free one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def public(self) -> bool:
+        """Whether others than this machine can reach it. A name counts as public: who knows what it will resolve to.
+
+        >>> Place("127.0.0.1", 4317).public, Place("0.0.0.0", 4317).public, Place("::1", 4317).public
+        (False, True, False)
+        """
+        try:
+            return not ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host not in _LOCAL
+
+
+def place_of(address: str) -> Place | None:
+    """Where an address is; None where the door is off.
+
+    >>> place_of("[::1]:4317"), place_of("localhost:0"), place_of("off")
+    (Place(host='::1', port=4317), Place(host='localhost', port=0), None)
+    """
+    if address == OFF:
+        return None
+    host, colon, port = address.rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    if not colon or not bare or (":" in bare) != (host != bare):
+        raise ValueError
+    if not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise ValueError
+    return Place(bare, int(port))
+
+
+@dataclass(frozen=True, slots=True)
+class Listens(Text):
+    """An address to listen on."""
+
+    @property
+    def allowed(self) -> str:
+        return "a host and a port, or off"
+
+    @property
+    def remedy(self) -> str:
+        return "write it like 127.0.0.1:4317, or 0.0.0.0:4317 for every interface"
+
+    def read(self, raw: object) -> str:
+        text = Text.read(self, False if isinstance(raw, bool) else raw)
+        place_of(text)
+        return text
+
+
+Address: TypeAlias = Annotated[str, Listens()]

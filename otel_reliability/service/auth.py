@@ -1,0 +1,63 @@
+"""Bearer tokens: who may come in."""
+
+from __future__ import annotations
+
+import hmac
+from pathlib import Path
+from typing import Final
+
+from otel_reliability.service.refusal import Problem, Refused
+
+SCHEME: Final = "bearer"
+
+
+class Tokens:
+    """The tokens that let a client in. Without any, everybody is let in.
+
+    A file of tokens, one a line, is read again when it changes, so that one can be added before another is taken away. Where it
+    cannot be read any more the last ones stand.
+
+    >>> Tokens("secret").allow("Bearer secret"), Tokens("secret").allow("Bearer guess"), Tokens().allow(None)
+    (True, False, True)
+    """
+
+    def __init__(self, token: str | None = None, file: str | None = None) -> None:
+        self._given = () if token is None else (token.encode(),)
+        self._file = None if file is None else Path(file)
+        self._read: tuple[bytes, ...] = ()
+        self._stamp: tuple[int, int] | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether a client needs one."""
+        return bool(self._given) or self._file is not None
+
+    def allow(self, authorization: str | None) -> bool:
+        """Whether a client that sends this header comes in. Takes equally long however wrong the token is."""
+        if not self.asked:
+            return True
+        scheme, _, given = (authorization or "").partition(" ")
+        if scheme.lower() != SCHEME:
+            return False
+        sent, found = given.strip().encode("utf-8", "surrogateescape"), False
+        for token in (*self._given, *self._from_file()):
+            found |= hmac.compare_digest(sent, token)
+        return found
+
+    def check(self, authorization: str | None) -> None:
+        """Raises `Refused` for a client that may not come in."""
+        if not self.allow(authorization):
+            raise Refused(Problem.UNAUTHENTICATED, "unauthenticated", "a bearer token that is known here is needed")
+
+    def _from_file(self) -> tuple[bytes, ...]:
+        if self._file is None:
+            return ()
+        try:
+            found = self._file.stat()
+            stamp = (found.st_mtime_ns, found.st_size)
+            if stamp != self._stamp:
+                self._read = tuple(line for line in self._file.read_bytes().split() if line)
+                self._stamp = stamp
+        except OSError:
+            return self._read
+        return self._read

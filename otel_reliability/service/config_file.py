@@ -1,0 +1,87 @@
+"""The settings of a service: a YAML file, over it the environment, over that what flags say.
+
+The file holds the settings of the engine, and below `service` those of the service:
+
+    windows: [{last: 100}, {name: day, period: 24h}]
+    service:
+      http: 0.0.0.0:4318
+      token_file: /run/secrets/token
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import yaml
+
+from otel_reliability.config import SERVICE_PREFIX, Settings
+from otel_reliability.errors import ConfigurationError
+from otel_reliability.loading import load, load_environment
+from otel_reliability.service.checks import check
+from otel_reliability.service.settings import AGENTS, ServiceSettings
+
+SECTION = "service"
+
+
+class Config(NamedTuple):
+    """All settings of a service."""
+
+    engine: Settings
+    service: ServiceSettings
+
+
+def load_config(
+    file: Path | None = None, env: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None
+) -> Config:
+    """Read settings from wherever they stand, and check them as a whole. Raises `ConfigurationError`.
+
+    >>> load_config(env={"OTEL_RELIABILITY_SERVICE_HTTP": "off"}, flags={"service": {"queue": "1GiB"}}).service.http
+    'off'
+    """
+    engine, service = _divided({} if file is None else read_file(file))
+    engine_flags, service_flags = _divided(flags or {})
+    defaults = Settings()
+    base = replace(defaults, limits=replace(defaults.limits, agents=AGENTS))
+    settings = Settings.from_mapping(engine, base=base)
+    settings = Settings.from_environment(env or {}, base=settings)
+    ours = {name: value for name, value in (env or {}).items() if name.startswith(SERVICE_PREFIX)}
+    own = load(ServiceSettings, service, path=SECTION)
+    own = load_environment(ServiceSettings, ours, SERVICE_PREFIX, base=own)
+    config = Config(
+        Settings.from_mapping(engine_flags, base=settings),
+        load(ServiceSettings, service_flags, base=own, path=SECTION),
+    )
+    check(config.engine, config.service)
+    return config
+
+
+def read_file(path: Path) -> Mapping[str, object]:
+    """What a file of settings says. An empty one says nothing."""
+    try:
+        found: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(
+            "--config", str(path), f"a file that can be read ({error.strerror})", "give its path"
+        ) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            str(path), _where(error), "YAML", "mend it there; most often it is the indentation"
+        ) from error
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise ConfigurationError(str(path), type(found).__name__, "a mapping of settings", "write it like name: value")
+    return cast("Mapping[str, object]", found)
+
+
+def _where(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    return "its text" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
+
+
+def _divided(given: Mapping[str, object]) -> tuple[dict[str, object], object]:
+    rest = dict(given)
+    return rest, rest.pop(SECTION, {})

@@ -1,0 +1,156 @@
+"""OTLP over HTTP: `POST /v1/traces` and `/v1/logs`, in protobuf and in JSON, packed with gzip or not.
+
+Source: OTLP specification 1.11, "OTLP/HTTP".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Executor, Future
+from functools import partial
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from otel_reliability.service.answers import Encoding, Signal, accepted, refused
+from otel_reliability.service.auth import Tokens
+from otel_reliability.service.intake import Intake
+from otel_reliability.service.refusal import Problem, Refused
+from otel_reliability.service.room import Reservation
+from otel_reliability.service.writer import Ack
+from otel_reliability.telemetry.guard import Guard
+
+TRANSPORT: Final = "http"
+BODY_TIMEOUT: Final = 30.0
+"""Seconds that a body may take to arrive."""
+SMALL: Final = 16 * 1024
+"""Bytes of a plain body that is read at once; a larger or packed one would hold up other clients, and goes to a thread."""
+ERROR: Final = 400
+"""The first status that is no success."""
+
+_HANDLE: Final = Guard("answering a request over HTTP")
+
+
+class OtlpHttp:
+    """The receiver. `threads` is where bodies are unpacked and read."""
+
+    def __init__(self, intake: Intake, threads: Executor) -> None:
+        self._intake, self._threads = intake, threads
+
+    def routes(self) -> list[web.RouteDef]:
+        """What it answers; the rest of /v1 is an unknown signal."""
+        return [web.post(f"/v1/{signal.value}", partial(self._export, signal)) for signal in Signal]
+
+    async def _export(self, signal: Signal, request: web.Request) -> web.Response:
+        try:
+            response = await self._take(signal, request)
+        except Refused as refusal:
+            self._intake.count(signal, TRANSPORT, refusal.reason)
+            return answer(request, refusal)
+        return response
+
+    async def _take(self, signal: Signal, request: web.Request) -> web.Response:
+        encoding = encoding_of(request)
+        if encoding is None:
+            raise Refused(Problem.TYPE, "content_type", f"send {' or '.join(one.value for one in Encoding)}")
+        gzip = _is_gzip(request)
+        self._intake.admit(request.content_length)
+        with self._intake.room.reserve() as place:
+            body = await self._body(request, place)
+            ack = await self._acknowledged(await self._submitted(signal, encoding, body, place, gzip=gzip))
+        self._intake.count(signal, TRANSPORT, "partial" if ack.rejected else "accepted")
+        return web.Response(body=accepted(signal, encoding, ack.rejected, ack.message), content_type=encoding.value)
+
+    async def _body(self, request: web.Request, place: Reservation) -> bytes:
+        parts: list[bytes] = []
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT):
+                async for part in request.content.iter_any():
+                    if place.size + len(part) > self._intake.limit:
+                        raise self._intake.too_large()
+                    place.grow(len(part))
+                    parts.append(part)
+        except TimeoutError:
+            raise Refused(Problem.TIMEOUT, "slow", f"the body did not arrive within {BODY_TIMEOUT:g} s") from None
+        except (web.RequestPayloadError, ConnectionError):
+            raise Refused(Problem.UNDECODABLE, "cut_off", "the body did not arrive as its headers say") from None
+        return b"".join(parts)
+
+    async def _submitted(
+        self, signal: Signal, encoding: Encoding, body: bytes, place: Reservation, *, gzip: bool
+    ) -> Future[Ack]:
+        submit = partial(self._intake.submit, signal, encoding, body, place, gzip=gzip)
+        if not gzip and len(body) <= SMALL:
+            return submit()
+        return await asyncio.get_running_loop().run_in_executor(self._threads, submit)
+
+    async def _acknowledged(self, committed: Future[Ack]) -> Ack:
+        try:
+            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(committed)), self._intake.patience)
+        except TimeoutError:
+            raise self._intake.late(committed) from None
+
+
+def encoding_of(request: web.Request) -> Encoding | None:
+    """How a request is written, by its media type; None where that is none of OTLP's."""
+    return next((one for one in Encoding if one.value == request.content_type), None)
+
+
+def _is_gzip(request: web.Request) -> bool:
+    packed = request.headers.get("Content-Encoding", "identity").strip().lower()
+    if packed not in {"gzip", "identity", ""}:
+        raise Refused(Problem.TYPE, "content_encoding", "pack the body with gzip, or not at all")
+    return packed == "gzip"
+
+
+def answer(request: web.Request, refusal: Refused) -> web.Response:
+    """What is no success: a `google.rpc.Status`, as the request was written; in JSON where that cannot be told."""
+    encoding = encoding_of(request) or Encoding.JSON
+    headers: dict[str, str] = {}
+    if refusal.retry_after is not None:
+        headers["Retry-After"] = str(max(1, round(refusal.retry_after)))
+    if refusal.problem is Problem.UNAUTHENTICATED:
+        headers["WWW-Authenticate"] = "Bearer"
+    return web.Response(
+        status=refusal.problem.value.http,
+        body=refused(refusal, encoding),
+        content_type=encoding.value,
+        headers=headers,
+    )
+
+
+def guarding(tokens: Tokens, open_paths: frozenset[str]) -> Middleware:
+    """What stands before every handler of a door: it asks for a token, and gives whatever goes wrong the same form."""
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            if request.path not in open_paths:
+                tokens.check(request.headers.get("Authorization"))
+            return await handler(request)
+        except Refused as refusal:
+            return answer(request, refusal)
+        except web.HTTPException as error:
+            return _translated(request, error)
+        except Exception as error:
+            if not _HANDLE.stops(error):
+                raise
+            return answer(request, Refused(Problem.FAULT, "fault", "the service failed on this request"))
+
+    return guard
+
+
+_STATUSES: Final = {problem.value.http: problem for problem in Problem}
+
+
+def _translated(request: web.Request, error: web.HTTPException) -> web.StreamResponse:
+    """The library's own answers, with the body that clients of OTLP expect."""
+    if error.status < ERROR:
+        return error
+    problem = _STATUSES.get(error.status, Problem.UNDECODABLE)
+    response = answer(request, Refused(problem, "http", error.reason))
+    response.set_status(error.status)
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        response.headers["Allow"] = ", ".join(sorted(error.allowed_methods))
+    return response

@@ -1,0 +1,62 @@
+"""The memory of this process, and the line above which no request is taken."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from otel_reliability.service.readiness import Readiness
+
+REASON: Final = "memory"
+SHARE: Final = 0.9
+"""Of a container's limit: beyond, its kernel ends the process without a word."""
+_BELOW: Final = 0.95
+"""Of the line: how far memory must fall before requests are taken again."""
+_LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+_STATM: Final = Path("/proc/self/statm")
+_UNLIMITED: Final = 1 << 50
+
+
+class Memory:
+    """Watches the resident memory. Above `limit` the service is not ready; None: there is no line."""
+
+    def __init__(self, limit: int | None, readiness: Readiness) -> None:
+        self.limit = container_limit() if limit is None else limit
+        self.used = resident()
+        self.crossings = 0
+        """How often the line was crossed."""
+        self._readiness = readiness
+        self._above = False
+
+    def __call__(self) -> None:
+        """Look."""
+        self.used = resident()
+        if self.limit is None:
+            return
+        if not self._above and self.used > self.limit:
+            self._above = True
+            self.crossings += 1
+            self._readiness.hold(REASON, f"the process uses more than {self.limit} bytes of memory")
+        elif self._above and self.used < self.limit * _BELOW:
+            self._above = False
+            self._readiness.release(REASON)
+
+
+def resident() -> int:
+    """Bytes of this process that are in memory; 0 where the system does not tell."""
+    try:
+        return int(_STATM.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def container_limit() -> int | None:
+    """Nine tenths of what the container may use; None where there is no container, or no limit."""
+    for path in _LIMITS:
+        try:
+            found = int(path.read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            continue
+        return int(found * SHARE) if found < _UNLIMITED else None
+    return None

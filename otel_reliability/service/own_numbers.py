@@ -1,0 +1,81 @@
+"""The service's self-telemetry: the engine's, the doors', the queue's, and what went out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from otel_reliability.engine import Ceiling
+from otel_reliability.service.intake import Intake
+from otel_reliability.service.memory import Memory
+from otel_reliability.service.readiness import Readiness
+from otel_reliability.service.recording import Recording
+from otel_reliability.service.state import State
+from otel_reliability.service.writer import Writer
+from otel_reliability.telemetry import names
+from otel_reliability.telemetry import self as self_telemetry
+from otel_reliability.telemetry.instruments import Point
+from otel_reliability.telemetry.self import Health
+
+_OF_A_HOST: Final = frozenset({names.QUEUE_LENGTH.name, names.QUEUE_CAPACITY.name})
+"""What a door in the host's process has, and the service has otherwise: its queue is measured in bytes, as a ceiling."""
+
+
+class Sent(NamedTuple):
+    """What a sender did: requests by outcome, and how long the last one took."""
+
+    outcomes: Counter[str]
+    duration: float
+
+
+class OwnNumbers:
+    """All of it as it is now. `sent` gives what each sender did, by what it sends."""
+
+    def __init__(
+        self,
+        state: State,
+        writer: Writer,
+        intake: Intake,
+        readiness: Readiness,
+        recording: Recording,
+        memory: Memory,
+        sent: Callable[[], dict[str, Sent]],
+    ) -> None:
+        self._state, self._writer, self._intake, self._readiness = state, writer, intake, readiness
+        self._recording, self._memory, self._sent = recording, memory, sent
+        self.collect_duration = 0.0
+        """Seconds that the last scrape or sending took to write."""
+
+    def __call__(self) -> Iterator[Point]:
+        """Every point."""
+        engine, health = self._state.engine, Health(collect_duration=self.collect_duration)
+        found = engine.read(lambda _: list(self_telemetry.points(engine, self._recording.ledger, health)))
+        yield from (point for point in found or () if point[0] not in _OF_A_HOST)
+        yield from self._doors()
+        for ceiling in self._ceilings():
+            labels = {"ceiling": ceiling.name}
+            yield names.CEILING_USED.name, ceiling.used, labels
+            yield names.CEILING_LIMIT.name, ceiling.limit, labels
+            yield names.CEILING_HITS.name, ceiling.hits, labels
+        for sink, sent in self._sent().items():
+            for outcome, number in sent.outcomes.items():
+                yield names.EXPORTS.name, number, {"sink": sink, "outcome": outcome}
+            yield names.EXPORT_DURATION.name, sent.duration, {"sink": sink}
+
+    def _doors(self) -> Iterator[Point]:
+        for (signal, transport, outcome), number in dict(self._intake.requests).items():
+            labels: dict[str, str | bool] = {"signal": signal, "transport": transport, "outcome": outcome}
+            yield names.REQUESTS.name, number, {name: value for name, value in labels.items() if value}
+        yield names.REQUESTS_WAITING.name, self._intake.room.held, {}
+        yield names.READY.name, 0 if self._readiness.reasons else 1, {}
+        for (disposition, reason), number in dict(self._state.logs).items():
+            yield names.LOG_RECORDS.name, number, {"disposition": disposition, **({"reason": reason} if reason else {})}
+        for disposition, number in dict(self._state.inbox.accounts).items():
+            yield names.RUN_RECORDS.name, number, {"disposition": disposition}
+
+    def _ceilings(self) -> Iterator[Ceiling]:
+        room = self._intake.room
+        yield Ceiling("queue_bytes", room.used, room.capacity, room.refused)
+        if self._memory.limit is not None:
+            yield Ceiling("memory_bytes", self._memory.used, self._memory.limit, self._memory.crossings)

@@ -1,0 +1,57 @@
+"""Settled runs → the book of counters and histograms; and the end of the series of agents that are gone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from otel_reliability.engine import Engine
+from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.telemetry.attributes import of_agent
+from otel_reliability.telemetry.ledger import ToolLedger
+from otel_reliability.telemetry.recorder import Recorder
+from otel_reliability.telemetry.series import Book, trace_of
+from otel_reliability.telemetry.standing import Standing, standing_of
+from otel_reliability.windows.fleet import OTHER_AGENT, Fleet
+
+MOST_TOOLS: Final = 200_000
+"""Tools with series of their own, of all agents together."""
+SWEEP: Final = 15.0
+"""Seconds between two looks at which agents are gone."""
+
+
+class Recording:
+    """Watches an engine and keeps its book. Called on the writer's thread."""
+
+    def __init__(self, engine: Engine, book: Book) -> None:
+        self.ledger = ToolLedger(engine.settings, MOST_TOOLS)
+        self._engine, self._book = engine, book
+        self._recorder = Recorder(book, engine.settings, self.ledger, trace_of)
+        self._known: frozenset[AgentKey] = frozenset()
+        self._next = 0.0
+
+    def __call__(self) -> None:
+        """Record what has settled since the last time."""
+        settled, revised = self._engine.take_settled(), self._engine.take_revised()
+        if settled or revised:
+            self._record(settled, revised)
+        now = self._engine.now()
+        if now >= self._next:
+            self._next = now + SWEEP
+            self._sweep()
+
+    def _record(self, settled: list[Run], revised: list[Run]) -> None:
+        def stand(fleet: Fleet) -> dict[str, Standing]:
+            return {run.run_id: standing_of(run, fleet) for run in (*settled, *revised)}
+
+        standings = self._engine.read(stand) or {}
+        with self._book.lock:
+            self._recorder.record(settled, standings)
+            self._recorder.revise(revised, standings)
+
+    def _sweep(self) -> None:
+        """End the series of agents that have expired. Those beyond the ceiling are counted together, for ever."""
+        keys = frozenset(self._engine.read(lambda fleet: fleet.keys()) or ())
+        if self._known - keys:
+            self.ledger.keep(keys)
+            self._book.keep({tuple(of_agent(key).items()) for key in (*keys, OTHER_AGENT)})
+        self._known = keys

@@ -1,0 +1,134 @@
+"""The service: all parts joined, and the order in which they start and end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from aiohttp import web
+
+from otel_reliability.engine import Engine
+from otel_reliability.service import journal as journals
+from otel_reliability.service.addresses import Place, place_of
+from otel_reliability.service.api import Agents
+from otel_reliability.service.auth import Tokens
+from otel_reliability.service.checks import check
+from otel_reliability.service.config_file import Config
+from otel_reliability.service.http import OtlpHttp
+from otel_reliability.service.intake import Intake
+from otel_reliability.service.journal import Journal
+from otel_reliability.service.memory import Memory
+from otel_reliability.service.own_numbers import OwnNumbers
+from otel_reliability.service.pages import Api, Metrics, Probes
+from otel_reliability.service.readiness import Readiness
+from otel_reliability.service.recording import Recording
+from otel_reliability.service.room import Room
+from otel_reliability.service.state import State
+from otel_reliability.service.tls import http_context
+from otel_reliability.service.web import Web
+from otel_reliability.service.writer import Writer
+from otel_reliability.telemetry.exposition import Exposition
+from otel_reliability.telemetry.prometheus import Prometheus
+from otel_reliability.telemetry.series import Book
+
+_logger = logging.getLogger("otel_reliability.service")
+
+NAME: Final = "otel-reliability"
+"""Our own `service.name`."""
+STUCK: Final = 30.0
+"""Seconds without a sign of life from the writer after which the process is not healthy."""
+READERS: Final = 2
+"""Threads that unpack and read large bodies; on one interpreter lock more would not be faster."""
+
+
+class Service:
+    """One process of the service. `start` and `stop` are called once each, on one event loop.
+
+    `journal_of` makes what keeps its state; `clock` counts seconds and `wall` gives the Unix time in nanoseconds.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        journal_of: Callable[[State], Journal] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], int] = time.time_ns,
+    ) -> None:
+        check(config.engine, config.service)
+        self.config = config
+        settings = config.service
+        self.engine = Engine(config.engine, clock=clock, wall=wall, places_return=True)
+        self.book = Book(wall)
+        self.state = State(config.engine, self.engine)
+        self.readiness = Readiness()
+        self.recording = Recording(self.engine, self.book)
+        self.memory = Memory(settings.memory, self.readiness)
+        self.state.watchers += [self.recording, self.memory]
+        self.journal = journals.Memory() if journal_of is None else journal_of(self.state)
+        self.writer = Writer(self.state, self.journal, self.readiness)
+        self.intake = Intake(
+            self.engine.reader,
+            self.writer,
+            self.readiness,
+            Room(settings.queue),
+            limit=settings.max_request,
+            patience=settings.commit_timeout,
+        )
+        self.own = OwnNumbers(self.state, self.writer, self.intake, self.readiness, self.recording, self.memory, dict)
+        self.exposition = Exposition(self.engine, self.book, self.own)
+        self.tokens = Tokens(settings.token, settings.token_file)
+        self.addresses: dict[str, Place] = {}
+        """Where each open door really is."""
+        self._threads = ThreadPoolExecutor(READERS, "reader")
+        self._web = Web(self.tokens, http_context(settings.tls))
+
+    @property
+    def resource(self) -> dict[str, str]:
+        """Who tells these numbers. It must stay the same over restarts: a new instance is a new series."""
+        return {"service.name": NAME, "service.instance.id": self.config.service.instance or socket.gethostname()}
+
+    def healthy(self) -> bool:
+        """Whether the process works: its writer comes round."""
+        recovering = "recovering" in self.readiness.reasons
+        return self.writer.alive and (recovering or self.engine.now() - self.writer.beat < STUCK)
+
+    async def start(self) -> None:
+        """Open the doors, and take requests once state is back. Raises `ConfigurationError` where one cannot be opened."""
+        self.writer.start()
+        try:
+            self.addresses = await self._web.open(self._doors())
+        except BaseException:
+            await self.stop()
+            raise
+        for door, place in self.addresses.items():
+            _logger.info("%s listens on %s", door, place)
+
+    async def stop(self) -> None:
+        """Take nothing more in, finish what came, close what is open, tell it all once, and end."""
+        self.readiness.hold("stopping", "the service is stopping")
+        loop = asyncio.get_running_loop()
+        done = await loop.run_in_executor(None, self.writer.stop, self.config.service.drain)
+        if not done:
+            _logger.error("Not everything that came could be worked off within %g s.", self.config.service.drain)
+        await self._web.close()
+        self._threads.shutdown(wait=True)
+
+    def _doors(self) -> Mapping[str, tuple[Place, list[web.RouteDef]]]:
+        """The doors that are open, each with its routes."""
+        settings = self.config.service
+        probes = Probes(self.readiness, self.healthy).routes()
+        api = Api(Agents(self.engine), self._threads).routes()
+        metrics = Metrics(Prometheus(self.exposition, self.resource), self._threads).routes()
+        doors = {
+            "http": (settings.http, OtlpHttp(self.intake, self._threads).routes()),
+            "metrics": (settings.metrics, metrics),
+            "pages": (settings.pages, [*probes, *api]),
+        }
+        found = {name: (place_of(address), routes) for name, (address, routes) in doors.items()}
+        return {name: (place, routes) for name, (place, routes) in found.items() if place is not None}

@@ -1,0 +1,151 @@
+"""The one thread that owns all state.
+
+Receivers hand it decoded requests and wait. It takes what has come as a group, has the journal keep it, applies it request
+by request, and only then answers: what was acknowledged is kept. Between groups it meets the deadlines of runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from otel_reliability.service.decoded import Decoded
+from otel_reliability.service.journal import Journal, Unavailable
+from otel_reliability.service.readiness import Readiness
+from otel_reliability.service.refusal import RETRY_LATER, Problem, Refused, overload
+from otel_reliability.service.state import State
+from otel_reliability.telemetry.guard import Guard
+
+_logger = logging.getLogger("otel_reliability.service")
+
+TICK: Final = 0.25
+"""Seconds between two looks at the deadlines."""
+GROUP: Final = 256
+"""Requests committed together, at most."""
+
+_APPLY: Final = Guard("applying a request")
+_ADVANCE: Final = Guard("meeting deadlines")
+
+
+class Ack(NamedTuple):
+    """A request is committed. `rejected` of its spans or log records were not taken, and `message` says why."""
+
+    rejected: int
+    message: str
+
+
+class _Waiting(NamedTuple):
+    request: Decoded
+    answer: Future[Ack]
+
+
+class Writer:
+    """Applies requests in the order they came, one after the other."""
+
+    def __init__(self, state: State, journal: Journal, readiness: Readiness) -> None:
+        self._state, self._journal, self._readiness = state, journal, readiness
+        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self._stopping = False
+        self.beat = 0.0
+        """When the thread last came round, on the engine's clock."""
+        self._next = 0.0
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for their turn."""
+        return self._queue.qsize()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        """Bring state back, then take requests. Returns at once: the service is not ready until state is back."""
+        self._readiness.hold("recovering", "state is being brought back; send this again later")
+        self._thread.start()
+
+    def commit(self, request: Decoded) -> Future[Ack]:
+        """Have a request committed. The future fails with `Refused` where it cannot be; cancelled in time, it never is."""
+        answer: Future[Ack] = Future()
+        if self._stopping:
+            answer.set_exception(overload("stopping", "the service is stopping", retry_after=RETRY_LATER))
+        else:
+            self._queue.put(_Waiting(request, answer))
+        return answer
+
+    def stop(self, patience: float) -> bool:
+        """Apply what has come, close what is open where no journal keeps it, and end. False: not done in time."""
+        self._stopping = True
+        self._queue.put(None)
+        self._thread.join(patience)
+        return not self._thread.is_alive()
+
+    # --- On the thread ------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        self._journal.restore()
+        self._readiness.release("recovering")
+        while True:
+            group, last = self._take()
+            if group:
+                self._commit(group)
+            self._advance()
+            if last:
+                break
+        self._end()
+
+    def _take(self) -> tuple[list[_Waiting], bool]:
+        """What has come, and whether it is the last; after a while nothing."""
+        group: list[_Waiting] = []
+        with suppress(queue.Empty):
+            item = self._queue.get(timeout=TICK)
+            while item is not None:
+                if item.answer.set_running_or_notify_cancel():
+                    group.append(item)
+                if len(group) >= GROUP:
+                    return group, False
+                item = self._queue.get_nowait()
+            return group, True
+        return group, False
+
+    def _commit(self, group: Sequence[_Waiting]) -> None:
+        try:
+            self._journal.commit([one.request for one in group])
+        except Unavailable as reason:
+            self._readiness.hold("journal", reason.detail)
+            for one in group:
+                one.answer.set_exception(overload(reason.reason, reason.detail, retry_after=RETRY_LATER))
+            return
+        self._readiness.release("journal")
+        for one in group:
+            self._apply(one)
+
+    def _apply(self, one: _Waiting) -> None:
+        request = one.request
+        with _APPLY:
+            self._state.apply(request)
+            one.answer.set_result(Ack(request.rejected, request.message))
+            return
+        one.answer.set_exception(Refused(Problem.FAULT, "fault", "the service failed on this request"))
+
+    def _advance(self) -> None:
+        now = self._state.engine.now()
+        self.beat = now
+        if now >= self._next:
+            self._next = now + TICK
+            with _ADVANCE:
+                self._state.advance()
+                self._journal.advanced(now)
+
+    def _end(self) -> None:
+        with _ADVANCE:
+            if not self._journal.keeps_open_runs:
+                self._state.close_all()
+            self._journal.close()
