@@ -35,6 +35,7 @@ class Command(NamedTuple):
 
 
 COMMANDS: Final[Mapping[str, Command]] = {
+    "inspect": Command("inspect", "What was recognised in your traces and what was not. Start here."),
     "report": Command("report", "A scorecard of each agent: what it is worth, why, and what would tell more."),
     "runs": Command("runs", "The runs that were rebuilt from spans, one JSON object a line."),
     "gate": Command("gate", "Hold a recording against targets; exits 1 where one fails."),

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColum
 
 from otel_reliability.cli.options import Choice
 from otel_reliability.config import Settings
-from otel_reliability.report.recording import Recording, Settled
+from otel_reliability.report.recording import Recording, Settled, SpansSeen
 from otel_reliability.report.text import clean, count
 from otel_reliability.sources.batch import Malformed
 
@@ -48,10 +48,17 @@ def recording_of(choice: Choice, settled: Settled | None = None) -> Recording:
     return read(choice.files, choice.settings, quiet=choice.quiet, settled=settled)
 
 
-def read(files: Sequence[str], settings: Settings, *, quiet: bool = False, settled: Settled | None = None) -> Recording:
+def read(
+    files: Sequence[str],
+    settings: Settings,
+    *,
+    quiet: bool = False,
+    settled: Settled | None = None,
+    spans: SpansSeen | None = None,
+) -> Recording:
     """The recording that these files are together."""
     problems = Problems()
-    recording = Recording(settings, problem=problems.tell, settled=settled)
+    recording = Recording(settings, problem=problems.tell, settled=settled, spans=spans)
     with _progress(disable=quiet or not sys.stderr.isatty()) as progress:
         for file in files:
             recording.read(file, _told_to(progress, progress.add_task(_title(file), total=None)))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from otel_reliability.metrics.stability.flag import TOKEN_PRESSURE_HIGH
 from otel_reliability.model.run import Outcome
 from otel_reliability.report.scorecard import Scorecard
-from otel_reliability.report.text import count
+from otel_reliability.report.text import count, percent
 
 WARNINGS: Final = ("unknown", "left out")
 """Words of notes that limit what a value says; other notes explain it."""
@@ -15,7 +16,13 @@ WARNINGS: Final = ("unknown", "left out")
 
 def caveats_of(card: Scorecard) -> list[str]:
     """One sentence each."""
-    return [*_of_window(card), *_of_outcomes(card), *_of_readings(card)]
+    return [*_of_flags(card), *_of_window(card), *_of_outcomes(card), *_of_readings(card)]
+
+
+def _of_flags(card: Scorecard) -> Iterator[str]:
+    pressure = card.readings["token_budget_pressure"].value
+    if TOKEN_PRESSURE_HIGH in card.flags and pressure is not None:
+        yield f"UNSTABLE by token pressure: the context window is {percent(pressure)} full on average ({TOKEN_PRESSURE_HIGH})"
 
 
 def _of_window(card: Scorecard) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -15,11 +15,11 @@ from otel_reliability.config import LimitSettings, MetricSettings, Settings, Win
 from otel_reliability.engine import Engine
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, CloseReason, Run
+from otel_reliability.model.span import RawSpan
 from otel_reliability.sources.batch import Batch, Malformed
 from otel_reliability.sources.chunks import Progress
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.windows.session import SessionScores
-from otel_reliability.windows.sessions import SessionEvent, Sessions
 from otel_reliability.windows.window import AgentWindow
 
 WINDOW: Final = "recording"
@@ -35,6 +35,7 @@ REPORT_SETTINGS: Final = Settings(
 
 Problem: TypeAlias = Callable[[Malformed], None]
 Settled: TypeAlias = Callable[[list[Run]], None]
+SpansSeen: TypeAlias = Callable[[Sequence[RawSpan]], None]
 
 
 def for_report(settings: Settings, window: WindowSettings | None = None) -> Settings:
@@ -52,15 +53,19 @@ class Recording:
     """
 
     def __init__(
-        self, settings: Settings = REPORT_SETTINGS, *, problem: Problem | None = None, settled: Settled | None = None
+        self,
+        settings: Settings = REPORT_SETTINGS,
+        *,
+        problem: Problem | None = None,
+        settled: Settled | None = None,
+        spans: SpansSeen | None = None,
     ) -> None:
         self.settings = settings
         self.engine = Engine(settings, clock=_standing, wall=None)
         self.problems: Counter[str] = Counter()
         """What could not be used, by reason."""
-        self._sessions = Sessions(settings, self._known)
         self._scored: dict[AgentKey, dict[str, SessionScores]] = {}
-        self._problem, self._tell = problem, settled
+        self._problem, self._tell, self._show = problem, settled, spans
         self._settled: list[Run] = []
         self.engine.observers.append(self._observe)
 
@@ -73,7 +78,6 @@ class Recording:
         """No more spans will come. Gives itself back."""
         self.engine.flush(CloseReason.END_OF_INPUT)
         self._hand_on()
-        self._keep(self._sessions.close_all())
         return self
 
     @property
@@ -106,6 +110,8 @@ class Recording:
         return sorted(found, key=lambda scores: (scores.end_ns, scores.session_id))
 
     def _take(self, batch: Batch) -> None:
+        if self._show is not None:
+            self._show(batch.spans)
         self.engine.receive(batch.spans)
         if batch.evaluations:
             self.engine.receive_evaluations(batch.evaluations)
@@ -118,23 +124,17 @@ class Recording:
         self._hand_on()
 
     def _observe(self, event: RunEvent, now: float) -> None:
-        self._sessions.apply(event, now)
         if event.change is RunChange.SETTLED and self._tell is not None:
             self._settled.append(event.run)
 
     def _hand_on(self) -> None:
         self.engine.take_settled()
         self.engine.take_revised()
+        for scores, _ in self.engine.take_scored():
+            self._scored.setdefault(scores.key, {})[scores.session_id] = scores
         if self._settled and self._tell is not None:
             self._tell(sorted(self._settled, key=lambda run: (run.start_ns, run.run_id)))
             self._settled = []
-
-    def _keep(self, events: list[SessionEvent]) -> None:
-        for scores, _ in events:
-            self._scored.setdefault(scores.key, {})[scores.session_id] = scores
-
-    def _known(self, key: AgentKey) -> bool:
-        return self.engine.fleet.agent(key) is not None
 
 
 def _standing() -> float:

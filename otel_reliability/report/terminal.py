@@ -54,12 +54,16 @@ def overview(cards: Sequence[Scorecard]) -> RenderableType:
     """A line for each agent, the worst first."""
     table = columns("Agents", "", "score", "covered", "runs", "passed", numbers=4)
     for card in cards[:LISTED]:
-        tier = Text("no score") if card.tier is None else Text(f"{card.tier.sign} {card.tier.name}", COLOURS[card.tier])
         covered = number(card.readings["score_coverage"].value, "{score}")
-        table.add_row(_who(card), tier, number(card.score, POINTS), covered, f"{card.runs:,}", _passed(card))
+        table.add_row(_who(card), _tier(card), number(card.score, POINTS), covered, f"{card.runs:,}", _passed(card))
     if len(cards) > LISTED:
         table.add_row(dim(f"and {count(len(cards) - LISTED, 'more agent')}"))
     return table
+
+
+def _tier(card: Scorecard) -> Text:
+    tier = Text("no score") if card.tier is None else Text(f"{card.tier.sign} {card.tier.name}", COLOURS[card.tier])
+    return tier.append(" ⚠", "yellow") if card.flags else tier
 
 
 def _passed(card: Scorecard) -> str:

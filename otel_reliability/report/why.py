@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 
 from otel_reliability.metrics.stability.divergence import Divergence, Turn
 from otel_reliability.metrics.stability.effect_table import Parting, TaskEffects
-from otel_reliability.metrics.stability.flag import TOKEN_PRESSURE_HIGH
 from otel_reliability.metrics.stability.notable_runs import Explosion, Notable
 from otel_reliability.metrics.stability.tool_use import ToolUse
 from otel_reliability.model.row import Row
@@ -78,7 +77,8 @@ def _tools(card: Scorecard) -> Told:
     if not tools:
         return
     if rare:
-        sentence = f"{len(rare)} of {count(len(tools), 'tool')} were used in fewer than one run in five."
+        were = "was" if len(rare) == 1 else "were"
+        sentence = f"{len(rare)} of {count(len(tools), 'tool')} {were} used in fewer than one run in five."
     else:
         sentence = f"No tool is rare; the {count(len(tools), 'tool')} are combined differently from run to run."
     runs = card.readings["distinct_paths"].runs
@@ -127,8 +127,7 @@ def _pressure(card: Scorecard) -> Told:
     reading = card.readings["token_budget_pressure"]
     if reading.value is None:
         return
-    high = "UNSTABLE by token pressure. " if TOKEN_PRESSURE_HIGH in card.flags else ""
-    sentence = f"{high}The context window is {percent(reading.value)} full on average. Nearest their limit, by trace:"
+    sentence = f"The context window is {percent(reading.value)} full on average. Nearest their limit, by trace:"
     yield sentence, [f"{trace_of(one.run_id)}  {percent(one.value)}" for one in card.findings.fullest]
 
 

@@ -1,0 +1,127 @@
+"""`inspect`: what was recognised, what was not, what the runs tell."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from otel_reliability.cli.app import app
+from otel_reliability.config import Settings, ToolSettings
+from otel_reliability.model.span import RawSpan, Resource
+from otel_reliability.report.inspection import Inspection, as_json
+from otel_reliability.report.inspection_page import render
+from otel_reliability.report.recording import Recording
+from otel_reliability.testing import write_otlp
+
+_SECRET = "canary-4711"
+
+
+def _span(
+    at: int, name: str, attributes: dict[str, object], *, parent: int | None = None, scope: str = "app"
+) -> RawSpan:
+    return RawSpan(
+        (1 + at // 10).to_bytes(16, "big"),
+        at.to_bytes(8, "big"),
+        None if parent is None else parent.to_bytes(8, "big"),
+        name,
+        1,
+        at * 10**9,
+        (at + 5) * 10**9,
+        0,
+        False,
+        attributes,
+        (),
+        (),
+        scope,
+        "",
+        Resource("", "shop"),
+    )
+
+
+def _run(at: int, session: str | None = None) -> list[RawSpan]:
+    agent: dict[str, object] = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "bot"}
+    if session is not None:
+        agent["gen_ai.conversation.id"] = session
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book", "gen_ai.tool.call.arguments": _SECRET}
+    return [_span(at, "invoke_agent bot", agent), _span(at + 1, "execute_tool book", dict(tool), parent=at)]
+
+
+def _inspected(spans: list[RawSpan], settings: Settings | None = None) -> Inspection:
+    settings = settings or Settings()
+    inspection = Inspection(settings)
+    recording = Recording(settings, settled=inspection.take, spans=inspection.see)
+    inspection.see(spans)
+    recording.engine.receive(spans)
+    recording.close()
+    return inspection
+
+
+def test_spans_are_counted_by_convention_and_kind() -> None:
+    """Each span counts for the convention that knows it; what none knows counts by its scope."""
+    inspection = _inspected([*_run(10), _span(30, "GET /", {"http.route": "/"}, scope="http")])
+
+    assert {(found.convention, found.kind): number for found, number in inspection.recognised} == {
+        ("OTel GenAI", "agent"): 1,
+        ("OTel GenAI", "tool"): 1,
+    }
+    assert [(found.scope, found.spans, found.suspected) for found in inspection.unknown] == [("http", 1, False)]
+
+
+def test_an_unknown_dialect_of_agents_is_suspected_and_told_what_it_offers() -> None:
+    """A scope whose keys speak of agents stands first, with its keys and names, and no value."""
+    spans = [_span(10 * i, "step", {"acme.agent.step": _SECRET}, scope="acme") for i in range(1, 4)]
+    inspection = _inspected([*spans, *(_span(10 * i, "GET /", {}, scope="http") for i in range(5, 10))])
+
+    first = inspection.unknown[0]
+
+    assert (first.scope, first.spans, first.suspected) == ("acme", 3, True)
+    assert first.keys == (("acme.agent.step", 3),)
+
+
+def test_sessions_that_are_made_up_are_told() -> None:
+    """Three runs in three conversations: the ids are the instrumentation's; two turns of one conversation are not."""
+    invented = _inspected([span for i in range(1, 4) for span in _run(10 * i, f"c{i}")])
+    shared = _inspected([span for i in range(1, 4) for span in _run(10 * i, "c")])
+
+    assert [told.invented_sessions for told in (*invented.agents, *shared.agents)] == [True, False]
+
+
+def test_tools_are_judged_and_the_settings_correct_it() -> None:
+    """A tool named like an action changes the world, until the settings say that it only reads."""
+    usual = _inspected(_run(10))
+    corrected = _inspected(_run(10), Settings(tools=ToolSettings(reads=("book",))))
+
+    assert [(tool.name, tool.verdict.effect) for tool in usual.tools] == [("book", True)]
+    assert [(tool.name, tool.verdict.effect) for tool in corrected.tools] == [("book", False)]
+
+
+@pytest.mark.parametrize("form", ["terminal", "json"])
+def test_no_value_is_ever_shown(form: str) -> None:
+    """Arguments and attribute values never appear, in either form."""
+    inspection = _inspected([*_run(10), _span(30, "step", {"acme.prompt": _SECRET}, scope="acme")])
+    page = io.StringIO()
+    render(inspection, [], Console(file=page, width=120))
+    shown = page.getvalue() if form == "terminal" else json.dumps(as_json(inspection))
+
+    assert "acme.prompt" in shown
+    assert _SECRET not in shown
+
+
+def test_the_command_reads_files_and_writes_json(tmp_path: Path) -> None:
+    """`inspect --format json` on a recording: the run, the tool, the missing convention."""
+    file = tmp_path / "spans.jsonl"
+    write_otlp(file, [*_run(10), *_run(20)])
+
+    result = CliRunner().invoke(app, ["inspect", "--format", "json", str(file)])
+
+    told = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert [(agent["key"]["agent"], agent["runs"]) for agent in told["agents"]] == [("bot", 2)]
+    assert told["tools"] == [
+        {"name": "book", "calls": 2, "effect": True, "why": "no rule says that it only reads"},
+    ]
