@@ -39,7 +39,8 @@ FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 OLD_FINISH_REASON: Final = "gen_ai.response.finish_reason"
 INPUT_TOKENS: Final = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
 OUTPUT_TOKENS: Final = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
-AGGREGATED: Final = ("gen_ai.aggregated_usage.input_tokens", "gen_ai.aggregated_usage.output_tokens")
+AGGREGATED_INPUT: Final = ("gen_ai.aggregated_usage.input_tokens",)
+AGGREGATED_OUTPUT: Final = ("gen_ai.aggregated_usage.output_tokens",)
 TOOL_ARGUMENTS: Final = (ARGUMENTS, "tool_arguments", "gen_ai.tool.args", "gen_ai.tool.input")
 TOOL_RESULTS: Final = (RESULT, "tool_response", "gen_ai.tool.output")
 TOOL_STATUS: Final = ("gen_ai.tool.status", "tool.status")
@@ -87,7 +88,7 @@ class GenAI:
         {
             OPERATION, SYSTEM, AGENT_NAME, OLD_AGENT_NAME, WORKFLOW_NAME, TOOL_NAME, CALL_ID, *TOOL_ARGUMENTS, *TOOL_RESULTS,
             *TOOL_STATUS, ERROR_TYPE, MCP_METHOD, REQUEST_MODEL, RESPONSE_MODEL, RESPONSE_ID, FINISH_REASONS, OLD_FINISH_REASON,
-            *INPUT_TOKENS, *OUTPUT_TOKENS, *AGGREGATED, *CONTEXT_LIMITS, *COSTS, OUTPUT_MESSAGES,
+            *INPUT_TOKENS, *OUTPUT_TOKENS, *AGGREGATED_INPUT, *AGGREGATED_OUTPUT, *CONTEXT_LIMITS, *COSTS, OUTPUT_MESSAGES,
         }
     )  # fmt: skip
     prefixes: ClassVar[tuple[str, ...]] = ()
@@ -127,20 +128,11 @@ def _without_operation(span: RawSpan, hasher: Hasher) -> Told | None:
     return None
 
 
-def first(attributes: Mapping[str, Any], keys: Iterable[str]) -> Any:
-    """The value of the first key that is there."""
-    for key in keys:
-        value = attributes.get(key)
-        if value is not None:
-            return value
-    return None
-
-
 def agent_facts(span: RawSpan) -> InvocationFacts:
     """What an `invoke_agent` span tells."""
     attributes = span.attributes
     return InvocationFacts(
-        name=values.name(attributes.get(AGENT_NAME)) or values.name(attributes.get(OLD_AGENT_NAME)),
+        name=values.first(attributes, (AGENT_NAME, OLD_AGENT_NAME), values.name),
         tokens=own_totals(attributes),
         limit_reached=not LIMIT_WORDS.isdisjoint(finish_reasons(attributes)),
         emits_no_tools=span.scope in NO_TOOL_SPANS,
@@ -154,17 +146,17 @@ def workflow_facts(span: RawSpan) -> InvocationFacts:
 
 def own_totals(attributes: Mapping[str, Any]) -> Tokens | None:
     """The totals an agent span carries for its whole run; pydantic-ai keeps them apart as `gen_ai.aggregated_usage.*`."""
-    return known(tokens(attributes, *AGGREGATED)) or known(usage(attributes))
+    return known(tokens(attributes, AGGREGATED_INPUT, AGGREGATED_OUTPUT)) or known(usage(attributes))
 
 
 def usage(attributes: Mapping[str, Any]) -> Tokens:
     """Input and output tokens; old and new names say the same thing and are never added."""
-    return Tokens(values.integer(first(attributes, INPUT_TOKENS)), values.integer(first(attributes, OUTPUT_TOKENS)))
+    return tokens(attributes, INPUT_TOKENS, OUTPUT_TOKENS)
 
 
-def tokens(attributes: Mapping[str, Any], input_key: str, output_key: str) -> Tokens:
-    """Input and output tokens under two keys."""
-    return Tokens(values.integer(attributes.get(input_key)), values.integer(attributes.get(output_key)))
+def tokens(attributes: Mapping[str, Any], inputs: Iterable[str], outputs: Iterable[str]) -> Tokens:
+    """Input and output tokens, each under the first of its keys that tells some."""
+    return Tokens(values.first(attributes, inputs, values.integer), values.first(attributes, outputs, values.integer))
 
 
 def known(found: Tokens) -> Tokens | None:
@@ -174,7 +166,7 @@ def known(found: Tokens) -> Tokens | None:
 
 def finish_reasons(attributes: Mapping[str, Any]) -> list[str]:
     """The finish reasons in lower case: an array, a JSON string of one, or the older single value."""
-    return values.words(first(attributes, (FINISH_REASONS, OLD_FINISH_REASON)))
+    return values.words(values.raw(attributes, (FINISH_REASONS, OLD_FINISH_REASON)))
 
 
 def asks_for_tools(reasons: Iterable[str]) -> bool:
@@ -209,12 +201,12 @@ def model(span: RawSpan, hasher: Hasher) -> Told:
 
 def context_limit(attributes: Mapping[str, Any]) -> int | None:
     """The model's context window in tokens, where somebody says so."""
-    return values.positive(first(attributes, CONTEXT_LIMITS))
+    return values.first(attributes, CONTEXT_LIMITS, values.positive)
 
 
 def cost(attributes: Mapping[str, Any]) -> float | None:
     """US dollars of one model call, where somebody says so."""
-    return values.amount(first(attributes, COSTS))
+    return values.first(attributes, COSTS, values.amount)
 
 
 def message_calls(messages: object, hasher: Hasher) -> Iterator[Call]:
@@ -245,7 +237,7 @@ def tool_call(span: RawSpan, name: str | None, hasher: Hasher) -> Call:
     """The call, its arguments and result hashed."""
     attributes = span.attributes
     call_id = values.identifier(attributes.get(CALL_ID))
-    given, result = first(attributes, TOOL_ARGUMENTS), first(attributes, TOOL_RESULTS)
+    given, result = values.raw(attributes, TOOL_ARGUMENTS), values.raw(attributes, TOOL_RESULTS)
     return hasher.call(name, call_id, given, result, failed=tool_failed(span))
 
 

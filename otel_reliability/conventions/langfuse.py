@@ -82,7 +82,7 @@ def usage(details: Mapping[str, Any]) -> Tokens:
     """
     total = values.integer(details.get("total"))
     if total is None:
-        return genai.tokens(details, "input", "output")
+        return genai.tokens(details, ("input",), ("output",))
     output = sum(values.integer(details[key]) or 0 for key in details if key.startswith("output"))
     return Tokens(max(total - output, 0), output)
 

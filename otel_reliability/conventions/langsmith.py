@@ -32,7 +32,7 @@ class LangSmith:
         """Read by kind, else by operation."""
         attributes = span.attributes
         kind = attributes.get(SPAN_KIND)
-        session = values.identifier(genai.first(attributes, SESSIONS))
+        session = values.first(attributes, SESSIONS, values.identifier)
         failed = True if _failed(span) else None
         if kind == "chain":
             metadata = {langchain.AGENT_NAME: attributes.get(AGENT_NAME)}
@@ -57,7 +57,7 @@ def _call(span: RawSpan, hasher: Hasher, failed: bool) -> Call:
     return hasher.call(
         values.text(attributes.get(genai.TOOL_NAME)) or values.text(span.name),
         values.identifier(attributes.get(genai.CALL_ID)),
-        genai.first(attributes, (genai.ARGUMENTS, PROMPT)),
-        genai.first(attributes, (genai.RESULT, COMPLETION)),
+        values.raw(attributes, (genai.ARGUMENTS, PROMPT)),
+        values.raw(attributes, (genai.RESULT, COMPLETION)),
         failed=failed,
     )

@@ -29,7 +29,7 @@ class Mastra:
         session = values.identifier(span.attributes.get(SESSION))
         operation = span.attributes.get(genai.OPERATION)
         if operation == "agent.run":
-            named = values.name(genai.first(span.attributes, AGENT_ID))
+            named = values.first(span.attributes, AGENT_ID, values.name)
             facts = InvocationFacts(name=named or values.name(span.name.removeprefix("agent.")))
             return Told(Kind.AGENT, facts, session=session)
         if not isinstance(operation, str):

@@ -52,7 +52,7 @@ def _model(span: RawSpan) -> ModelFacts:
     attributes = span.attributes
     return ModelFacts(
         model=values.text(values.parsed(attributes.get(MODEL))),
-        tokens=genai.tokens(values.mapping(attributes.get(USAGE)), "input_tokens", "output_tokens"),
+        tokens=genai.tokens(values.mapping(attributes.get(USAGE)), ("input_tokens",), ("output_tokens",)),
         context_limit=genai.context_limit(attributes),
         cost=genai.cost(attributes),
     )

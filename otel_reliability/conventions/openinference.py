@@ -172,7 +172,7 @@ def _model(span: RawSpan, hasher: Hasher) -> Told:
     calls = tuple(_message_calls(attributes, hasher))
     finish = values.words(attributes.get(FINISH_REASON))
     facts = ModelFacts(
-        model=values.text(genai.first(attributes, MODEL)),
+        model=values.first(attributes, MODEL, values.text),
         request_model=values.text(attributes.get(REQUEST_MODEL)),
         tokens=Tokens() if overwritten else usage(attributes),
         asked_for_tools=bool(calls) or genai.asks_for_tools(finish),
@@ -185,7 +185,7 @@ def _model(span: RawSpan, hasher: Hasher) -> Told:
 
 def usage(attributes: Mapping[str, Any]) -> Tokens:
     """Input and output tokens, by OpenInference's own keys, else by the dual-emitted GenAI ones."""
-    return genai.known(genai.tokens(attributes, PROMPT_TOKENS, COMPLETION_TOKENS)) or genai.usage(attributes)
+    return genai.known(genai.tokens(attributes, (PROMPT_TOKENS,), (COMPLETION_TOKENS,))) or genai.usage(attributes)
 
 
 def _message_calls(attributes: Mapping[str, Any], hasher: Hasher) -> Iterator[Call]:
@@ -226,7 +226,7 @@ def _handoff_target(name: str) -> str | None:
 
 def _call(span: RawSpan, name: str | None, hasher: Hasher) -> Call:
     attributes = span.attributes
-    call_id = values.identifier(genai.first(attributes, CALL_IDS))
+    call_id = values.first(attributes, CALL_IDS, values.identifier)
     failed = genai.tool_failed(span)
     return hasher.call(name, call_id, attributes.get(INPUT), attributes.get(OUTPUT), failed=failed)
 

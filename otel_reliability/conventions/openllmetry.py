@@ -75,9 +75,9 @@ def _without_kind(span: RawSpan, hasher: Hasher) -> Told | None:
 
 def _agent(span: RawSpan) -> InvocationFacts:
     attributes = span.attributes
-    named = genai.first(attributes, (genai.AGENT_NAME, CREW_ROLE, ENTITY_NAME))
+    named = values.first(attributes, (genai.AGENT_NAME, CREW_ROLE, ENTITY_NAME), values.name)
     return InvocationFacts(
-        name=values.name(named) or values.name(span.name.removesuffix(".agent")),
+        name=named or values.name(span.name.removesuffix(".agent")),
         emits_no_tools=span.scope in genai.NO_TOOL_SPANS,
         hides_failure=span.scope.startswith(HIDES_FAILURE),
     )
@@ -86,7 +86,7 @@ def _agent(span: RawSpan) -> InvocationFacts:
 def _workflow(span: RawSpan) -> Told:
     """A workflow; of LangChain it is the graph, hence the agent where nothing stands above it (Q1)."""
     attributes = span.attributes
-    named = values.name(genai.first(attributes, (WORKFLOW_NAME, ENTITY_NAME)))
+    named = values.first(attributes, (WORKFLOW_NAME, ENTITY_NAME), values.name)
     if span.scope.startswith(LANGCHAIN):
         graph = langchain.graph_name(named)
         facts = InvocationFacts(name=graph, agent_if_root=graph is not None)
@@ -103,7 +103,7 @@ def _thread(attributes: Mapping[str, Any]) -> str | None:
 
 
 def _session(span: RawSpan) -> str | None:
-    return values.identifier(genai.first(span.attributes, SESSIONS))
+    return values.first(span.attributes, SESSIONS, values.identifier)
 
 
 def _target(span: RawSpan) -> str | None:
@@ -117,21 +117,24 @@ def _target(span: RawSpan) -> str | None:
 def _call(span: RawSpan, hasher: Hasher) -> Call:
     """A tool call, with what the wrapper of LangChain's inputs holds of it."""
     attributes = span.attributes
-    name = genai.first(attributes, (genai.TOOL_NAME, ENTITY_NAME)) or span.name.removesuffix(".tool")
-    given, call_id = genai.first(attributes, (genai.ARGUMENTS, ENTITY_INPUT)), attributes.get(genai.CALL_ID)
+    named = values.first(attributes, (genai.TOOL_NAME, ENTITY_NAME), values.text)
+    name = named or values.text(span.name.removesuffix(".tool"))
+    call_id = values.identifier(attributes.get(genai.CALL_ID))
+    given, result = (
+        values.raw(attributes, (genai.ARGUMENTS, ENTITY_INPUT)),
+        values.raw(attributes, (genai.RESULT, ENTITY_OUTPUT)),
+    )
     if span.scope.startswith(LANGCHAIN):
         given, wrapped_id = _unwrapped(given)
         call_id = call_id or wrapped_id
-    result = genai.first(attributes, (genai.RESULT, ENTITY_OUTPUT))
-    failed = genai.tool_failed(span)
-    return hasher.call(values.text(name), values.identifier(call_id), given, result, failed=failed)
+    return hasher.call(name, call_id, given, result, failed=genai.tool_failed(span))
 
 
-def _unwrapped(given: object) -> tuple[object, object]:
+def _unwrapped(given: object) -> tuple[object, str | None]:
     """Q12: LangChain's arguments stand among tags, ids and steps that differ from call to call. Only `.inputs` is theirs."""
     wrapper = values.mapping(given)
     arguments = wrapper.get("inputs", wrapper.get("input_str", given))
-    return arguments, values.mapping(wrapper.get("kwargs")).get("tool_call_id")
+    return arguments, values.identifier(values.mapping(wrapper.get("kwargs")).get("tool_call_id"))
 
 
 def _model(span: RawSpan, hasher: Hasher) -> Told:

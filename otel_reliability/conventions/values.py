@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar, cast
 
 from otel_reliability.conventions import literals
+
+T = TypeVar("T")
 
 MAX_TEXT: Final = 1 << 20
 """Characters beyond which a text is not parsed: nobody's tool arguments, and parsing would block."""
@@ -22,6 +24,30 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?
 _STARTS_JSON: Final = frozenset('"-0123456789')
 _ENDS: Final[Mapping[str, str]] = {"{": "}", "[": "]", "(": ")"}
 _JSON_WORDS: Final[Mapping[str, Any]] = {"true": True, "false": False, "null": None}
+
+
+def first(attributes: Mapping[str, Any], keys: Iterable[str], reader: Callable[[object], T | None]) -> T | None:
+    """What the first of these keys says whose value can be read; a value of a wrong type hides none behind it.
+
+    >>> first({"a": [], "b": "x"}, ("a", "b"), text)
+    'x'
+    """
+    for key in keys:
+        value = attributes.get(key)
+        if value is not None:
+            found = reader(value)
+            if found is not None:
+                return found
+    return None
+
+
+def raw(attributes: Mapping[str, Any], keys: Iterable[str]) -> Any:
+    """The value of the first of these keys that is there, whatever it is."""
+    for key in keys:
+        value = attributes.get(key)
+        if value is not None:
+            return value
+    return None
 
 
 def text(value: object) -> str | None:
@@ -42,7 +68,7 @@ def identifier(value: object) -> str | None:
     ('7', '7', None)
     """
     if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
+        return str(value) if value.bit_length() < 64 else None
     return text(value)
 
 

@@ -43,7 +43,7 @@ class Vercel:
         operation = span.attributes.get(OPERATION_ID)
         if not isinstance(operation, str):
             return None
-        session = values.identifier(genai.first(span.attributes, SESSIONS))
+        session = values.first(span.attributes, SESSIONS, values.identifier)
         if operation in AGENTS:
             return Told(Kind.AGENT, _agent(span), session=session)
         if operation == "ai.toolCall":
@@ -60,9 +60,7 @@ def _agent(span: RawSpan) -> InvocationFacts:
 
 def _usage(span: RawSpan) -> Tokens:
     attributes = span.attributes
-    return Tokens(
-        values.integer(genai.first(attributes, INPUT_TOKENS)), values.integer(genai.first(attributes, OUTPUT_TOKENS))
-    )
+    return genai.tokens(attributes, INPUT_TOKENS, OUTPUT_TOKENS)
 
 
 def _model(span: RawSpan, hasher: Hasher) -> ModelFacts:
@@ -84,7 +82,7 @@ def _message_calls(calls: object, hasher: Hasher) -> list[Call]:
     found: list[Call] = []
     for call in values.objects(calls):
         name, call_id = values.text(call.get("toolName")), values.identifier(call.get("toolCallId"))
-        found.append(hasher.call(name, call_id, genai.first(call, ("input", "args")), failed=False))
+        found.append(hasher.call(name, call_id, values.raw(call, ("input", "args")), failed=False))
     return found
 
 

@@ -1,0 +1,172 @@
+"""Hashes of arguments and results."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.conventions.hashing import DIGEST_SIZE, REDACTED, Hasher, canonical
+from tests.conventions.reading import HASHER, hashed
+
+SCALARS = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False) | st.text(max_size=8)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    max_leaves=8,
+)
+ARGUMENTS = st.dictionaries(st.text(max_size=4), VALUES, min_size=1, max_size=4)
+NOTE = "please be so kind and send this to my wife at home"
+
+
+def respelled(value: Any, rng: random.Random) -> Any:
+    """The same value with keys in another order, tuples for lists, whole floats for integers."""
+    if isinstance(value, dict):
+        pairs = list(cast("dict[str, Any]", value).items())
+        rng.shuffle(pairs)
+        return {key: respelled(item, rng) for key, item in pairs}
+    if isinstance(value, list):
+        return tuple(respelled(item, rng) for item in cast("list[Any]", value))
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+@given(ARGUMENTS, st.randoms(use_true_random=False))
+def test_equal_arguments_have_equal_hashes(value: dict[str, Any], rng: random.Random) -> None:
+    """However they are spelled: as an object, as JSON with other spaces and order, as tuples and whole floats."""
+    again = json.dumps(value, indent=1, ensure_ascii=rng.random() < 0.5)
+
+    assert hashed(value) == hashed(again) == hashed(respelled(value, rng))
+
+
+@given(VALUES, VALUES)
+def test_hashes_are_equal_only_of_equal_values(one: object, two: object) -> None:
+    """Two values share a hash exactly where their canonical JSON is the same."""
+    assert (hashed([one]) == hashed([two])) == (canonical([one]) == canonical([two]))
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ({"a": 1}, {"a": "1"}),
+        ({"a": 1}, {"a": True}),
+        ({"a": None}, {}),
+        ([], {}),
+        ([1, 2], [2, 1]),
+        ("a", ["a"]),
+        ({"a": 1.5}, {"a": 1}),
+        ({"a": 2**130}, {"a": 2**130 + 1}),
+    ],
+)
+def test_different_arguments_differ(one: object, two: object) -> None:
+    """Types and order count; nothing is folded together that a tool could tell apart."""
+    assert hashed(one) != hashed(two)
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        '{"args": [], "kwargs": {"q": 1}}',
+        '{"args": (), "kwargs": {"q": 1}}',
+        {"kwargs": {"q": 1}},
+        {"args": None, "kwargs": {"q": 1}, "sanitize_inputs_outputs": True},
+        "{'q': 1}",
+    ],
+)
+def test_q41_wrappers_and_literals_are_seen_through(wrapped: object) -> None:
+    """What smolagents, Langfuse, DSPy and LlamaIndex put around arguments, and Python's way to write them."""
+    assert hashed(wrapped) == hashed({"q": 1})
+
+
+def test_wrappers_with_arguments_by_position_keep_them() -> None:
+    """Positional arguments count, and a tool's own argument called `kwargs` is no wrapper."""
+    assert hashed({"args": [1], "kwargs": {}}) != hashed({"args": [2], "kwargs": {}})
+    assert hashed({"kwargs": {"q": 1}, "limit": 5}) != hashed({"q": 1})
+
+
+def test_q41_memory_addresses_are_no_difference() -> None:
+    """`<Context object at 0x7f…>` is another text in every attempt at the same call."""
+    first, second = ({"ctx": f"<Context object at 0x7f{n:010x}>", "q": 1} for n in (1, 2))
+
+    assert hashed(first) == hashed(second)
+    assert hashed(str(first)) == hashed(str(second))
+
+
+@pytest.mark.parametrize("mark", sorted(REDACTED))
+def test_what_is_redacted_is_unknown(mark: str) -> None:
+    """As a whole, or in any part: two hidden values may differ, so they must not look the same."""
+    for value in (mark, {"q": mark, "n": 1}, [{"deep": mark}], json.dumps({"q": mark})):
+        assert HASHER.arguments(value) == (None, None)
+        assert HASHER.value(value) is None
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_what_is_absent_is_unknown(value: object) -> None:
+    """No text is no evidence."""
+    assert HASHER.arguments(value) == (None, None)
+    assert HASHER.value(value) is None
+
+
+@given(VALUES)
+def test_a_hash_depends_on_its_key_and_tells_no_text(value: object) -> None:
+    """Under another key every hash is another; a digest is 8 bytes, whatever went in."""
+    own, other = Hasher(b"one").value([value]), Hasher(b"two").value([value])
+
+    assert own is not None
+    assert (len(own), own == other) == (DIGEST_SIZE, False)
+    assert own == Hasher(b"one").value([value])
+
+
+def test_without_a_key_hashes_die_with_the_process() -> None:
+    """Two hashers that were given none do not agree."""
+    assert Hasher().value("x") != Hasher().value("x")
+
+
+def test_free_text_is_left_out_of_effects() -> None:
+    """Texts of more than 40 characters with three spaces or more, at any depth; the arguments themselves keep them."""
+    kind = {"id": 1, "note": NOTE, "deep": [{"note": NOTE}, NOTE]}
+    other = {**kind, "note": NOTE.upper()}
+
+    assert HASHER.arguments(kind)[1] == HASHER.arguments(other)[1] == hashed('{"id": 1, "deep": [{}]}')
+    assert HASHER.arguments(kind)[0] != HASHER.arguments(other)[0]
+    assert HASHER.arguments(NOTE)[1] == HASHER.arguments(NOTE.upper())[1]
+
+
+def test_short_and_dense_texts_are_no_free_text() -> None:
+    """An address or a long identifier is part of an effect."""
+    for text in ("x" * 60, "12 Main Street, Springfield", "one two three four five six seven eight"[:40]):
+        assert HASHER.arguments({"to": text})[1] == hashed({"to": text})
+
+
+def test_soft_errors_are_failures_to_the_user() -> None:
+    """A pattern on the result, whatever type it has, makes a call that returned normally a failed one."""
+    hasher = Hasher(b"k", ["^Error:", '"error":'])
+
+    assert hasher.call("t", None, None, "Error: no such order", failed=False).failed
+    assert hasher.call("t", None, None, {"error": "no such order"}, failed=False).failed
+    assert not hasher.call("t", None, None, "no Error: fine", failed=False).failed
+    assert not hasher.call("t", None, None, None, failed=False).failed
+    assert hasher.call("t", None, None, "fine", failed=True).failed
+
+
+def test_deep_and_strange_values_have_a_hash() -> None:
+    """Sets, bytes, keys of other types, endless depth: each has one spelling."""
+    deep: list[Any] = []
+    for _ in range(500):
+        deep = [deep]
+
+    assert hashed({"a": {3, 1, 2}}) == hashed({"a": [1, 2, 3]})
+    assert hashed({1: b"\xff"}) == hashed({"1": "ff"})
+    assert hashed([float("nan")]) == hashed([float("nan")])
+    assert hashed([float("inf")]) != hashed([float("-inf")])
+    assert hashed(deep) == hashed([deep])
+    assert hashed(["\ud800"]) is not None
+
+
+def test_an_identifier_is_printable() -> None:
+    """The values of `run.key` leave as hexadecimal digits."""
+    assert HASHER.text("order-7") == HASHER.text("order-7") != HASHER.text("order-8")
+    assert len(HASHER.text("order-7")) == 2 * DIGEST_SIZE

@@ -1,0 +1,194 @@
+"""What the reader makes of a span, whatever convention knows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from otel_reliability.config import Settings
+from otel_reliability.conventions import TABLE
+from otel_reliability.conventions.hashing import Hasher
+from otel_reliability.conventions.reader import Reader, threshold
+from otel_reliability.model.span import (
+    KIND_CLIENT,
+    KIND_CONSUMER,
+    KIND_PRODUCER,
+    STATUS_ERROR,
+    Kind,
+    Notes,
+    RawSpan,
+    Resource,
+    Session,
+)
+from otel_reliability.testing import span, span_id, trace_id
+from tests.conventions.reading import KEY, READER, read, reader, run, runs
+
+OPERATION = "gen_ai.operation.name"
+OPENINFERENCE = "openinference.span.kind"
+TRACELOOP = "traceloop.span.kind"
+
+
+@pytest.mark.parametrize(
+    ("scope", "attributes", "name", "convention"),
+    [
+        ("x", {OPENINFERENCE: "TOOL", OPERATION: "execute_tool"}, "search", "OpenInference"),
+        ("x", {TRACELOOP: "tool", OPERATION: "execute_tool"}, "search", "OpenLLMetry"),
+        ("x", {OPENINFERENCE: "TOOL", TRACELOOP: "tool"}, "search", "OpenInference"),
+        ("x", {"ai.operationId": "ai.toolCall", OPERATION: "execute_tool"}, "search", "Vercel AI SDK"),
+        ("x", {OPERATION: "execute_tool", "mcp.method.name": "tools/call"}, "search", "OTel GenAI"),
+        ("x", {"mcp.method.name": "tools/call", "gen_ai.tool.name": "search"}, "search", "MCP"),
+        ("x", {}, "execute_tool search", "span name"),
+        ("x", {}, "claude_code.tool", "Claude Code"),
+        ("langfuse-sdk", {"langfuse.observation.type": "tool", OPERATION: "execute_tool"}, "search", "Langfuse"),
+        ("x", {"langfuse.observation.type": "TOOL", OPERATION: "execute_tool"}, "search", "OTel GenAI"),
+        ("gcp.vertex.agent", {OPERATION: "execute_tool"}, "search", "Google ADK"),
+        ("strands.telemetry.tracer", {OPENINFERENCE: "TOOL", OPERATION: "execute_tool"}, "search", "Strands"),
+        ("x", {"http.request.method": "GET"}, "GET /", None),
+    ],
+)
+def test_the_first_convention_that_knows_a_span_reads_it(
+    scope: str, attributes: dict[str, Any], name: str, convention: str | None
+) -> None:
+    """A scope before attributes, a framework's kind before the operation, attributes before names."""
+    assert READER.convention_of(span(name=name, attributes=attributes, scope=scope)) == convention
+
+
+def test_a_span_with_two_conventions_counts_once() -> None:
+    """Dual emission makes one agent, one model call, one tool call; tokens are counted once."""
+    agent = {OPENINFERENCE: "AGENT", "agent.name": "support", OPERATION: "invoke_agent", "gen_ai.agent.name": "support"}
+    tokens = {"llm.token_count.prompt": 100, "gen_ai.usage.input_tokens": 100}
+    tool = {OPENINFERENCE: "TOOL", "tool.name": "search", OPERATION: "execute_tool", "gen_ai.tool.name": "search"}
+    spans = (
+        span(1, attributes=agent, end=9),
+        span(2, 1, attributes={OPENINFERENCE: "LLM", OPERATION: "chat", **tokens}, start=1, end=2),
+        span(3, 1, attributes=tool, start=3, end=4),
+    )
+    found = run(*spans)
+
+    assert len(runs(*spans)) == 1
+    assert (found.key.agent, found.path, found.input_tokens, len(found.model_calls)) == ("support", ("search",), 100, 1)
+
+
+def test_one_call_told_by_two_libraries_counts_once() -> None:
+    """A tool span around another of the same call, as AutoGen under OpenInference makes them: failed if either says so."""
+    agent = span(1, attributes={OPERATION: "invoke_agent", "gen_ai.agent.name": "support"}, end=9)
+    outer = {OPENINFERENCE: "TOOL", "tool.name": "search", "input.value": '{"q": 1}'}
+    inner = {OPERATION: "execute_tool", "gen_ai.tool.name": "search", "gen_ai.tool.call.id": "c1"}
+    found = run(
+        agent,
+        span(2, 1, attributes=outer, scope="openinference.instrumentation.autogen", start=1, end=4),
+        span(3, 2, attributes=inner, start=2, end=3, status=STATUS_ERROR),
+    )
+
+    assert found.path == ("search",)
+    assert found.tool_calls is not None
+    assert (found.tool_calls[0].ok, found.tool_calls[0].arguments is not None) == (False, True)
+
+
+def test_place_times_and_resource_are_taken_as_they_are() -> None:
+    """Of a span nobody knows, nothing is kept but where and when it was."""
+    raw = span(
+        2, 1, trace=7, name="GET", start=1, end=3, status=STATUS_ERROR, kind=KIND_CLIENT, remote=True, scope="httpx"
+    )
+    found = read(raw)
+
+    assert found[:7] == (*raw[:3], raw.parent_remote, raw.start_ns, raw.end_ns, raw.span_kind)
+    assert (found.kind, found.facts, found.failed, found.scope, found.resource) == (
+        Kind.OTHER,
+        None,
+        True,
+        "httpx",
+        raw.resource,
+    )
+
+
+@pytest.mark.parametrize(
+    ("attributes", "session"),
+    [
+        ({"gen_ai.conversation.id": "a", "session.id": "b", "threadId": "c"}, Session(0, "a")),
+        ({"session.id": "b", "threadId": "c"}, Session(1, "b")),
+        ({"threadId": "c"}, Session(2, "c")),
+        ({"gen_ai.conversation.id": "null", "session.id": "", "threadId": "c"}, Session(2, "c")),
+        ({"gen_ai.conversation.id": 7}, Session(0, "7")),
+        ({"gen_ai.conversation.id": ["a"]}, None),
+        ({}, None),
+    ],
+)
+def test_sessions_stand_by_the_worth_of_their_key(attributes: dict[str, Any], session: Session | None) -> None:
+    """The common keys first, then the convention's own; empty and "null" are absent."""
+    assert read(span(attributes={OPERATION: "chat", **attributes}, scope="@mastra/otel")).session == session
+
+
+def test_what_belongs_to_an_agents_identity() -> None:
+    """`agent_key`: the span's own attribute, else its resource's, else empty; numbers as texts, in the order asked."""
+    resource = Resource.of({"service.name": "shop", "service.version": "1.2", "shard": 7})
+    raw = span(attributes={"service.version": "1.3"}, resource=resource)
+
+    assert read(raw, agent_key=["shard", "service.version", "region"]).extra == (
+        ("shard", "7"),
+        ("service.version", "1.3"),
+        ("region", ""),
+    )
+    assert read(raw).extra == ()
+
+
+def test_a_run_key_is_hashed() -> None:
+    """The value groups runs and does not leave as it is."""
+    key: dict[str, Any] = {"assembly": {"run_key": "order.id"}}
+
+    assert read(span(attributes={"order.id": "o-7"}), **key).notes == Notes(run_key=Hasher(KEY).text("o-7"))
+    assert read(span(attributes={"order.id": ["o-7"]}), **key).notes is None
+    assert read(span(attributes={"order.id": "o-7"})).notes is None
+
+
+def hop(kind: int, *, links: int = 1, parent: int | None = None, attributes: dict[str, Any] | None = None) -> RawSpan:
+    """A span with links."""
+    return span(2, parent, kind=kind, links=[(9, number + 1) for number in range(links)], attributes=attributes)
+
+
+def test_the_link_of_a_parentless_messaging_hop_is_its_parent() -> None:
+    """A producer, a consumer, or a span that tells of messaging, with exactly one link and no parent."""
+    assert read(hop(KIND_PRODUCER)).link == read(hop(KIND_CONSUMER)).link == (trace_id(9), span_id(1))
+    assert read(hop(KIND_CLIENT, attributes={"messaging.system": "kafka"})).link == (trace_id(9), span_id(1))
+    assert read(hop(KIND_CLIENT)).link is None
+    assert read(hop(KIND_CONSUMER, links=2)).link is None
+    assert read(hop(KIND_CONSUMER, parent=1)).link is None
+
+
+@pytest.mark.parametrize(
+    ("trace_state", "found"),
+    [
+        ("", None),
+        ("ot=th:0", 0),
+        ("ot=th:8", 2**55),
+        ("vendor=x,ot=rv:1;th:c", 3 * 2**54),
+        (" ot=th:fffffffffffffe ", 2**56 - 2),
+        ("ot=th:", None),
+        ("ot=th:123456789abcdef", None),
+        ("ot=th:8G", None),
+        ("vendor=th:8", None),
+        ("ot", None),
+    ],
+)
+def test_sampling_thresholds(trace_state: str, found: int | None) -> None:
+    """1 to 14 lower-case hexadecimal digits, padded on the right; anything else is no threshold."""
+    assert read(span(trace_state=trace_state)).threshold == threshold(trace_state) == found
+
+
+def test_scopes_beyond_the_ceiling_are_still_read() -> None:
+    """A sender with a scope a span costs no memory without end."""
+    own = reader()
+    spans = [span(attributes={OPERATION: "chat"}, scope=f"scope-{number}") for number in range(5_000)]
+
+    assert {own.read(one).kind for one in spans} == {Kind.MODEL}
+    assert len(own._by_scope) < len(spans)
+
+
+def test_a_hash_key_from_the_settings_makes_hashes_agree() -> None:
+    """Two readers under one key tell the same call by the same hash; without one they do not."""
+    raw = span(attributes={OPERATION: "execute_tool", "gen_ai.tool.name": "t", "gen_ai.tool.call.arguments": "{}"})
+    keyed, keyless = Settings(hash_key="ab" * 32), Settings()
+
+    assert Reader(keyed, TABLE).read(raw) == Reader(keyed, TABLE).read(raw)
+    assert Reader(keyless, TABLE).read(raw) != Reader(keyless, TABLE).read(raw)
