@@ -6,6 +6,7 @@ Source: OTLP specification 1.11, "OTLP/HTTP".
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from functools import partial
 from typing import Final
@@ -120,8 +121,11 @@ def answer(request: web.Request, refusal: Refused) -> web.Response:
     )
 
 
-def guarding(tokens: Tokens, open_paths: frozenset[str]) -> Middleware:
-    """What stands before every handler of a door: it asks for a token, and gives whatever goes wrong the same form."""
+def guarding(tokens: Tokens, open_paths: frozenset[str], count: Callable[[str], None]) -> Middleware:
+    """What stands before every handler of a door: it asks for a token, and gives whatever goes wrong the same form.
+
+    `count` is told the reason of each refusal that no handler made.
+    """
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -130,12 +134,14 @@ def guarding(tokens: Tokens, open_paths: frozenset[str]) -> Middleware:
                 tokens.check(request.headers.get("Authorization"))
             return await handler(request)
         except Refused as refusal:
+            count(refusal.reason)
             return answer(request, refusal)
         except web.HTTPException as error:
-            return _translated(request, error)
+            return _translated(request, error, count)
         except Exception as error:
             if not _HANDLE.stops(error):
                 raise
+            count("fault")
             return answer(request, Refused(Problem.FAULT, "fault", "the service failed on this request"))
 
     return guard
@@ -144,11 +150,12 @@ def guarding(tokens: Tokens, open_paths: frozenset[str]) -> Middleware:
 _STATUSES: Final = {problem.value.http: problem for problem in Problem}
 
 
-def _translated(request: web.Request, error: web.HTTPException) -> web.StreamResponse:
+def _translated(request: web.Request, error: web.HTTPException, count: Callable[[str], None]) -> web.StreamResponse:
     """The library's own answers, with the body that clients of OTLP expect."""
     if error.status < ERROR:
         return error
     problem = _STATUSES.get(error.status, Problem.UNDECODABLE)
+    count(problem.name.lower())
     response = answer(request, Refused(problem, "http", error.reason))
     response.set_status(error.status)
     if isinstance(error, web.HTTPMethodNotAllowed):

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
 from aiohttp import web
@@ -19,6 +20,8 @@ from otel_reliability.service.api import Agents
 from otel_reliability.service.auth import Tokens
 from otel_reliability.service.checks import check
 from otel_reliability.service.config_file import Config
+from otel_reliability.service.grpc import OtlpGrpc
+from otel_reliability.service.http import TRANSPORT as HTTP
 from otel_reliability.service.http import OtlpHttp
 from otel_reliability.service.intake import Intake
 from otel_reliability.service.journal import Journal
@@ -42,6 +45,8 @@ NAME: Final = "otel-reliability"
 """Our own `service.name`."""
 STUCK: Final = 30.0
 """Seconds without a sign of life from the writer after which the process is not healthy."""
+PATIENCE: Final = 2.0
+"""Seconds that gRPC requests under way have when the service stops."""
 READERS: Final = 2
 """Threads that unpack and read large bodies; on one interpreter lock more would not be faster."""
 
@@ -86,7 +91,8 @@ class Service:
         self.addresses: dict[str, Place] = {}
         """Where each open door really is."""
         self._threads = ThreadPoolExecutor(READERS, "reader")
-        self._web = Web(self.tokens, http_context(settings.tls))
+        self._web = Web(self.tokens, http_context(settings.tls), partial(self.intake.count, None, HTTP))
+        self._grpc = OtlpGrpc(self.intake, self.readiness, self.tokens, max_connection_age=settings.max_connection_age)
 
     @property
     def resource(self) -> dict[str, str]:
@@ -103,6 +109,9 @@ class Service:
         self.writer.start()
         try:
             self.addresses = await self._web.open(self._doors())
+            place = place_of(self.config.service.grpc)
+            if place is not None:
+                self.addresses["grpc"] = self._grpc.open(place, self.config.service.tls)
         except BaseException:
             await self.stop()
             raise
@@ -113,6 +122,7 @@ class Service:
         """Take nothing more in, finish what came, close what is open, tell it all once, and end."""
         self.readiness.hold("stopping", "the service is stopping")
         loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._grpc.close, PATIENCE)
         done = await loop.run_in_executor(None, self.writer.stop, self.config.service.drain)
         if not done:
             _logger.error("Not everything that came could be worked off within %g s.", self.config.service.drain)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from aiohttp import web
@@ -21,10 +21,10 @@ LINGER: Final = 2.0
 
 
 class Web:
-    """Opens doors, and closes them. Doors at one address share it."""
+    """Opens doors, and closes them. Doors at one address share it. `count` is told why a request was refused at the door."""
 
-    def __init__(self, tokens: Tokens, tls: ssl.SSLContext | None) -> None:
-        self._tokens, self._tls = tokens, tls
+    def __init__(self, tokens: Tokens, tls: ssl.SSLContext | None, count: Callable[[str], None]) -> None:
+        self._tls, self._guard = tls, guarding(tokens, PROBES, count)
         self._runners: list[web.AppRunner] = []
 
     async def open(self, doors: Mapping[str, tuple[Place, Iterable[web.RouteDef]]]) -> dict[str, Place]:
@@ -40,7 +40,7 @@ class Web:
         return found
 
     async def _listen(self, name: str, place: Place, routes: Iterable[web.RouteDef]) -> Place:
-        app = web.Application(middlewares=[guarding(self._tokens, PROBES)])
+        app = web.Application(middlewares=[self._guard])
         app.add_routes(routes)
         runner = web.AppRunner(
             app,
