@@ -48,7 +48,8 @@ class ReliabilitySpanExporter(SpanExporter):
         if self._stopped:
             return SpanExportResult.FAILURE
         with _EXPORT:
-            self._live.begin()
+            if spans:
+                self._live.begin(spans[0].resource)
             if not self._live.engine.receive(self._read(spans), wait=PATIENCE):
                 self._live.engine.count("refused", "busy", len(spans))
             if self._live.due():

@@ -83,7 +83,7 @@ class ReliabilitySpanProcessor(SpanProcessor):
             if self._hindered and not self._may_take(span):
                 return
             if not self._queue.take(span) % STRIDE:
-                self._look()
+                self._look(span)
         except Exception as error:
             if not _ON_END.stops(error):
                 raise
@@ -117,9 +117,9 @@ class ReliabilitySpanProcessor(SpanProcessor):
         opened = self._engine.opened(self._queue.opened_since(), wait=wait)
         return opened and self._engine.lost(self._queue.lost_since(), wait=wait)
 
-    def _look(self) -> None:
+    def _look(self, span: ReadableSpan) -> None:
         """Every now and then: see whether the queue is full, and meet deadlines that nobody else met."""
-        self._live.begin()
+        self._live.begin(span.resource)
         self._hindered = self._stopped or len(self._queue) >= CAPACITY
         if self._live.due() and self._tell(0):
             self._engine.receive(self._read(HELPING), wait=0)

@@ -13,9 +13,9 @@ NOWHERE: Final = set_span_in_context(INVALID_SPAN, Context())
 """No trace. Not an empty context: for that the SDK would take whatever span of the host is current on this thread."""
 
 
-def context_of(run: Run) -> Context:
-    """A context in which the run's root is the current span; `NOWHERE` if the root never came."""
-    if run.root_span_id is None:
+def context_of(run: Run | None) -> Context:
+    """A context in which the run's root is the current span; `NOWHERE` if it never came, or there is no one run."""
+    if run is None or run.root_span_id is None:
         return NOWHERE
     root = SpanContext(
         int.from_bytes(run.trace_id, "big"),

@@ -22,15 +22,21 @@ WIDEST: Final = 4
 """Attribute sets an agent has in a window of the widest instrument: four tiers, four outcomes, pass^k for four k."""
 
 
+def widest(settings: Settings) -> int:
+    """Attribute sets an agent has in the widest instrument: one a tier and window, or one a signal of change."""
+    signals = len(settings.change.signals) if settings.change.enabled else 0
+    return max(WIDEST * len(settings.windows), signals)
+
+
 def fitting(settings: Settings) -> Settings:
     """The settings, with the ceiling of agents lowered to what the widest instrument has room for.
 
     >>> from otel_reliability.config import WindowSettings
     >>> two = (WindowSettings("recent", last=100), WindowSettings("day", period=86400.0))
     >>> fitting(Settings()).limits.agents, fitting(Settings(windows=two)).limits.agents
-    (400, 236)
+    (315, 236)
     """
-    room = max(1, BUDGET // (WIDEST * len(settings.windows)) - 1)  # one is for `__other__`
+    room = max(1, BUDGET // widest(settings) - 1)  # one is for `__other__`
     return replace(settings, limits=replace(settings.limits, agents=min(settings.limits.agents, room)))
 
 

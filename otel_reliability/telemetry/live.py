@@ -18,6 +18,7 @@ from typing import Final, Protocol
 from opentelemetry import context, metrics, trace
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # the SDK's own way to say it
 from opentelemetry.metrics import MeterProvider
+from opentelemetry.sdk.resources import Resource
 
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
@@ -38,6 +39,8 @@ PATIENCE: Final = 5.0
 """Seconds that a collection, `force_flush` or shutdown waits for the engine. A host's own thread never waits."""
 TICK: Final = 1.0
 """Seconds between two looks at the deadlines."""
+
+INSTANCE: Final = "service.instance.id"
 
 _AT_EXIT: Final = Guard("the exit hook")
 _AT_FORK: Final = Guard("the fork hook")
@@ -75,7 +78,7 @@ class Live:
         self.engine = make_engine(self.settings)
         self._provider, self._follows_global = provider, follows_global
         self._doors: list[Door] = []
-        self._begun = self._told = False
+        self._begun = self._told = self._forked = False
         self.exiting = False
         """Whether the interpreter is on its way out: what is left is closed for that reason."""
         self._hook = partial(_at_exit, weakref.ref(self))
@@ -103,11 +106,17 @@ class Live:
             if not self._doors:
                 self.flush(CloseReason.SHUTDOWN, PATIENCE)
 
-    def begin(self) -> None:
+    def begin(self, resource: Resource) -> None:
         """A span is seen: from the first one on there is something to save at exit."""
         if not self._begun:
             self._begun = True
             self._to_the_front()
+            if self._forked and INSTANCE not in resource.attributes:
+                _logger.warning(
+                    "This is a forked worker without a service.instance.id: its numbers and those of its siblings overwrite "
+                    "each other. Give the resource of each worker an id of its own, or send the spans of all of them to the "
+                    "otel-reliability service."
+                )
 
     def _to_the_front(self) -> None:
         """Let our exit hook run before those that are registered already.
@@ -152,7 +161,8 @@ class Live:
     def _snapshot(self, fleet: Fleet) -> Snapshot:
         lengths, capacities = zip((0, 0), *(door.queued for door in self._doors), strict=True)
         health = Health(sum(lengths), sum(capacities), self._collect_duration)
-        return snapshot(chain(points.of_fleet(fleet), self_telemetry.points(self.engine, self._ledger, health)))
+        own = self_telemetry.points(self.engine, self._ledger, health)
+        return snapshot(chain(points.of_fleet(fleet), points.beside_windows(self.engine), own))
 
     def _record(self, wait: float) -> bool:
         taken = self.engine.read(self._take, wait=wait)
@@ -161,6 +171,8 @@ class Live:
         settled, revised, standings = taken
         self._recorder.record(settled, standings)
         self._recorder.revise(revised, standings)
+        self._recorder.score(self.engine.take_scored())
+        self._recorder.change(self.engine.take_changes())
         if self.engine.closed and not self._told:
             self._tell_if_unread()
         return True
@@ -194,6 +206,7 @@ class Live:
 
     def restart(self) -> None:
         """Begin anew in a forked child: open runs and windows stay the parent's."""
+        self._begun, self._forked = False, True
         self.engine.restart()
         self._observed.restart()
         for door in self._doors:

@@ -26,6 +26,7 @@ WINDOW: Final = "window"
 TOOL: Final = "gen_ai.tool.name"
 OK: Final = "ok"
 OUTCOME: Final = "outcome"
+SIGNAL: Final = "signal"
 
 OTHER: Final = "__other__"
 """The agent, or the tool, of whatever had no place below a ceiling."""
@@ -54,6 +55,20 @@ LAST_RUN: Final = Instrument(
     observed=True,
 )  # fmt: skip
 
+CHANGE_EVIDENCE: Final = Instrument(
+    PREFIX + "change.evidence", "gauge", "{decade}",
+    "Evidence that the agent's behaviour has changed, by signal, as a power of ten; the alarm comes at that of "
+    "change.runs_per_false_alarm.",
+    (SIGNAL,), observed=True,
+)  # fmt: skip
+
+CHANGES: Final = Instrument(
+    PREFIX + "changes",
+    "counter",
+    "{change}",
+    "Changes of behaviour that were noticed, by the signal that tells them.",
+    (SIGNAL,),
+)
 RUNS: Final = Instrument(
     PREFIX + "runs", "counter", "{run}", "Runs that are over and will not change any more, by outcome.", (OUTCOME,)
 )
@@ -90,6 +105,15 @@ RUN_SCORE: Final = Instrument(
     boundaries=tuple(range(5, 101, 5)),
 )  # fmt: skip
 
+SESSION_RELIABILITY: Final = Instrument(
+    PREFIX + "session.reliability", "histogram", "{ratio}",
+    "How far a session was from any grave failure, 0 to 1, recorded when it closes.", boundaries=_shares(),
+)  # fmt: skip
+SESSION_CONSISTENCY: Final = Instrument(
+    PREFIX + "session.consistency", "histogram", "{ratio}",
+    "How smoothly the agent performed through a session, 0 to 1, recorded when it closes.", boundaries=_shares(),
+)  # fmt: skip
+
 STANDARD_DURATION: Final = Instrument(
     "gen_ai.invoke_agent.duration", "histogram", "s", "Duration of an agent invocation.",
     boundaries=(0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92),
@@ -103,18 +127,19 @@ STANDARD_INFERENCE_CALLS: Final = Instrument(
     boundaries=(1, 2, 4, 8, 16, 32, 64, 128),
 )  # fmt: skip
 
-COUNTERS: Final = (RUNS, REVISIONS, TOOL_CALLS, RETRIES, RETRY_EXPLOSIONS)
-HISTOGRAMS: Final = (PATH_DISTANCE, TOKEN_PRESSURE, RUN_RETRIES, RUN_SCORE)
+COUNTERS: Final = (RUNS, REVISIONS, TOOL_CALLS, RETRIES, RETRY_EXPLOSIONS, CHANGES)
+HISTOGRAMS: Final = (PATH_DISTANCE, TOKEN_PRESSURE, RUN_RETRIES, RUN_SCORE, SESSION_RELIABILITY, SESSION_CONSISTENCY)
 STANDARD: Final = (STANDARD_DURATION, STANDARD_TOOL_CALLS, STANDARD_INFERENCE_CALLS)
 """The semantic conventions' own metrics of agents: emitted where the user asks for them."""
 
 
 def gauges() -> tuple[Instrument, ...]:
-    """One observed gauge a window metric, in the order of the table, and when the latest run was."""
-    windowed = (
-        Instrument(PREFIX + spec.name, "gauge", spec.unit, spec.description, observed=True) for spec in metrics.SPECS
+    """One observed gauge a metric, in the order of the table, when the latest run was, and the evidence for a change."""
+    measured = (
+        Instrument(PREFIX + spec.name, "gauge", spec.unit, spec.description, observed=True)
+        for spec in metrics.ALL_SPECS
     )
-    return (*windowed, LAST_RUN)
+    return (*measured, LAST_RUN, CHANGE_EVIDENCE)
 
 
 def _own(name: str, kind: InstrumentKind, unit: str, description: str, *attributes: str) -> Instrument:

@@ -38,17 +38,37 @@ def slices(engine: Engine) -> Iterator[list[Shown]]:
     keys = engine.read(lambda fleet: fleet.keys()) or []
     for start in range(0, len(keys), SLICE):
         some = keys[start : start + SLICE]
-        yield engine.read(lambda fleet, some=some: [one for key in some for one in _shown(fleet, key)]) or []
+        yield engine.read(lambda fleet, some=some: [one for key in some for one in _shown(engine, fleet, key)]) or []
 
 
-def _shown(fleet: Fleet, key: AgentKey) -> Iterator[Shown]:
+def _shown(engine: Engine, fleet: Fleet, key: AgentKey) -> Iterator[Shown]:
     state = fleet.agent(key)
     if state is not None:
         several = len(state.windows) > 1
-        others = () if state.last_run_ns is None else ((names.LAST_RUN.name, (), state.last_run_ns / 1e9),)
+        last = () if state.last_run_ns is None else ((names.LAST_RUN.name, (), state.last_run_ns / 1e9),)
+        others = (*last, *_beside(engine, key))
         for window in state.windows.values():
             yield Shown(key, window.name if several else None, window.series(), others)
             others = ()
+
+
+def _beside(engine: Engine, key: AgentKey) -> Iterator[tuple[str, tuple[tuple[str, str], ...], float]]:
+    """An agent's numbers that are of no window: its recent sessions, and the evidence that it has changed."""
+    recent = engine.sessions.recent(key)
+    for spec, attributes, reading in recent.series() if recent is not None else ():
+        if reading.value is not None:
+            yield names.PREFIX + spec.name, attributes, reading.value
+    detector = engine.monitor.detector(key) if engine.monitor is not None else None
+    for signal, decades in detector.evidence().signals.items() if detector is not None else ():
+        yield names.CHANGE_EVIDENCE.name, ((names.SIGNAL, signal),), decades
+
+
+def beside_windows(engine: Engine) -> Iterator[Point]:
+    """The points of all agents that are of no window: sessions and change. Within `engine.read`, or alone with it."""
+    for key in engine.fleet.keys():  # noqa: SIM118  a fleet is no mapping
+        series = of_agent(key)
+        for name, attributes, value in _beside(engine, key):
+            yield name, value, {**series, **dict(attributes)}
 
 
 def of_fleet(fleet: Fleet) -> Iterator[Point]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from otel_reliability.change.monitor import Change
 from otel_reliability.config import Settings
+from otel_reliability.metrics.sessions import SessionScore
 from otel_reliability.model.run import AgentKey, Run, ToolCall
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.attributes import of_agent
@@ -17,6 +19,7 @@ from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.names import Instrument
 from otel_reliability.telemetry.own_calls import own_calls
 from otel_reliability.telemetry.standing import Standing
+from otel_reliability.windows.sessions import SessionEvent
 
 Attributes: TypeAlias = Mapping[str, str | bool]
 
@@ -47,7 +50,11 @@ class Recorder:
     """The counters and histograms of one meter. `exemplar_of` gives a run's trace in the form the meter takes exemplars in."""
 
     def __init__(
-        self, meter: Makes, settings: Settings, ledger: ToolLedger, exemplar_of: Callable[[Run], Any] = context_of
+        self,
+        meter: Makes,
+        settings: Settings,
+        ledger: ToolLedger,
+        exemplar_of: Callable[[Run | None], Any] = context_of,
     ) -> None:
         self._ledger, self._exemplar_of = ledger, exemplar_of
         self._threshold = settings.metrics.retry_threshold
@@ -64,6 +71,19 @@ class Recorder:
             self._count(run, standing.counted_as, calls, series, context)
             if standing.counted_as == run.key:
                 self._measure(run, standing, series, context)
+
+    def score(self, events: Sequence[SessionEvent]) -> None:
+        """Record sessions that have just closed; one that is scored again was recorded then."""
+        for scores, first in events:
+            if first:
+                series, context = of_agent(scores.key), self._exemplar_of(None)
+                self._record(names.SESSION_RELIABILITY, _value(scores.reliability), series, context)
+                self._record(names.SESSION_CONSISTENCY, _value(scores.consistency), series, context)
+
+    def change(self, changes: Sequence[Change]) -> None:
+        """Count changes of behaviour."""
+        for key, alarm in changes:
+            self._add(names.CHANGES, 1, {**of_agent(key), names.SIGNAL: alarm.signal}, self._exemplar_of(None))
 
     def revise(self, runs: Sequence[Run], standings: Mapping[str, Standing]) -> None:
         """Count runs that changed after they had closed."""
@@ -99,6 +119,10 @@ class Recorder:
     def _record(self, spec: Instrument, value: float | None, attributes: dict[str, str], context: Any) -> None:
         if value is not None:
             self._histograms[spec.name].record(value, attributes, context)
+
+
+def _value(score: SessionScore | None) -> float | None:
+    return None if score is None else score.score
 
 
 def _counter(meter: Makes, spec: Instrument) -> Adds:

@@ -72,9 +72,9 @@ class Spread:
 Cell: TypeAlias = Tally | Spread
 
 
-def trace_of(run: Run) -> Trace:
+def trace_of(run: Run | None) -> Trace:
     """The trace of a run, as these instruments take it."""
-    return None if run.root_span_id is None else (run.trace_id, run.root_span_id)
+    return None if run is None or run.root_span_id is None else (run.trace_id, run.root_span_id)
 
 
 class Counter:

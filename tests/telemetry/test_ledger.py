@@ -31,6 +31,7 @@ def test_no_gauge_can_pass_the_budget(agents: int, number: int) -> None:
 
     assert 1 <= fitted.limits.agents <= agents
     assert (fitted.limits.agents + 1) * number * WIDEST <= BUDGET
+    assert (fitted.limits.agents + 1) * len(fitted.change.signals) <= BUDGET
 
 
 def test_the_widest_instrument_is_as_wide_as_is_said() -> None:
@@ -42,7 +43,7 @@ def test_the_widest_instrument_is_as_wide_as_is_said() -> None:
 
     assert max(emitted.count(name) for name in set(emitted)) <= WIDEST
     assert len(Outcome) <= WIDEST
-    assert len(metrics.SPECS) == len(names.gauges()) - 1
+    assert len(metrics.ALL_SPECS) == len(names.gauges()) - 2
 
 
 @given(

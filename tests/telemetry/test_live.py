@@ -11,6 +11,7 @@ from opentelemetry import metrics
 from opentelemetry.metrics import MeterProvider as ApiMeterProvider
 from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.resources import Resource
 
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.engine import Engine
@@ -190,6 +191,21 @@ def test_a_forked_child_begins_with_nothing() -> None:
     assert door.restarted == 1
     assert (look.value("window.runs"), look.value("spans", disposition="received")) == (None, None)
     assert look.value("agent.reliability.runs") == 1
+
+
+@pytest.mark.parametrize(("attributes", "warned"), [({}, 1), ({"service.instance.id": "1"}, 0)])
+def test_a_forked_child_without_an_id_of_its_own_is_warned_of(
+    attributes: dict[str, str], warned: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once, at its first span; a process that was not forked may go without."""
+    live, _, _ = made()
+    live.begin(Resource(attributes))
+    assert not caplog.records
+
+    live.restart()
+    for _ in range(3):
+        live.begin(Resource(attributes))
+    assert len(caplog.records) == warned
 
 
 def test_an_engine_lives_as_long_as_its_provider() -> None:
