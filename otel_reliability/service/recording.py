@@ -47,6 +47,8 @@ class Recording:
         with self._book.lock:
             self._recorder.record(settled, standings)
             self._recorder.revise(revised, standings)
+            self._recorder.score(self._engine.take_scored())
+            self._recorder.change(self._engine.take_changes())
 
     def _sweep(self) -> None:
         """End the series of agents that have expired. Those beyond the ceiling are counted together, for ever."""

@@ -43,10 +43,10 @@ def test_gauges_are_the_mean_and_the_worst() -> None:
     found = values(recent(scored(1, 1.0, 0.9), scored(2, 0.5), scored(3, None, 0.3)))
 
     assert found == {
-        "session_reliability": 0.75,
-        "session_reliability_min": 0.5,
-        "session_consistency": 0.6,
-        "session_consistency_min": 0.3,
+        "mean_session_reliability": 0.75,
+        "min_session_reliability": 0.5,
+        "mean_session_consistency": 0.6,
+        "min_session_consistency": 0.3,
     }
 
 
@@ -58,7 +58,7 @@ def test_no_session_gives_no_value() -> None:
 
 def test_readings_tell_what_stands_behind_them() -> None:
     """The evaluated runs, how many sessions, and the signals that were derived."""
-    reading = recent(scored(1), scored(2, derived=("loop_detection",))).readings()["session_reliability"]
+    reading = recent(scored(1), scored(2, derived=("loop_detection",))).readings()["mean_session_reliability"]
 
     assert reading.runs == 4
     assert reading.note == "last 2 sessions; derived: loop_detection"
@@ -68,8 +68,8 @@ def test_only_the_last_sessions_count() -> None:
     """The last hundred by when their last run ended, in whatever order they closed."""
     sessions = [scored(number, 0.0 if number < 5 else 1.0) for number in range(LAST + 5)]
 
-    assert values(recent(*reversed(sessions)))["session_reliability"] == 1.0
-    assert values(recent(*sessions))["session_reliability"] == 1.0
+    assert values(recent(*reversed(sessions)))["mean_session_reliability"] == 1.0
+    assert values(recent(*sessions))["mean_session_reliability"] == 1.0
     assert len(recent(*sessions)) == LAST
 
 
@@ -78,4 +78,4 @@ def test_a_session_scored_again_counts_once() -> None:
     found = recent(scored(1, 0.2), scored(2, 0.5), scored(1, 0.9)._replace(end_ns=3))
 
     assert found.ids() == ["s2", "s1"]
-    assert values(found)["session_reliability_min"] == 0.5
+    assert values(found)["min_session_reliability"] == 0.5

@@ -136,7 +136,7 @@ def test_a_withdrawn_run_leaves_its_session() -> None:
     assert sessions.tick(3.0) == []
     assert (len(sessions), sessions.traces) == (0, 0)
     assert recent is not None
-    assert recent.readings()["session_reliability"].value is None
+    assert recent.readings()["mean_session_reliability"].value is None
 
 
 def test_a_settled_run_changes_nothing() -> None:

@@ -12,7 +12,7 @@ FAMILY: Final = "sessions"
 EVIDENCE: Final = "a closed session with evaluations of confidence, loop_detection, tool_correctness or coherence"
 
 SESSION_RELIABILITY: Final = MetricSpec(
-    name="session_reliability",
+    name="mean_session_reliability",
     title="Session reliability",
     family=FAMILY,
     unit="{score}",
@@ -27,14 +27,14 @@ SESSION_RELIABILITY: Final = MetricSpec(
 )
 
 WORST_SESSION_RELIABILITY: Final = SESSION_RELIABILITY._replace(
-    name="session_reliability_min",
+    name="min_session_reliability",
     title="Worst session reliability",
     description="The least reliability among the agent's last 100 closed sessions.",
     formula="min of 1 − (0.9 · mean of the top 15 % of trace risks + 0.1 · the greatest)",
 )
 
 SESSION_CONSISTENCY: Final = MetricSpec(
-    name="session_consistency",
+    name="mean_session_consistency",
     title="Session consistency",
     family=FAMILY,
     unit="{score}",
@@ -49,7 +49,7 @@ SESSION_CONSISTENCY: Final = MetricSpec(
 )
 
 WORST_SESSION_CONSISTENCY: Final = SESSION_CONSISTENCY._replace(
-    name="session_consistency_min",
+    name="min_session_consistency",
     title="Worst session consistency",
     description="The least consistency among the agent's last 100 closed sessions.",
     formula="min of 1 − √(mean over traces of ((1 + Σ w · risk) · w_conf · (1 − confidence))²)",
