@@ -1,0 +1,153 @@
+"""Recordings of ../shared/corpora: their spans, the runs that the product rebuilds from them, and their truth."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from otel_reliability.config import Settings
+from otel_reliability.engine import Accounts, Engine
+from otel_reliability.model.run import CloseReason, Run
+from otel_reliability.model.span import Evaluation, RawSpan
+from otel_reliability.sources.otlp_json import read_file
+from tests.shared import SHARED, shared
+
+CAPTURED: Final = "corpora/captured"
+LOGS: Final = ".logs"
+CAPTURES: Final = tuple(
+    sorted(
+        name
+        for file in (SHARED / CAPTURED).glob("*.jsonl.gz")
+        if not (name := file.name.removesuffix(".jsonl.gz")).endswith(LOGS)
+    )
+)
+"""Every capture by name; none where ../shared is not."""
+SETTINGS: Final = {"hash_key": "ab" * 32}
+"""Settings under which two engines tell the same call by the same hash."""
+
+
+class Recording(NamedTuple):
+    """What a file holds."""
+
+    spans: tuple[RawSpan, ...]
+    evaluations: tuple[Evaluation, ...]
+
+
+@functools.cache
+def recording(path: str) -> Recording:
+    """The spans and evaluations of a file below ../shared/corpora, none of them malformed."""
+    batches = list(read_file(shared(f"corpora/{path}")))
+    assert not [problem for batch in batches for problem in batch.malformed]
+    spans = tuple(span for batch in batches for span in batch.spans)
+    return Recording(spans, tuple(evaluation for batch in batches for evaluation in batch.evaluations))
+
+
+def captured(name: str) -> tuple[RawSpan, ...]:
+    """The spans of a capture."""
+    return recording(f"captured/{name}.jsonl.gz").spans
+
+
+class Rebuilt(NamedTuple):
+    """What the product makes of spans: the runs, the outermost of each first, and what became of every span."""
+
+    runs: tuple[Run, ...]
+    accounts: Accounts
+
+    @property
+    def tops(self) -> list[Run]:
+        """The runs that are in no other."""
+        return [run for run in self.runs if not run.nested]
+
+
+def rebuilt(spans: Iterable[RawSpan], evaluations: Sequence[Evaluation] = (), **settings: Any) -> Rebuilt:
+    """The runs of spans in the order they come, as a file of them gives."""
+    engine = Engine(Settings.from_mapping(SETTINGS | settings), clock=lambda: 0.0, wall=None)
+    engine.receive(spans)
+    engine.receive_evaluations(evaluations)
+    engine.flush(CloseReason.END_OF_INPUT)
+    runs = sorted(engine.take_settled(), key=lambda run: (run.start_ns, run.nested, run.run_id))
+    return Rebuilt(tuple(runs), engine.accounts)
+
+
+@functools.cache
+def rebuilt_capture(name: str) -> Rebuilt:
+    """The runs of a capture as it lies on disk."""
+    return rebuilt(captured(name))
+
+
+@dataclass(frozen=True)
+class TrueCall:
+    """A tool call that a program made."""
+
+    name: str
+    agent: str
+    ok: bool
+    soft: bool
+    handoff: bool
+
+
+@dataclass(frozen=True)
+class TrueRun:
+    """What the program that made a capture knows of one run."""
+
+    id: str
+    scenario: str
+    agent: str
+    session: str | None
+    session_via: str | None
+    traces: frozenset[str]
+    roots: frozenset[str]
+    calls: tuple[TrueCall, ...]
+    sub_agents: tuple[str, ...]
+    input_tokens: int
+    output_tokens: int
+    outcome: str
+    retries: int
+
+    @property
+    def has_soft_errors(self) -> bool:
+        """Whether a call returned its error as a result: spans show it as they please."""
+        return any(call.soft for call in self.calls)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is known of a capture. `not_held`: what no span or attribute of it holds, in the words of its maker."""
+
+    name: str
+    runs: tuple[TrueRun, ...]
+    not_held: frozenset[str]
+
+
+@functools.cache
+def truth(name: str) -> Truth:
+    """The truth of a capture."""
+    file = shared(f"{CAPTURED}/{name}.truth.json")
+    told = json.loads(file.read_text(encoding="utf-8"))
+    return Truth(name, tuple(map(_true_run, told["runs"])), frozenset(told.get("not_in_telemetry", ())))
+
+
+def _true_run(told: dict[str, Any]) -> TrueRun:
+    return TrueRun(
+        id=told["run_id"],
+        scenario=told["scenario"],
+        agent=told["agent"],
+        session=told["session_id"],
+        session_via=told.get("session_via"),
+        traces=frozenset(told["trace_ids"]),
+        roots=frozenset(told.get("root_span_ids", ())),
+        calls=tuple(map(_true_call, told["tool_calls"])),
+        sub_agents=tuple(told.get("sub_agents", ())),
+        input_tokens=told["input_tokens"],
+        output_tokens=told["output_tokens"],
+        outcome=told["outcome"],
+        retries=told["identical_retries"],
+    )
+
+
+def _true_call(told: dict[str, Any]) -> TrueCall:
+    soft = told.get("failure_kind") == "soft"
+    return TrueCall(told["name"], told["agent"], told["ok"], soft, told.get("handoff", False))
