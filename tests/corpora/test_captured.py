@@ -23,14 +23,14 @@ def matched(capture: str) -> Matched:
 
 @every_agent_capture
 def test_every_run_is_found_once_and_none_is_invented(capture: str) -> None:
-    """Each true run has its run, by root span where the truth names one, and no run is left over."""
+    """Each true run has its run, in a trace of its own, and no run is left over."""
     found = matched(capture)
 
     assert [true.id for true, run in found.pairs if run is None] == []
     assert [run.run_id for run in found.ghosts] == []
     for true, run in found.pairs:
         assert run is not None
-        assert run.root_span_id is None or not true.roots or run.root_span_id.hex() in true.roots, true.id
+        assert run.trace_id.hex() in true.traces, true.id
 
 
 @pytest.mark.parametrize("capture", sorted(RAW))
