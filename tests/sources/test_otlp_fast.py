@@ -4,6 +4,7 @@ import contextlib
 import gc
 import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -164,6 +165,36 @@ def test_resources_are_shared() -> None:
     assert first is second
     assert third == fourth
     assert third is not fourth
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"parent_id": bytes(8)}, None),
+        ({"end_ns": 1}, None),
+        ({"trace_id": bytes(16)}, Reason.TRACE_ID),
+        ({"span_id": bytes(8)}, Reason.SPAN_ID),
+        ({"span_id": b""}, Reason.SPAN_ID),
+        ({"parent_id": b"short"}, Reason.PARENT_ID),
+        ({"start_ns": 0}, Reason.START_TIME),
+        ({"start_ns": 2**63}, Reason.START_TIME),
+        ({"end_ns": 0}, Reason.END_TIME),
+        ({"end_ns": 2**63}, Reason.END_TIME),
+    ],
+)
+def test_decoders_agree_on_odd_spans(fields: dict[str, Any], reason: Reason | None) -> None:
+    """At every border of a sound span both decoders decide alike, and as the reason says."""
+    body = traces_protobuf([span(2, 1)._replace(**fields)])
+    fast, full = otlp_fast.decode(body), otlp_full.decode(body)
+
+    assert plain(fast.spans) == plain(full.spans)
+    assert fast.malformed == full.malformed
+    assert [problem.reason for problem in fast.malformed] == ([reason] if reason else [])
+
+
+def test_a_zero_parent_is_none() -> None:
+    """A root whose sender wrote its parent as zero bytes is a root."""
+    assert otlp_fast.decode(traces_protobuf([span()._replace(parent_id=bytes(8))])).spans[0].parent_id is None
 
 
 def test_malformed_spans_leave_their_neighbours() -> None:
