@@ -23,7 +23,9 @@ Place: TypeAlias = tuple[AgentKey, str | None]
 
 _MOST_OWN: Final = 4_096
 _double: Final = struct.Struct("<d").pack
-_HEADS: Final = tuple(b"\x0a" + wire.varint(size) for size in range(4_096))
+_SHORT: Final = 4_096
+_HEADS: Final = tuple(b"\x0a" + wire.varint(size) for size in range(_SHORT))
+"""What stands before a point of each size: the field's number and length."""
 
 
 class _Agent(NamedTuple):
@@ -78,7 +80,9 @@ class Gauges:
         now = self._telling[place] = _Agent(labels, shown.series, shown.others)
         for spec, own, reading in shown.series:
             point = labels + (self._fields(own) if own else b"") + b"\x21" + _double(reading.value) + moment
-            points[FULL_NAMES[spec.name]].append((_HEADS[len(point)] + point, None))
+            size = len(point)
+            head = _HEADS[size] if size < _SHORT else b"\x0a" + wire.varint(size)
+            points[FULL_NAMES[spec.name]].append((head + point, None))
         for name, own, value in shown.others:
             points[name].append((wire.field(1, labels + self._fields(own) + b"\x21" + _double(value) + moment), None))
         if before is not None and (before.series is not now.series or len(before.others) != len(now.others)):
@@ -100,8 +104,4 @@ class Gauges:
 
 def _labels_of(shown: Shown) -> bytes:
     window = () if shown.window is None else ((names.WINDOW, shown.window),)
-    found = wire.attributes(NUMBER, (*of_agent(shown.key).items(), *window))
-    return found if len(found) < _LONGEST else wire.attributes(NUMBER, ((names.AGENT_NAME, names.OTHER),))
-
-
-_LONGEST: Final = 3_500
+    return wire.attributes(NUMBER, (*of_agent(shown.key).items(), *window))

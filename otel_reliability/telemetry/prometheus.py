@@ -140,14 +140,15 @@ def _head(spec: Instrument, *, openmetrics: bool) -> str:
 
 
 def _cell(spec: Instrument, labels: Labels, cell: Cell, *, openmetrics: bool) -> str:
-    text = labels_of(labels)
+    if not cell.text:
+        cell.text = labels_of(labels)
     if isinstance(cell, Spread):
-        return "".join(_spread(spec, text, cell, openmetrics=openmetrics))
-    return f"{_sample_name(spec)}{_braced(text)} {cell.value}{_exemplar(cell.exemplar) if openmetrics else ''}\n"
+        return "".join(_spread(spec, cell, openmetrics=openmetrics))
+    return f"{_sample_name(spec)}{_braced(cell.text)} {cell.value}{_exemplar(cell.exemplar) if openmetrics else ''}\n"
 
 
-def _spread(spec: Instrument, labels: str, cell: Spread, *, openmetrics: bool) -> Iterator[str]:
-    family, comma = family_of(spec), "," if labels else ""
+def _spread(spec: Instrument, cell: Spread, *, openmetrics: bool) -> Iterator[str]:
+    family, labels, comma = family_of(spec), cell.text, "," if cell.text else ""
     bounds = (*(f"{bound:.12g}" for bound in spec.boundaries), "+Inf")
     for bound, count, exemplar in zip(bounds, accumulate(cell.counts), cell.exemplars, strict=True):
         told = _exemplar(exemplar) if openmetrics else ""

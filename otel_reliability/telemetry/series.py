@@ -41,22 +41,27 @@ class Exemplar(NamedTuple):
 
 
 class Tally:
-    """One series of a counter."""
+    """One series of a counter. `fields` and `text` are its labels as writers of OTLP and of Prometheus text need them."""
 
-    __slots__ = ("exemplar", "start_ns", "value")
+    __slots__ = ("exemplar", "fields", "start_ns", "text", "value")
 
     def __init__(self, start_ns: int) -> None:
+        self.fields, self.text = b"", ""
         self.start_ns = start_ns
         self.value = 0
         self.exemplar: Exemplar | None = None
 
 
 class Spread:
-    """One series of a histogram. `counts` are those of each bucket, the last of what lies above all boundaries."""
+    """One series of a histogram. `counts` are those of each bucket, the last of what lies above all boundaries.
 
-    __slots__ = ("counts", "exemplars", "highest", "lowest", "start_ns", "total")
+    `fields` and `text` as those of a `Tally`.
+    """
+
+    __slots__ = ("counts", "exemplars", "fields", "highest", "lowest", "start_ns", "text", "total")
 
     def __init__(self, start_ns: int, buckets: int) -> None:
+        self.fields, self.text = b"", ""
         self.start_ns = start_ns
         self.counts = [0] * buckets
         self.total = 0.0
@@ -158,6 +163,10 @@ class Book:
                     some = [(key, instrument.cells.get(key)) for key in keys[start : start + SLICE]]
                     written = [write(instrument.spec, key, cell) for key, cell in some if cell is not None]
                 yield instrument.spec, written
+
+    def has(self, spec: Instrument, labels: Labels) -> bool:
+        """Whether there is such a series now."""
+        return labels in self._instruments[spec.name].cells
 
     def keep(self, owners: Collection[Labels]) -> None:
         """End the series of all agents but these."""
