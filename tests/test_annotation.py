@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from opentelemetry.trace import NonRecordingSpan, SpanContext
+
+from otel_reliability import annotate
+from otel_reliability.engine import Engine
+from otel_reliability.model.run import CloseReason, Outcome
+from otel_reliability.sources import sdk
+from otel_reliability.telemetry.guard import Guard
+from otel_reliability.testing import FakeClock
+from tests.telemetry.spans import Keeping, agent_run, provider, tool_call
+
+
+def said(**words: Any) -> dict[str, Any]:
+    """The attributes of a span after somebody said this about its run."""
+    keeping = Keeping()
+    with agent_run(provider(keeping).get_tracer("test")):
+        annotate(**words)
+    return {key: value for key, value in (keeping.ended[0].attributes or {}).items() if key.startswith("reliability.")}
+
+
+def test_every_word_becomes_an_attribute_of_the_current_span() -> None:
+    """By the names of the convention, with values of its types."""
+    assert said(
+        task_id="refund-7",
+        trial=2,
+        success=True,
+        reward=0.5,
+        confidence=0.9,
+        cost=0.02,
+        condition="fault",
+        violations=["no_pii:high", "tone:low"],
+        branches={"refund": "granted", "escalated": False},
+        input_class="angry",
+        context_limit=8_000,
+    ) == {
+        "reliability.task.id": "refund-7",
+        "reliability.trial": 2,
+        "reliability.run.success": True,
+        "reliability.run.reward": 0.5,
+        "reliability.run.confidence": 0.9,
+        "reliability.run.cost": 0.02,
+        "reliability.condition": "fault",
+        "reliability.violations": ("no_pii:high", "tone:low"),
+        "reliability.branch.refund": "granted",
+        "reliability.branch.escalated": False,
+        "reliability.input.class": "angry",
+        "reliability.context_limit": 8_000,
+    }
+
+
+def test_what_is_not_said_is_not_set() -> None:
+    """None is silence; judged and clean is something else."""
+    assert said() == {}
+    assert said(success=False) == {"reliability.run.success": False}
+    assert said(violations=[]) == {"reliability.violations": ()}
+    assert said(violations="no_pii:high") == {"reliability.violations": ("no_pii:high",)}
+
+
+def test_it_reaches_the_run() -> None:
+    """Said on a step, it is about the run of that step."""
+    keeping = Keeping()
+    tracer = provider(keeping).get_tracer("test")
+    with agent_run(tracer):
+        tool_call(tracer, "search")
+        with tracer.start_as_current_span("execute_tool reply", attributes={"gen_ai.operation.name": "execute_tool"}):
+            annotate(task_id=7, success=True, violations=["no_pii:high"], branches={"refund": True}, confidence=0.9)
+    clock = FakeClock()
+    engine = Engine(clock=clock, wall=None)
+    engine.receive(map(sdk.read, keeping.ended))
+    engine.flush(CloseReason.END_OF_INPUT)
+    (run,) = engine.take_settled()
+
+    assert (run.task_id, run.outcome, run.confidence) == ("7", Outcome.SUCCESS, 0.9)
+    assert (run.violations, run.branches) == ((("no_pii", "high"),), (("refund", "true"),))
+
+
+def test_another_span_may_be_named() -> None:
+    """The root, say, from deep below it."""
+    keeping = Keeping()
+    tracer = provider(keeping).get_tracer("test")
+    with agent_run(tracer) as root, tracer.start_as_current_span("below"):
+        annotate(success=True, span=root)
+
+    assert "reliability.run.success" not in (keeping.ended[0].attributes or {})
+    assert (keeping.ended[1].attributes or {})["reliability.run.success"] is True
+
+
+def test_where_nobody_records_nothing_happens() -> None:
+    """No span, or one that is not recorded."""
+    annotate(success=True)
+    annotate(success=True, span=NonRecordingSpan(SpanContext(1, 1, is_remote=False)))
+
+
+def test_a_wrong_word_never_stops_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value of the wrong type at run time is swallowed in production, and loud under tests."""
+    with pytest.raises(TypeError):
+        annotate(violations=cast("Any", 5))
+
+    monkeypatch.setattr(Guard, "loud", False)
+    annotate(violations=cast("Any", 5))
+    assert Guard.faults["annotate"] == 1
