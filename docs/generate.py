@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import inspect
 import itertools
+import runpy
 import types
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -105,7 +106,13 @@ def _default(one: Field) -> str:
     return f"`{rule_of(one.hint).write(one.default)}`"
 
 
-PAGES: Final[Mapping[str, Callable[[], str]]] = {"configuration.md": configuration}
+def metrics() -> str:
+    """The page of all metrics."""
+    page: Callable[[], str] = runpy.run_path(str(HERE / "metric_pages.py"))["page"]
+    return BEHIND + page()
+
+
+PAGES: Final[Mapping[str, Callable[[], str]]] = {"configuration.md": configuration, "metrics.md": metrics}
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from opentelemetry.sdk.resources import Resource as SdkResource
-from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.trace import Event, ReadableSpan, SpanProcessor
 from opentelemetry.trace import Link, SpanContext
 
 from otel_reliability.errors import MalformedSpan
@@ -137,3 +137,29 @@ def _resource(resource: SdkResource) -> Resource:
     ours = Resource.of(dict(resource.attributes))
     _resources[id(resource)] = (resource, ours)
     return ours
+
+
+class Collector(SpanProcessor):
+    """Keeps the ended spans of a provider, at most `most` of them: for test suites, which look at them afterwards.
+
+    `lost` counts the spans beyond, and those that cannot be read.
+    """
+
+    def __init__(self, most: int = 100_000) -> None:
+        self.spans: list[RawSpan] = []
+        self.lost = 0
+        self._most = most
+
+    def stop(self) -> None:
+        """Keep no more: a provider cannot be asked to let go of a processor."""
+        self._most = 0
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Keep a span."""
+        if len(self.spans) >= self._most:
+            self.lost += 1
+            return
+        try:
+            self.spans.append(read(span))
+        except MalformedSpan:
+            self.lost += 1
