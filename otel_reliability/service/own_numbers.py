@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final
 
 from otel_reliability.engine import Ceiling
 from otel_reliability.service.intake import Intake
 from otel_reliability.service.memory import Memory
+from otel_reliability.service.outlets import Outlets
 from otel_reliability.service.readiness import Readiness
 from otel_reliability.service.recording import Recording
 from otel_reliability.service.state import State
@@ -22,15 +22,8 @@ _OF_A_HOST: Final = frozenset({names.QUEUE_LENGTH.name, names.QUEUE_CAPACITY.nam
 """What a door in the host's process has, and the service has otherwise: its queue is measured in bytes, as a ceiling."""
 
 
-class Sent(NamedTuple):
-    """What a sender did: requests by outcome, and how long the last one took."""
-
-    outcomes: Counter[str]
-    duration: float
-
-
 class OwnNumbers:
-    """All of it as it is now. `sent` gives what each sender did, by what it sends."""
+    """All of it as it is now."""
 
     def __init__(
         self,
@@ -40,10 +33,10 @@ class OwnNumbers:
         readiness: Readiness,
         recording: Recording,
         memory: Memory,
-        sent: Callable[[], dict[str, Sent]],
+        outlets: Outlets,
     ) -> None:
         self._state, self._writer, self._intake, self._readiness = state, writer, intake, readiness
-        self._recording, self._memory, self._sent = recording, memory, sent
+        self._recording, self._memory, self._outlets = recording, memory, outlets
         self.collect_duration = 0.0
         """Seconds that the last scrape or sending took to write."""
 
@@ -58,7 +51,7 @@ class OwnNumbers:
             yield names.CEILING_USED.name, ceiling.used, labels
             yield names.CEILING_LIMIT.name, ceiling.limit, labels
             yield names.CEILING_HITS.name, ceiling.hits, labels
-        for sink, sent in self._sent().items():
+        for sink, sent in self._outlets.sent().items():
             for outcome, number in sent.outcomes.items():
                 yield names.EXPORTS.name, number, {"sink": sink, "outcome": outcome}
             yield names.EXPORT_DURATION.name, sent.duration, {"sink": sink}
@@ -79,3 +72,4 @@ class OwnNumbers:
         yield Ceiling("queue_bytes", room.used, room.capacity, room.refused)
         if self._memory.limit is not None:
             yield Ceiling("memory_bytes", self._memory.used, self._memory.limit, self._memory.crossings)
+        yield from self._outlets.ceilings()

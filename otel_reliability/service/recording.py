@@ -34,6 +34,10 @@ class Recording:
         settled, revised = self._engine.take_settled(), self._engine.take_revised()
         if settled or revised:
             self._record(settled, revised)
+        scored, changes = self._engine.take_scored(), self._engine.take_changes()
+        with self._book.lock:
+            self._recorder.score(scored)
+            self._recorder.change(changes)
         now = self._engine.now()
         if now >= self._next:
             self._next = now + SWEEP

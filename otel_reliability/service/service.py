@@ -26,6 +26,7 @@ from otel_reliability.service.http import OtlpHttp
 from otel_reliability.service.intake import Intake
 from otel_reliability.service.journal import Journal
 from otel_reliability.service.memory import Memory
+from otel_reliability.service.outlets import Outlets
 from otel_reliability.service.own_numbers import OwnNumbers
 from otel_reliability.service.pages import Api, Metrics, Probes
 from otel_reliability.service.readiness import Readiness
@@ -36,6 +37,7 @@ from otel_reliability.service.tls import http_context
 from otel_reliability.service.web import Web
 from otel_reliability.service.writer import Writer
 from otel_reliability.telemetry.exposition import Exposition
+from otel_reliability.telemetry.otlp_environment import resource_attributes
 from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.telemetry.series import Book
 
@@ -46,15 +48,17 @@ NAME: Final = "otel-reliability"
 STUCK: Final = 30.0
 """Seconds without a sign of life from the writer after which the process is not healthy."""
 PATIENCE: Final = 2.0
-"""Seconds that gRPC requests under way have when the service stops."""
+"""Seconds that requests under way, and each sender, have when the service stops."""
 READERS: Final = 2
-"""Threads that unpack and read large bodies; on one interpreter lock more would not be faster."""
+"""Threads that unpack and read large bodies; under one interpreter lock more would not be faster."""
+NOTHING: Final[Mapping[str, str]] = {}
 
 
 class Service:
     """One process of the service. `start` and `stop` are called once each, on one event loop.
 
-    `journal_of` makes what keeps its state; `clock` counts seconds and `wall` gives the Unix time in nanoseconds.
+    `journal_of` makes what keeps its state; `env` holds OpenTelemetry's own variables; `clock` counts seconds, and `wall` gives
+    the Unix time in nanoseconds.
     """
 
     def __init__(
@@ -62,19 +66,20 @@ class Service:
         config: Config,
         *,
         journal_of: Callable[[State], Journal] | None = None,
+        env: Mapping[str, str] = NOTHING,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], int] = time.time_ns,
     ) -> None:
-        check(config.engine, config.service)
-        self.config = config
         settings = config.service
+        check(config.engine, settings)
+        self.settings = settings
+        self.resource = _resource(settings.instance, env)
+        """Who tells these numbers. It stays the same over restarts: a new instance is a new series."""
+        self.addresses: dict[str, Place] = {}
+        """Where each open door really is."""
         self.engine = Engine(config.engine, clock=clock, wall=wall, places_return=True)
-        self.book = Book(wall)
         self.state = State(config.engine, self.engine)
         self.readiness = Readiness()
-        self.recording = Recording(self.engine, self.book)
-        self.memory = Memory(settings.memory, self.readiness)
-        self.state.watchers += [self.recording, self.memory]
         self.journal = journals.Memory() if journal_of is None else journal_of(self.state)
         self.writer = Writer(self.state, self.journal, self.readiness)
         self.intake = Intake(
@@ -85,22 +90,20 @@ class Service:
             limit=settings.max_request,
             patience=settings.commit_timeout,
         )
-        self.own = OwnNumbers(self.state, self.writer, self.intake, self.readiness, self.recording, self.memory, dict)
-        self.exposition = Exposition(self.engine, self.book, self.own)
-        self.tokens = Tokens(settings.token, settings.token_file)
-        self.addresses: dict[str, Place] = {}
-        """Where each open door really is."""
+        self.book = Book(wall)
+        recording, memory = Recording(self.engine, self.book), Memory(settings.memory, self.readiness)
+        self.state.watchers += [recording, memory]
+        self.outlets = Outlets(settings, env, self.engine, wall)
+        self.own = OwnNumbers(self.state, self.writer, self.intake, self.readiness, recording, memory, self.outlets)
+        own_only = settings.emit_runs.endpoint is not None and not settings.emit_runs.own_numbers
+        self.exposition = Exposition(self.engine, self.book, self.own, agents=not own_only)
+        tokens = Tokens(settings.token, settings.token_file)
         self._threads = ThreadPoolExecutor(READERS, "reader")
-        self._web = Web(self.tokens, http_context(settings.tls), partial(self.intake.count, None, HTTP))
-        self._grpc = OtlpGrpc(self.intake, self.readiness, self.tokens, max_connection_age=settings.max_connection_age)
-
-    @property
-    def resource(self) -> dict[str, str]:
-        """Who tells these numbers. It must stay the same over restarts: a new instance is a new series."""
-        return {"service.name": NAME, "service.instance.id": self.config.service.instance or socket.gethostname()}
+        self._web = Web(tokens, http_context(settings.tls), partial(self.intake.count, None, HTTP))
+        self._grpc = OtlpGrpc(self.intake, self.readiness, tokens, max_connection_age=settings.max_connection_age)
 
     def healthy(self) -> bool:
-        """Whether the process works: its writer comes round."""
+        """Whether the process works: its writer comes round, or is still bringing state back."""
         recovering = "recovering" in self.readiness.reasons
         return self.writer.alive and (recovering or self.engine.now() - self.writer.beat < STUCK)
 
@@ -108,13 +111,11 @@ class Service:
         """Open the doors, and take requests once state is back. Raises `ConfigurationError` where one cannot be opened."""
         self.writer.start()
         try:
-            self.addresses = await self._web.open(self._doors())
-            place = place_of(self.config.service.grpc)
-            if place is not None:
-                self.addresses["grpc"] = self._grpc.open(place, self.config.service.tls)
+            await self._open()
         except BaseException:
             await self.stop()
             raise
+        self.outlets.start(self.exposition, self.resource)
         for door, place in self.addresses.items():
             _logger.info("%s listens on %s", door, place)
 
@@ -123,22 +124,33 @@ class Service:
         self.readiness.hold("stopping", "the service is stopping")
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._grpc.close, PATIENCE)
-        done = await loop.run_in_executor(None, self.writer.stop, self.config.service.drain)
+        done = await loop.run_in_executor(None, self.writer.stop, self.settings.drain)
         if not done:
-            _logger.error("Not everything that came could be worked off within %g s.", self.config.service.drain)
+            _logger.error("Not everything that came could be worked off within %g s.", self.settings.drain)
+        await loop.run_in_executor(None, self.outlets.stop, PATIENCE)
         await self._web.close()
         self._threads.shutdown(wait=True)
 
+    async def _open(self) -> None:
+        self.addresses = await self._web.open(self._doors())
+        place = place_of(self.settings.grpc)
+        if place is not None:
+            self.addresses["grpc"] = self._grpc.open(place, self.settings.tls)
+
     def _doors(self) -> Mapping[str, tuple[Place, list[web.RouteDef]]]:
-        """The doors that are open, each with its routes."""
-        settings = self.config.service
+        """The doors that speak HTTP and are open, each with its routes."""
         probes = Probes(self.readiness, self.healthy).routes()
         api = Api(Agents(self.engine), self._threads).routes()
         metrics = Metrics(Prometheus(self.exposition, self.resource), self._threads).routes()
-        doors = {
-            "http": (settings.http, OtlpHttp(self.intake, self._threads).routes()),
-            "metrics": (settings.metrics, metrics),
-            "pages": (settings.pages, [*probes, *api]),
-        }
-        found = {name: (place_of(address), routes) for name, (address, routes) in doors.items()}
-        return {name: (place, routes) for name, (place, routes) in found.items() if place is not None}
+        doors = (
+            ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),
+            ("metrics", self.settings.metrics, metrics),
+            ("pages", self.settings.pages, [*probes, *api]),
+        )
+        found = ((name, place_of(address), routes) for name, address, routes in doors)
+        return {name: (place, routes) for name, place, routes in found if place is not None}
+
+
+def _resource(instance: str | None, env: Mapping[str, str]) -> dict[str, str]:
+    found = {"service.name": NAME, "service.instance.id": socket.gethostname(), **resource_attributes(env)}
+    return found if instance is None else {**found, "service.instance.id": instance}
