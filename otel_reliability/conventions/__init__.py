@@ -25,6 +25,7 @@ from otel_reliability.conventions.ms_agent_framework import MSAgentFramework
 from otel_reliability.conventions.openinference import OpenInference
 from otel_reliability.conventions.openlit import OpenLit
 from otel_reliability.conventions.openllmetry import OpenLLMetry
+from otel_reliability.conventions.pydantic_ai import PydanticAI
 from otel_reliability.conventions.strands import Strands
 from otel_reliability.conventions.vercel import Vercel
 
@@ -42,6 +43,7 @@ TABLE: Final[tuple[Convention, ...]] = (
     Mastra(),
     Logfire(),
     GenAILangChain(),
+    PydanticAI(),
     # keyed on attributes; Traceloop's and OpenInference's kinds beat a GenAI operation on the same span
     OpenInference(),
     OpenLLMetry(),

@@ -169,11 +169,14 @@ def test_q09_final_answer_is_a_finish_mark_of_smolagents_alone() -> None:
 
 
 def test_q15_a_tool_without_an_operation() -> None:
-    """Older pydantic-ai: `gen_ai.tool.name` alone, arguments under `tool_arguments`; any-agent: `gen_ai.tool.args`."""
+    """Older pydantic-ai and koog: `gen_ai.tool.name` alone, arguments under keys of their own; any-agent: under another."""
     old = {"gen_ai.tool.name": "search", "tool_arguments": '{"q": 1}', "tool_response": "found"}
     one = call(span(name="running tool", attributes=old))
 
     assert (one.name, one.arguments, one.result) == ("search", hashed({"q": 1}), hashed("found"))
+    koog = call(span(name="tool.search", attributes={"gen_ai.tool.name": "search", "input.value": '{"q": 1}'}))
+
+    assert koog[:3] == ("search", None, hashed({"q": 1}))
     assert call(span(attributes={**TOOL, "gen_ai.tool.args": '{"q": 1}'})).arguments == hashed({"q": 1})
 
 

@@ -1,0 +1,32 @@
+"""pydantic-ai: GenAI operations, and output tools, which are no tools.
+
+Source: pydantic-ai 2.68, and traces of 2025 without operations. An agent with an output type asks its model to call an output
+tool; nothing is executed, so no tool span follows, though the finish reason is `tool_call`. Tools proper always have a span.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from otel_reliability.conventions import genai
+from otel_reliability.conventions.base import Told
+from otel_reliability.conventions.hashing import Hasher
+from otel_reliability.model.span import ModelFacts, RawSpan
+
+
+class PydanticAI:
+    """Model calls of pydantic-ai. The rest is OTel GenAI."""
+
+    name: ClassVar[str] = "pydantic-ai"
+    scopes: ClassVar[tuple[str, ...]] = ("pydantic-ai",)
+    keys: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
+    prefixes: ClassVar[tuple[str, ...]] = ()
+
+    def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
+        """What a model asked for says nothing of tools here: a run without a tool span called none."""
+        if span.attributes.get(genai.OPERATION) != "chat":
+            return None
+        told = genai.model(span, hasher)
+        if not isinstance(told.facts, ModelFacts):
+            return told
+        return told._replace(facts=told.facts._replace(asked_for_tools=False, calls=()))
