@@ -14,6 +14,7 @@ from tests.change.corpora import CORPORA, change, recorded_units
 from tests.change.simulate import (
     Draw,
     Floats,
+    Ints,
     Pool,
     at_random,
     delays,
@@ -26,6 +27,9 @@ from tests.change.streams import SYNTHETIC, recorded, synthetic
 
 LENGTHS: Final = (200, 1_000, 10_000)
 ALARMS: Final = 250
+MORE: Final = 1_000
+"""Further alarms for a stream whose bound falls short: with 250, chance alone has one in a dozen do so."""
+
 STREAMS: Final = 400
 
 
@@ -34,7 +38,7 @@ def promise(lengths: Sequence[int] = LENGTHS) -> Iterator[str]:
     yield f"| stream | {' | '.join(f'c = {c:,}' for c in lengths)} |"
     yield "|---" * (len(lengths) + 1) + "|"
     for name, pool in pools():
-        cells = [_kept(units_to_alarm(pool, c, ALARMS, seed=c), c) for c in lengths]
+        cells = [kept(pool, c) for c in lengths]
         yield f"| {name} | {' | '.join(cells)} |"
 
 
@@ -46,10 +50,18 @@ def pools() -> Iterator[tuple[str, Pool]]:
         yield kind, synthetic(kind)
 
 
-def _kept(found: np.ndarray[tuple[int], np.dtype[np.int64]], c: int) -> str:
-    return f"{found.mean():,.0f} (at least {lower_bound(found):,.0f})" + (
-        "" if lower_bound(found) >= 0.9 * c else " **broken**"
-    )
+def kept(pool: Pool, c: int) -> str:
+    """The mean number of units to an alarm and its lower bound; where that falls short, of many more alarms, and so said."""
+    first = units_to_alarm(pool, c, ALARMS, seed=c)
+    if lower_bound(first) >= 0.9 * c:
+        return _told(first)
+    every = np.concatenate([first, units_to_alarm(pool, c, MORE, seed=c + 1)])
+    verdict = "" if lower_bound(every) >= 0.9 * c else " **broken**"
+    return f"{_told(every)}{verdict}, over {len(every):,} alarms; the first {ALARMS}: {_told(first)}"
+
+
+def _told(lengths: Ints) -> str:
+    return f"{lengths.mean():,.0f} (at least {lower_bound(lengths):,.0f})"
 
 
 def broken() -> Iterator[str]:
