@@ -380,8 +380,8 @@ def test_eight_threads() -> None:
 
 
 def test_concurrent_tasks_of_one_loop() -> None:
-    """Runs that interleave on one thread keep apart."""
-    host, number = Host(), 300
+    """Ten thousand runs that interleave on one thread keep apart."""
+    host, number = Host(), 9_999
 
     async def one(at: int) -> None:
         with agent_run(host.tracer, f"agent-{at % 3}"):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from otel_reliability.telemetry.guard import LOUD_VARIABLE
 
-PATIENCE = 60
+PATIENCE = 600
 
 PRELUDE = '''
 import sys
