@@ -35,7 +35,7 @@ class Score(Derived):
     >>> Score().derive({**readings, "window.runs": Reading(20.0, 20)}).value
     79.0
     >>> Score().derive({**readings, "window.runs": Reading(4.0, 4)})
-    Reading(value=None, runs=4, parts=(...), note='4 runs of the 5 that a score needs')
+    Reading(value=None, runs=4, parts=(...), note='4 of the 5 runs that a score needs')
 
     References: AgentCop, *Reliability Layer*, "Reliability Score". What is needed for a score is ours: its code calls an
     empty window 100, STABLE.
@@ -75,7 +75,7 @@ class Score(Derived):
 
     def _missing(self, runs: int, costs: Mapping[str, float]) -> str:
         if runs < self._min_runs:
-            return f"{runs} runs of the {self._min_runs} that a score needs"
+            return f"{runs} of the {self._min_runs} runs that a score needs"
         if coverage_of(costs) < self._min_coverage:
             return "no evidence for " + ", ".join(name for name in PENALTIES if name not in costs)
         return ""
