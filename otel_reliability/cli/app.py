@@ -42,6 +42,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "badge": Command("badge", "The badge of an agent: text, SVG, or JSON for shields.io."),
     "explain": Command("explain", "What a number means, how it is made, how to improve it."),
     "recommend-runs": Command("recommend_runs", "How many runs a pass rate needs."),
+    "serve": Command("serve", "Take OTLP, give metrics: the service beside a Collector."),
+    "check-config": Command("check_config", "Check the settings of a service without starting it."),
     "demo": Command("demo", "A small fleet of agents: live metrics, and the scorecard of its spans."),
 }
 """In the order of the help."""

@@ -1,4 +1,4 @@
-"""The settings of a service: a YAML file, over it the environment, over that what flags say.
+"""The settings of a service: a file (YAML, TOML or JSON), over it the environment, over that what flags say.
 
 The file holds the settings of the engine, and below `service` those of the service:
 
@@ -10,10 +10,12 @@ The file holds the settings of the engine, and below `service` those of the serv
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import yaml
 
@@ -60,26 +62,42 @@ def load_config(
 
 def read_file(path: Path) -> Mapping[str, object]:
     """What a file of settings says. An empty one says nothing."""
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        raise ConfigurationError("--config", path.name, "a .yaml, .toml or .json file", "give it one of these endings")
     try:
-        found: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        found = reader(path.read_text(encoding="utf-8"))
     except OSError as error:
+        allowed = f"a file that can be read ({error.strerror})"
+        raise ConfigurationError("--config", str(path), allowed, "give its path") from error
+    except (yaml.YAMLError, ValueError) as error:
+        allowed = f"what its ending says ({_where(error)})"
         raise ConfigurationError(
-            "--config", str(path), f"a file that can be read ({error.strerror})", "give its path"
-        ) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigurationError(
-            str(path), _where(error), "YAML", "mend it there; most often it is the indentation"
+            "--config", path.name, allowed, "mend it there; often it is the indentation"
         ) from error
     if found is None:
         return {}
     if not isinstance(found, Mapping):
-        raise ConfigurationError(str(path), type(found).__name__, "a mapping of settings", "write it like name: value")
+        kind = type(found).__name__
+        raise ConfigurationError("--config", kind, "a mapping of settings", "write it like name: value")
     return cast("Mapping[str, object]", found)
 
 
+READERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    ".yaml": yaml.safe_load,
+    ".yml": yaml.safe_load,
+    ".toml": tomllib.loads,
+    ".json": json.loads,
+}
+
+
 def _where(error: Exception) -> str:
+    """The place of a mistake; never what stands there."""
     mark = getattr(error, "problem_mark", None)
-    return "its text" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
+    if mark is not None:
+        return f"line {mark.line + 1}, column {mark.column + 1}"
+    line = getattr(error, "lineno", None)
+    return "somewhere in it" if line is None else f"line {line}"
 
 
 def _divided(given: Mapping[str, object]) -> tuple[dict[str, object], object]:

@@ -46,11 +46,7 @@ class OwnNumbers:
         found = engine.read(lambda _: list(self_telemetry.points(engine, self._recording.ledger, health)))
         yield from (point for point in found or () if point[0] not in _OF_A_HOST)
         yield from self._doors()
-        for ceiling in self._ceilings():
-            labels = {"ceiling": ceiling.name}
-            yield names.CEILING_USED.name, ceiling.used, labels
-            yield names.CEILING_LIMIT.name, ceiling.limit, labels
-            yield names.CEILING_HITS.name, ceiling.hits, labels
+        yield from self_telemetry.of_ceilings(self._ceilings())
         for sink, sent in self._outlets.sent().items():
             for outcome, number in sent.outcomes.items():
                 yield names.EXPORTS.name, number, {"sink": sink, "outcome": outcome}

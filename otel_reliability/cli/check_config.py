@@ -1,0 +1,69 @@
+"""`otel-reliability check-config`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import click
+
+from otel_reliability.cli.service_options import of_service
+from otel_reliability.service.addresses import place_of
+from otel_reliability.service.config_file import Config
+from otel_reliability.service.schema import schema
+from otel_reliability.service.settings import DOORS
+
+
+@click.command("check-config")
+@of_service
+@click.option("--schema", "as_schema", is_flag=True, help="Print the JSON schema of a settings file instead.")
+def command(config: Config, *, as_schema: bool) -> None:
+    """Check the settings of a service, as `serve` would, without starting it. Exits 2 where something is wrong.
+
+    \b
+      otel-reliability check-config --config service.yaml
+      otel-reliability check-config --schema > settings.schema.json    for editors
+    """
+    if as_schema:
+        print(json.dumps(schema(), indent=2))
+        return
+    for line in summary(config):
+        print(line)
+
+
+def summary(config: Config) -> Iterator[str]:
+    """What the settings come to, for people."""
+    service = config.service
+    for door in DOORS:
+        address: str = getattr(service, door)
+        place = place_of(address)
+        who = "" if place is None else ", to other machines too" if place.public else ", to this machine only"
+        yield f"{door:8}{address}{who}"
+    yield f"{'tokens':8}{'asked for' if service.token or service.token_file else 'none asked for'}"
+    yield f"{'TLS':8}{_tls(config)}"
+    yield f"{'push':8}{service.push.endpoint or 'nowhere, unless OTEL_EXPORTER_OTLP_ENDPOINT is set'}"
+    if service.emit_runs.endpoint is not None:
+        yield f"{'runs':8}{service.emit_runs.endpoint}"
+    windows = ", ".join(f"{window.name} ({_window(window.last, window.period)})" for window in config.engine.windows)
+    yield f"{'windows':8}{windows}"
+    yield f"{'agents':8}{config.engine.limits.agents} at most"
+    if config.engine.change.enabled:
+        yield from _false_alarms(config.engine.change.runs_per_false_alarm)
+
+
+def _tls(config: Config) -> str:
+    tls = config.service.tls
+    if tls.certificate is None:
+        return "none"
+    return "yes" if tls.client_ca is None else "yes, and clients need a certificate"
+
+
+def _window(last: int | None, period: float | None) -> str:
+    parts = ([f"the last {last} runs"] if last is not None else []) + ([f"{period:g} s"] if period is not None else [])
+    return " within ".join(parts)
+
+
+def _false_alarms(runs: float) -> Iterator[str]:
+    """What the promise of change detection comes to."""
+    yield f"{'change':8}about one false alarm in {runs:g} runs (or sessions) of an agent:"
+    yield f"{'':8}at 100 a day, one in {runs / 100:g} days; over 1000 such agents, {1000 * 100 / runs:g} a day"

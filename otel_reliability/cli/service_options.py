@@ -1,0 +1,93 @@
+"""What `serve` and `check-config` have in common: where their settings stand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+import click
+
+from otel_reliability.errors import ConfigurationError
+from otel_reliability.service.config_file import Config, load_config
+
+R = TypeVar("R")
+
+FLAGS: Final[Mapping[str, str]] = {
+    "grpc": "service.grpc",
+    "http": "service.http",
+    "metrics": "service.metrics",
+    "pages": "service.pages",
+    "token_file": "service.token_file",
+    "push": "service.push.endpoint",
+    "emit_runs": "service.emit_runs.endpoint",
+}
+"""The settings that have a flag of their own; every other has `--set`."""
+
+_OPTIONS: Final[Sequence[Callable[[Any], Any]]] = (
+    click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Settings from a .yaml, .toml or .json file (docs/configuration.md).",
+    ),
+    click.option("--grpc", metavar="HOST:PORT", help="Where OTLP comes in over gRPC; off closes the door."),
+    click.option("--http", metavar="HOST:PORT", help="Where OTLP comes in over HTTP."),
+    click.option("--metrics", metavar="HOST:PORT", help="Where Prometheus reads /metrics."),
+    click.option("--pages", metavar="HOST:PORT", help="Where probes and API are."),
+    click.option("--token-file", metavar="FILE", help="Bearer tokens, one a line, of which clients must send one."),
+    click.option("--allow-public", is_flag=True, help="Listen to other machines without encryption and tokens."),
+    click.option("--push", metavar="URL", help="Send metrics there by OTLP."),
+    click.option("--emit-runs", metavar="URL", help="Send closed runs there, to another service."),
+    click.option(
+        "--set",
+        "assignments",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="One setting, like service.queue=1GiB; repeatable.",
+    ),
+)
+
+
+def of_service(command: Callable[..., R]) -> Callable[..., R]:
+    """The options that give settings, handed to the command as `config`."""
+
+    def chosen(config: Path | None, assignments: tuple[str, ...], *, allow_public: bool, **rest: Any) -> R:
+        given: dict[str, Any] = {}
+        for flag, path in FLAGS.items():
+            value = rest.pop(flag)
+            if value is not None:
+                put(given, path, value)
+        if allow_public:
+            put(given, "service.allow_public", allow_public)
+        for assignment in assignments:
+            path, divided, value = assignment.partition("=")
+            if not divided or not path.strip():
+                raise ConfigurationError("--set", assignment, "a setting", "write it like service.queue=1GiB")
+            put(given, path.strip(), value)
+        loaded: Config = load_config(config, os.environ, given)
+        return command(config=loaded, **rest)
+
+    chosen.__doc__, chosen.__name__ = command.__doc__, command.__name__
+    chosen.__dict__.update(command.__dict__)  # click keeps the options declared so far here
+    for option in reversed(_OPTIONS):
+        chosen = option(chosen)
+    return chosen
+
+
+def put(settings: dict[str, Any], path: str, value: object) -> None:
+    """Put one setting into nested mappings.
+
+    >>> found = {}
+    >>> put(found, "service.push.endpoint", "http://box:4317")
+    >>> found
+    {'service': {'push': {'endpoint': 'http://box:4317'}}}
+    """
+    *parents, name = path.split(".")
+    for parent in parents:
+        inner: object = settings.setdefault(parent, {})
+        if not isinstance(inner, dict):
+            raise ConfigurationError("--set", path, "a setting of its own", f"{parent} was set already")
+        settings = cast("dict[str, Any]", inner)
+    settings[name] = value

@@ -1,0 +1,48 @@
+"""Run the service until somebody asks for its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from otel_reliability.service.config_file import Config
+from otel_reliability.service.journal import Journal
+from otel_reliability.service.service import Service
+from otel_reliability.service.state import State
+
+_logger = logging.getLogger("otel_reliability.service")
+
+FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+def serve(config: Config, env: Mapping[str, str], journal_of: Callable[[State], Journal] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT. Raises `ConfigurationError` where it cannot begin."""
+    asyncio.run(_serve(Service(config, journal_of=journal_of, env=env)))
+
+
+async def _serve(service: Service) -> None:
+    asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, asked.set)
+    await service.start()
+    _logger.info("Ready. Numbers: http://%s/metrics", service.addresses.get("metrics", "(off)"))
+    await asked.wait()
+    _logger.info("Stopping: what came is worked off, and told once more.")
+    await service.stop()
+    _logger.info("Stopped.")
+
+
+def log_to_stderr(level: str) -> None:
+    """Where the process tells what happens to it; never what passes through it."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter(FORMAT))
+    logger = logging.getLogger("otel_reliability")
+    logger.addHandler(handler)
+    logger.setLevel(level.upper())
+    logger.propagate = False
