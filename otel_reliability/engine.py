@@ -40,10 +40,13 @@ Accounts: TypeAlias = Counter[tuple[str, str]]
 
 
 class Ceiling(NamedTuple):
-    """Something that may not grow beyond `limit`: how much of it is taken, and what has found no place so far."""
+    """Something that may not grow beyond `limit`: how much of it is taken, and what has found no place so far.
+
+    `used` is None for a ceiling that stands many times, once a run or an agent.
+    """
 
     name: str
-    used: int
+    used: int | None
     limit: int
     hits: int
 
@@ -108,6 +111,7 @@ class Engine:
         self._revised: deque[Run] = deque()
         self._scored: deque[SessionEvent] = deque()
         self._counts: Accounts = Counter()
+        self._told: Accounts = Counter()
         self._noted: deque[tuple[str, str, int]] = deque()
         self.refused_evidence: Accounts = Counter()
         """Evidence on spans that could not stand: (attribute, reason) → number."""
@@ -252,12 +256,47 @@ class Engine:
         """Runs that are not closed yet."""
         return self._assembler.open_runs
 
+    @property
+    def rising_accounts(self) -> Accounts:
+        """The accounts as counters need them: none ever falls, though a span that was `other` may turn out to be used."""
+        self._told |= self.accounts
+        return self._told
+
+    @property
+    def late_runs(self) -> Counter[str]:
+        """Runs that sorted below a window and its spares when they came, by window."""
+        return Counter({window: number for (what, window), number in self._fleet.accounts.items() if what == "refused"})
+
+    @property
+    def clamped_runs(self) -> int:
+        """Runs that ended more than five minutes in the future, and were let in as if they had not."""
+        return self._fleet.accounts["clamped", "future_end"]
+
+    @property
+    def expired_agents(self) -> int:
+        """Agents that were let go of because no run came for so long."""
+        return self._fleet.accounts["expired", "idle"]
+
+    @property
+    def refused_evaluations(self) -> Counter[str]:
+        """Judgements that joined no run, by reason."""
+        accounts = self._assembler.accounts
+        found = {reason: number for (what, reason), number in accounts.items() if what == "evaluation_refused"}
+        return Counter(found) + Counter({"late": accounts["evaluation_late", ""]})
+
     def ceilings(self) -> tuple[Ceiling, ...]:
         """Everything here that may not grow for ever."""
-        agents, hits = self.settings.limits.agents, _hits(self._assembler.accounts)
+        limits, fleet, sessions = self.settings.limits, self._fleet.accounts, self._sessions.accounts
+        assembly, let_go = self._assembler.accounts, ("ceiling", "closed_early", "forgotten")
+        hits = _hits(assembly)
         return (
             *(Ceiling(name, used, limit, hits[name]) for name, (used, limit) in self._assembler.levels.items()),
-            Ceiling("agents", len(self._fleet), agents, self._fleet.accounts["agents", "ceiling"]),
+            Ceiling(
+                "run_spans", None, self.settings.assembly.span_limit, assembly["closed", CloseReason.SPAN_LIMIT.value]
+            ),
+            Ceiling("agents", len(self._fleet), limits.agents, fleet["agents", "ceiling"]),
+            Ceiling("tasks", None, limits.tasks, fleet["tasks", "ceiling"]),
+            Ceiling("sessions", len(self._sessions), limits.sessions, sum(sessions["sessions", why] for why in let_go)),
             Ceiling("untaken_runs", len(self._settled) + len(self._revised), MAX_UNTAKEN, self.untaken),
         )
 

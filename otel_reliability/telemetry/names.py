@@ -159,7 +159,17 @@ OPEN_RUNS: Final = _own("runs.open", "up_down_counter", "{run}", "Runs that are 
 CLOSED_RUNS: Final = _own("runs.closed", "counter", "{run}", "Runs closed, by reason.", "reason")
 INCOMPLETE_RUNS: Final = _own("runs.incomplete", "counter", "{run}", "Runs closed although their own root never came.")
 REVISED_RUNS: Final = _own("runs.revised", "counter", "{run}", "Closed runs that late spans changed or took back.")
+LATE_RUNS: Final = _own("runs.late", "counter", "{run}", "Runs that came too late to count in a window.", "window")
+CLAMPED_RUNS: Final = _own(
+    "runs.clamped", "counter", "{run}", "Runs that ended too far in the future, taken as ending sooner."
+)
 AGENTS: Final = _own("agents", "up_down_counter", "{agent}", "Agents that have runs now.")
+EXPIRED_AGENTS: Final = _own(
+    "agents.expired", "counter", "{agent}", "Agents let go of, for no run of theirs had come for long."
+)
+SESSIONS: Final = _own(
+    "sessions", "up_down_counter", "{session}", "Sessions that are remembered, open or closed.", "state"
+)
 CEILING_USED: Final = _own("ceiling.used", "gauge", "{item}", "How much of a ceiling is taken.", "ceiling")
 CEILING_LIMIT: Final = _own("ceiling.limit", "gauge", "{item}", "Where a ceiling is.", "ceiling")
 CEILING_HITS: Final = _own("ceiling.hits", "counter", "{item}", "What found no place below a ceiling.", "ceiling")
@@ -175,11 +185,15 @@ EVIDENCE_REFUSED: Final = _own(
     "evidence.refused", "counter", "{attribute}", "Evidence on spans that could not stand, by attribute and reason.",
     "attribute", "reason",
 )  # fmt: skip
+EVALUATIONS_REFUSED: Final = _own(
+    "evaluations.refused", "counter", "{evaluation}", "Judgements that joined no run, by reason.", "reason"
+)
 FAULTS: Final = _own("faults", "counter", "{fault}", "Errors of this package, kept from the host, by place.", "place")
 
 SELF: Final = (
-    SPANS, SELF_RUNS, OPEN_RUNS, CLOSED_RUNS, INCOMPLETE_RUNS, REVISED_RUNS, AGENTS, CEILING_USED, CEILING_LIMIT, CEILING_HITS,
-    QUEUE_LENGTH, QUEUE_CAPACITY, EVENT_LAG, COLLECT_DURATION, EVIDENCE_REFUSED, FAULTS,
+    SPANS, SELF_RUNS, OPEN_RUNS, CLOSED_RUNS, INCOMPLETE_RUNS, REVISED_RUNS, LATE_RUNS, CLAMPED_RUNS, AGENTS, EXPIRED_AGENTS,
+    SESSIONS, CEILING_USED, CEILING_LIMIT, CEILING_HITS, QUEUE_LENGTH, QUEUE_CAPACITY, EVENT_LAG, COLLECT_DURATION,
+    EVIDENCE_REFUSED, EVALUATIONS_REFUSED, FAULTS,
 )  # fmt: skip
 """Self-telemetry: whether the numbers can be trusted, and what they cost."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from otel_reliability.engine import Engine
+from otel_reliability.engine import Ceiling, Engine
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.instruments import Point
@@ -24,7 +24,7 @@ def points(engine: Engine, ledger: ToolLedger, health: Health) -> Iterator[Point
     """Every point of self-telemetry as it is now."""
     yield from _spans(engine)
     yield from _runs(engine)
-    yield from _ceilings(engine, ledger)
+    yield from of_ceilings((*engine.ceilings(), *ledger.ceilings()))
     yield names.QUEUE_LENGTH.name, health.queue_length, {}
     yield names.QUEUE_CAPACITY.name, health.queue_capacity, {}
     yield names.EVENT_LAG.name, engine.event_lag, {}
@@ -34,10 +34,12 @@ def points(engine: Engine, ledger: ToolLedger, health: Health) -> Iterator[Point
 
 
 def _spans(engine: Engine) -> Iterator[Point]:
-    for (disposition, reason), number in engine.accounts.items():
+    for (disposition, reason), number in engine.rising_accounts.items():
         yield names.SPANS.name, number, _labels(disposition=disposition, reason=reason)
     for (attribute, reason), number in engine.refused_evidence.items():
         yield names.EVIDENCE_REFUSED.name, number, {"attribute": attribute, "reason": reason}
+    for reason, number in engine.refused_evaluations.items():
+        yield names.EVALUATIONS_REFUSED.name, number, {"reason": reason}
 
 
 def _runs(engine: Engine) -> Iterator[Point]:
@@ -48,13 +50,21 @@ def _runs(engine: Engine) -> Iterator[Point]:
     yield names.OPEN_RUNS.name, engine.open_runs, {}
     yield names.INCOMPLETE_RUNS.name, engine.incomplete, {}
     yield names.REVISED_RUNS.name, engine.revised, {}
+    yield names.CLAMPED_RUNS.name, engine.clamped_runs, {}
+    for window, number in engine.late_runs.items():
+        yield names.LATE_RUNS.name, number, {"window": window}
     yield names.AGENTS.name, len(engine.fleet), {}
+    yield names.EXPIRED_AGENTS.name, engine.expired_agents, {}
+    yield names.SESSIONS.name, engine.sessions.open, {"state": "open"}
+    yield names.SESSIONS.name, len(engine.sessions) - engine.sessions.open, {"state": "closed"}
 
 
-def _ceilings(engine: Engine, ledger: ToolLedger) -> Iterator[Point]:
-    for ceiling in (*engine.ceilings(), *ledger.ceilings()):
+def of_ceilings(ceilings: Iterable[Ceiling]) -> Iterator[Point]:
+    """How near each ceiling is, and what hit it."""
+    for ceiling in ceilings:
         labels = {"ceiling": ceiling.name}
-        yield names.CEILING_USED.name, ceiling.used, labels
+        if ceiling.used is not None:
+            yield names.CEILING_USED.name, ceiling.used, labels
         yield names.CEILING_LIMIT.name, ceiling.limit, labels
         yield names.CEILING_HITS.name, ceiling.hits, labels
 

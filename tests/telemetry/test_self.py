@@ -4,15 +4,16 @@ from collections import Counter
 
 import pytest
 
-from otel_reliability.config import Settings
+from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason
+from otel_reliability.model.span import Evaluation, Session
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry import self as self_telemetry
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.self import Health
-from otel_reliability.testing import FakeClock, agent, other, tool
+from otel_reliability.testing import FakeClock, agent, model, other, tool
 
 
 def told(engine: Engine, health: Health | None = None) -> dict[tuple[str, tuple[tuple[str, object], ...]], float]:
@@ -66,6 +67,58 @@ def test_runs_are_told_without_their_agent() -> None:
     assert found["agents", ()] == 2
 
 
+def test_what_is_let_go_is_told_by_why() -> None:
+    """Runs too late for a window, stamps from the future, agents gone idle, judgements of nobody's run."""
+    clock = FakeClock()
+    engine = Engine(Settings(windows=(WindowSettings("few", last=1),)), clock=clock, wall=clock.wall)
+    for trace, start in enumerate([5_000, 200, 100], 1):
+        engine.receive([agent(1, trace=trace, start=start, end=start + 1)])
+        engine.flush(CloseReason.FLUSH)
+    engine.receive_evaluations([Evaluation("success", None, "pass", 0)])
+    clock.advance(100_000)
+    engine.tick()
+    found = told(engine)
+
+    assert found["runs.late", (("window", "few"),)] >= 1
+    assert (found["runs.clamped", ()], found["agents.expired", ()], found["agents", ()]) == (1, 1, 0)
+    assert found["evaluations.refused", (("reason", "no_target"),)] == 1
+
+
+def test_sessions_are_told_open_and_closed() -> None:
+    """A conversation closes half an hour after its last run."""
+    clock = FakeClock()
+    engine = Engine(clock=clock, wall=clock.wall)
+    engine.receive([agent(1, session=Session(0, "conversation"))])
+    engine.flush(CloseReason.FLUSH)
+    before = told(engine)
+    clock.advance(2_000)
+    engine.tick()
+    after = told(engine)
+
+    states = ((("state", "open"),), (("state", "closed"),))
+    assert [before["sessions", state] for state in states] == [1, 0]
+    assert [after["sessions", state] for state in states] == [0, 1]
+
+
+def test_a_counter_of_spans_never_falls() -> None:
+    """A span that was nobody's and turns out to be part of a run is used then; the counter of the others stays."""
+    clock = FakeClock()
+    engine = Engine(clock=clock, wall=clock.wall)
+    engine.receive([model(2, 1, remote=True)])
+    clock.advance(700)
+    engine.tick()
+    before = told(engine)
+    engine.receive([agent(1, end=9)])
+    clock.advance(5)
+    engine.tick()
+    after = told(engine)
+
+    spans = {key for key in before if key[0] == "spans"}
+    assert any(dict(labels)["disposition"] == "other" for _, labels in spans)
+    assert engine.accounts["used", ""] == 2
+    assert all(after[key] >= before[key] for key in spans)
+
+
 def test_every_ceiling_is_told_with_its_limit() -> None:
     """Used, limit and hits stand side by side, so that one alert serves all."""
     found = told(used()[0])
@@ -73,10 +126,10 @@ def test_every_ceiling_is_told_with_its_limit() -> None:
 
     assert {dict(labels)["ceiling"] for labels in ceilings} >= {
         "agents", "tools", "open_runs", "open_bytes", "reopenable_bytes", "other_spans", "closed_ids", "waiting_evaluations",
-        "untaken_runs",
+        "untaken_runs", "run_spans", "tasks", "sessions",
     }  # fmt: skip
     for labels in ceilings:
-        assert 0 <= found["ceiling.used", labels] <= found["ceiling.limit", labels]
+        assert 0 <= found.get(("ceiling.used", labels), 0) <= found["ceiling.limit", labels]
         assert found["ceiling.hits", labels] == 0
 
 
