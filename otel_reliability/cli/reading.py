@@ -62,7 +62,8 @@ def read(
     with _progress(disable=quiet or not sys.stderr.isatty()) as progress:
         for file in files:
             recording.read(file, _told_to(progress, progress.add_task(_title(file), total=None)))
-    recording.close()
+        progress.add_task("rebuilding the runs", total=None)
+        recording.close()
     problems.sum_up(recording)
     if problems.seen and recording.spans["received"] == recording.spans["malformed"]:
         print("otel-reliability: nothing could be read.", file=sys.stderr)

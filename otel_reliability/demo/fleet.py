@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from otel_reliability.annotation import annotate
 from otel_reliability.demo.stage import Act, Stage
 
 ATTEMPTS: Final = 6
@@ -28,8 +29,8 @@ def perform(stage: Stage) -> None:
     for number in range(RUNS):
         for agent in FLEET:
             task = agent.tasks[number % TASKS]
-            notes = {"conversation": f"{agent.name}-{number // 3}"} if agent.talks else {}
-            with stage.run(agent.name, task_id=task, trial=number // TASKS, **notes) as act:
+            with stage.run(agent.name, f"{agent.name}-{number // 3}" if agent.talks else None) as act:
+                annotate(task_id=task, trial=number // TASKS)
                 agent.play(act, stage, number)
 
 
@@ -42,7 +43,7 @@ def _order_desk(act: Act, stage: Stage, number: int) -> None:
     act.call("check_carrier", order=number % TASKS)
     act.think(2_600)
     act.call("reply", order=number % TASKS)
-    act.note(success=True)
+    annotate(success=True)
 
 
 def _researcher(act: Act, stage: Stage, number: int) -> None:
@@ -54,7 +55,7 @@ def _researcher(act: Act, stage: Stage, number: int) -> None:
     if number == RUNS // 3:
         act.call("send_email", to="publisher")
     act.call("summarize", pages=number)
-    act.note(success=stage.dice.random() < 0.8)
+    annotate(success=stage.dice.random() < 0.8)
 
 
 def _importer(act: Act, stage: Stage, number: int) -> None:
@@ -67,7 +68,7 @@ def _importer(act: Act, stage: Stage, number: int) -> None:
     if not missing:
         act.call("fetch_record", record=40 + number)
         act.call("write_record", record=40 + number)
-    act.note(success=not missing)
+    annotate(success=not missing)
 
 
 def _summarizer(act: Act, stage: Stage, number: int) -> None:
@@ -75,7 +76,7 @@ def _summarizer(act: Act, stage: Stage, number: int) -> None:
     act.call("load_manuscript", book=number % TASKS)
     act.think(round(stage.dice.uniform(96_000, 127_000)), 900)
     act.call("store_summary", book=number % TASKS)
-    act.note(success=True)
+    annotate(success=True)
 
 
 def _triage(act: Act, stage: Stage, number: int) -> None:
@@ -87,7 +88,7 @@ def _triage(act: Act, stage: Stage, number: int) -> None:
         act.call("search_kb", letter=number)
     branch = "escalate" if changed and stage.dice.random() < 0.6 else "routine"
     act.call("draft_escalation" if branch == "escalate" else "reply", letter=number)
-    act.note(success=True, input_class="late parcel", branch=branch)
+    annotate(success=True, input_class="late parcel", branches={"kind": branch})
 
 
 def _refunds(act: Act, stage: Stage, number: int) -> None:
@@ -100,7 +101,7 @@ def _refunds(act: Act, stage: Stage, number: int) -> None:
     act.think(2_800)
     act.call("issue_refund", order=number % TASKS, cents=1_250 if success else 1_250 + 100 * number)
     broke = [] if success or stage.dice.random() < 0.5 else ["refund_limit:high"]
-    act.note(success=success, confidence=round(stage.dice.uniform(0.85, 0.99), 2), violations=broke)
+    annotate(success=success, confidence=round(stage.dice.uniform(0.85, 0.99), 2), violations=broke)
 
 
 FLEET: Final = (

@@ -45,11 +45,13 @@ class Stage:
         self.now_ns += round(seconds * SECOND)
 
     @contextmanager
-    def run(self, agent: str, **notes: Any) -> Generator[Act]:
-        """One invocation of an agent. Notes are what a user would annotate (`task_id`), or a conversation."""
-        attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent} | _notes(notes)
-        with self.span(f"invoke_agent {agent}", SpanKind.INTERNAL, attributes) as span:
-            yield Act(self, span)
+    def run(self, agent: str, conversation: str | None = None) -> Generator[Act]:
+        """One invocation of an agent."""
+        attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent}
+        if conversation is not None:
+            attributes["gen_ai.conversation.id"] = conversation
+        with self.span(f"invoke_agent {agent}", SpanKind.INTERNAL, attributes):
+            yield Act(self)
         self.wait(self.dice.uniform(5, 60))
 
     @contextmanager
@@ -64,8 +66,8 @@ class Stage:
 class Act:
     """What an agent can do in one run."""
 
-    def __init__(self, stage: Stage, span: Span) -> None:
-        self._stage, self._span = stage, span
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
 
     def think(self, tokens: int = 2_000, reply: int = 150) -> None:
         """Call the model."""
@@ -91,23 +93,3 @@ class Act:
             if not ok:
                 span.set_status(StatusCode.ERROR)
                 span.set_attribute("error.type", "not_found")
-
-    def note(self, **notes: Any) -> None:
-        """Say what only the user knows: `success`, `confidence`, `violations`."""
-        self._span.set_attributes(_notes(notes))
-
-
-_ATTRIBUTES: Final = {
-    "task_id": "reliability.task.id",
-    "trial": "reliability.trial",
-    "success": "reliability.run.success",
-    "confidence": "reliability.run.confidence",
-    "violations": "reliability.violations",
-    "input_class": "reliability.input.class",
-    "branch": "reliability.branch.kind",
-    "conversation": "gen_ai.conversation.id",
-}
-
-
-def _notes(notes: Mapping[str, Any]) -> dict[str, Any]:
-    return {_ATTRIBUTES[name]: value for name, value in notes.items()}

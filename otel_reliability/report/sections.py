@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from otel_reliability.metrics.sessions import reliability_band
+from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.metrics.stability.task_table import TaskRow
 from otel_reliability.metrics.stability.tiers import Tier
 from otel_reliability.report.caveats import caveats_of
@@ -88,7 +89,8 @@ def _about(card: Scorecard) -> Iterator[Text]:
 def _costs(card: Scorecard) -> Iterator[RenderableType]:
     if all(cost.points is None for cost in card.findings.costs):
         return
-    table = columns("What costs points", "", "value", "95 %", "runs", "points", numbers=4)
+    interval = "95 %" if card.intervals.keys() & PENALTIES.keys() else ""
+    table = columns("What costs points", "", "value", interval, "runs", "points", numbers=4)
     for cost in card.findings.costs:
         reading = card.readings[cost.name]
         part = Text(ALL_SPECS[cost.name].title)

@@ -99,7 +99,8 @@ def _whose(lacking: Sequence[Scorecard], cards: Sequence[Scorecard]) -> str:
 
 def _nothing(report: Report) -> Text:
     if report.spans["received"]:
-        return Text("No agent runs: none of the spans comes from an agent framework that is known here.", "bold")
+        told = Text("No agent runs: none of the spans comes from an agent framework that is known here.", "bold")
+        return told.append("\notel-reliability inspect FILE shows what they are.", "not bold")
     return Text("No agent runs: there are no spans.", "bold")
 
 

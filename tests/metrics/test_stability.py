@@ -51,9 +51,9 @@ def test_every_number_beside_agrees_with_its_formula(given_rows: list[Row]) -> N
 @pytest.mark.parametrize(
     ("given_rows", "missing"),
     [
-        ([], "0 runs of the 5"),
-        (rows_of("a", "a", "a", "a"), "4 runs of the 5"),
-        (rows_of(*["a"] * 4, "b", condition="fault"), "0 runs of the 5"),
+        ([], "0 of the 5 runs"),
+        (rows_of("a", "a", "a", "a"), "4 of the 5 runs"),
+        (rows_of(*["a"] * 4, "b", condition="fault"), "0 of the 5 runs"),
         (rows_of(*[None] * 9, pressure=0.5), "no evidence for path_entropy, tool_variance, retry_explosion, branch"),
         ([row("a", task=str(task), pressure=0.1) for task in range(9)], "no evidence for path_entropy, tool_variance"),
         (rows_of(*["a"] * 9, retries=None), ""),

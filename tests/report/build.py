@@ -1,0 +1,108 @@
+"""Small recordings: spans by hand → files → reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from otel_reliability.config import MetricSettings, Settings
+from otel_reliability.model.span import STATUS_ERROR, STATUS_UNSET, RawSpan
+from otel_reliability.report.recording import REPORT_SETTINGS, Recording
+from otel_reliability.report.report import Report, report_of
+from otel_reliability.report.scorecard import Scorecard
+from otel_reliability.testing import span, write_otlp
+
+
+def run_spans(
+    number: int,
+    path: str,
+    *,
+    agent: str = "support",
+    failed: str = "",
+    task: str | None = None,
+    success: bool | None = None,
+    session: str | None = None,
+    notes: Mapping[str, Any] = {},
+) -> list[RawSpan]:
+    """One run: an agent's span and a tool span a step, one a second. `failed` names the tools whose calls fail; `notes` are
+    further attributes of the agent's span.
+    """
+    start, steps = 100.0 * number, path.split()
+    facts = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": agent,
+        "gen_ai.conversation.id": session,
+        "reliability.task.id": task,
+        "reliability.run.success": success,
+        **notes,
+    }
+    known = {name: value for name, value in facts.items() if value is not None}
+    root = span(1, trace=number, name="invoke_agent", start=start, end=start + len(steps) + 1, attributes=known)
+    return [root, *(_tool(number, at, name, start, name in failed.split()) for at, name in enumerate(steps))]
+
+
+def _tool(number: int, at: int, name: str, start: float, failed: bool) -> RawSpan:
+    facts = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, "gen_ai.tool.call.arguments": "{}"}
+    return span(
+        at + 2,
+        1,
+        trace=number,
+        name="execute_tool",
+        start=start + at,
+        end=start + at + 0.5,
+        status=STATUS_ERROR if failed else STATUS_UNSET,
+        attributes=facts,
+    )
+
+
+def runs(*paths: str, first: int = 1, **facts: Any) -> list[RawSpan]:
+    """A run for each path, numbered from `first`."""
+    return [each for number, path in enumerate(paths, first) for each in run_spans(number, path, **facts)]
+
+
+def attempts(task: str, *outcomes: bool, first: int = 1, path: str = "search", agent: str = "support") -> list[RawSpan]:
+    """Attempts at a task with these outcomes."""
+    tried = (run_spans(at, path, agent=agent, task=task, success=outcome) for at, outcome in enumerate(outcomes, first))
+    return [each for spans in tried for each in spans]
+
+
+def recorded(tmp_path: Path, spans: Iterable[RawSpan], settings: Settings = REPORT_SETTINGS) -> Recording:
+    """The spans, through a file."""
+    recording = Recording(settings)
+    recording.read(write_otlp(tmp_path / "spans.jsonl", spans))
+    return recording.close()
+
+
+def report(tmp_path: Path, spans: Iterable[RawSpan], settings: Settings = REPORT_SETTINGS) -> Report:
+    """The report on these spans."""
+    return report_of(recorded(tmp_path, spans, settings))
+
+
+def card(tmp_path: Path, spans: Iterable[RawSpan], settings: Settings = REPORT_SETTINGS) -> Scorecard:
+    """The scorecard of the one agent of these spans."""
+    [found] = report(tmp_path, spans, settings).cards
+    return found
+
+
+def with_min_runs(number: int) -> Settings:
+    """Report settings that want so many runs for a score."""
+    return replace(REPORT_SETTINGS, metrics=MetricSettings(min_runs=number))
+
+
+def spoil(path: Path, *lines: str) -> Path:
+    """Append lines to a file."""
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
+    return path
+
+
+def loaded(text: str) -> Any:
+    """Parse JSON, and refuse what only Python calls JSON."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    return json.loads(text, parse_constant=refuse)

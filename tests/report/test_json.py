@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otel_reliability.metrics import SPECS
+from otel_reliability.model.span import RawSpan
+from otel_reliability.report import json
+from otel_reliability.report.comparison import compare
+from otel_reliability.report.recording import Recording
+from otel_reliability.report.report import report_of
+from otel_reliability.testing import write_otlp
+from tests.report.build import attempts, loaded, report, run_spans, runs, spoil
+from tests.report.schema import SCHEMA, faults
+
+FULL = [
+    *attempts("refund", True, True, False, path="search pay"),
+    *runs(
+        "search ask", "", first=4, task="refund", success=False, session="c", notes={"reliability.run.confidence": 0.9}
+    ),
+    *runs("fetch fetch fetch fetch", first=6, failed="fetch", session="c"),
+    *runs("search", first=7, notes={"reliability.condition": "fault"}, success=True),
+    *runs("search", "read", first=8, notes={"reliability.input.class": "late", "reliability.branch.kind": "routine"}),
+    *run_spans(10, "x", notes={"reliability.input.class": "late", "reliability.branch.kind": "escalate"}),
+    *runs("search", first=11, notes={"reliability.violations": ["limit:high"], "reliability.run.confidence": 7.0}),
+    *runs("search", "search", first=12, agent="other"),
+]
+
+
+def document(tmp_path: Path, spans: list[RawSpan]) -> Any:
+    """What a program reads."""
+    return loaded(json.render(report(tmp_path, spans)))
+
+
+@pytest.mark.parametrize("spans", [FULL, FULL[:1], []], ids=["much evidence", "one run", "nothing"])
+def test_the_document_is_what_the_schema_says(tmp_path: Path, spans: list[RawSpan]) -> None:
+    """With much evidence, with little and with none."""
+    assert list(faults(document(tmp_path, spans))) == []
+
+
+def test_a_comparison_is_what_the_schema_says(tmp_path: Path) -> None:
+    """Agents of both recordings, and of one only."""
+    before = report(tmp_path, [*FULL, *runs("a", first=20, agent="gone")])
+    after = report(tmp_path, [*FULL[:5], *runs("a", first=20, agent="new")])
+
+    made = loaded(json.render(after, compare(before, after)))
+
+    assert list(faults(made)) == []
+    assert [each["agent"] for each in made["baseline"]["only_before"]] == ["gone", "other"]
+
+
+def test_the_schema_knows_every_field() -> None:
+    """A field that is not in it, and one that is missing, are both faults: the check above can fail."""
+    whole: dict[str, Any] = {
+        "version": 1,
+        "agents": [],
+        "spans": {},
+        "span_reasons": {},
+        "problems": {},
+        "evidence_refused": {},
+        "notes": [],
+    }
+
+    assert any("received" in fault for fault in faults(whole))
+    assert any("more" in fault for fault in faults({**whole, "more": 1}))
+    assert all(key in SCHEMA["properties"] for key in whole)
+
+
+def test_every_metric_is_named_with_its_runs(tmp_path: Path) -> None:
+    """Those without evidence too: null, never 0."""
+    [agent, _] = sorted(document(tmp_path, FULL)["agents"], key=lambda each: -each["runs"])
+
+    assert agent["metrics"].keys() >= {spec.name for spec in SPECS}
+    assert agent["metrics"]["token_budget_pressure"] == {"value": None, "runs": 0}
+    assert agent["metrics"]["retry_explosion"] == {"value": 1.0, "runs": 10}
+
+
+def test_no_argument_and_no_text_is_in_the_document(tmp_path: Path) -> None:
+    """Neither of tool calls nor of messages: names of tools and tasks are all that leaves."""
+    spans = [
+        each._replace(attributes={**each.attributes, "gen_ai.tool.call.arguments": '{"card": "4111-1111"}'})
+        for each in FULL
+    ]
+
+    assert "4111" not in json.render(report(tmp_path, spans))
+
+
+def test_names_stay_as_they_came(tmp_path: Path) -> None:
+    """A program matches them: nothing is cut or cleaned, and any character survives."""
+    name = "agent\x1b[31m \N{PILE OF POO} " + "x" * 100
+
+    assert document(tmp_path, runs("a", agent=name))["agents"][0]["agent"] == name
+
+
+def test_the_same_spans_give_the_same_text(tmp_path: Path) -> None:
+    """In whatever order they came."""
+    assert json.render(report(tmp_path, FULL)) == json.render(report(tmp_path, FULL[::-1]))
+
+
+def test_what_could_not_be_used_is_counted_by_reason(tmp_path: Path) -> None:
+    """Broken lines, spans nobody knows, evidence out of range."""
+    path = write_otlp(tmp_path / "spans.jsonl", [*FULL, *runs("a", first=30)])
+    spoil(path, "nonsense")
+    recording = Recording()
+    recording.read(path)
+    made = json.document(report_of(recording.close()))
+
+    assert made["spans"]["malformed"] == 1
+    assert made["problems"] == {"json": 1}
+    assert made["evidence_refused"] == {"reliability.run.confidence": {"not a number from 0 to 1": 1}}
+    assert sum(number for name, number in made["spans"].items() if name != "received") == made["spans"]["received"]

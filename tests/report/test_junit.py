@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree.ElementTree import Element, fromstring
+
+from otel_reliability.model.span import RawSpan
+from otel_reliability.report import gate, junit
+from otel_reliability.report.scorecard import ALL_SPECS
+from otel_reliability.report.target import parse
+from tests.report.build import attempts, report, runs
+
+
+def parsed(text: str) -> Element:
+    """What a CI server reads."""
+    return fromstring(text.partition("\n")[2])
+
+
+def suite_of(tmp_path: Path, spans: list[RawSpan]) -> Element:
+    """The suite of the one agent."""
+    [suite] = parsed(junit.render(report(tmp_path, spans)))
+    return suite
+
+
+def cases_with(suite: Element, tag: str) -> dict[str, str]:
+    """Test name → message, of the tests that failed, or were skipped."""
+    return {case.get("name", ""): found.get("message", "") for case in suite if (found := case.find(tag)) is not None}
+
+
+def test_every_number_is_a_test_and_missing_evidence_is_skipped(tmp_path: Path) -> None:
+    """The counts that a CI server shows are those of its tests."""
+    suite = suite_of(tmp_path, runs("a", "a"))
+
+    assert (suite.get("name"), suite.get("tests"), suite.get("failures")) == (
+        "support (shop · test)",
+        str(len(ALL_SPECS)),
+        "0",
+    )
+    assert (
+        cases_with(suite, "skipped")["brier_score"]
+        == "no evidence; it needs 1 run with a confidence and a known outcome"
+    )
+    assert suite.get("skipped") == str(len(cases_with(suite, "skipped")))
+    assert "2 runs" in str(next(case for case in suite if case.get("name") == "path_entropy").findtext("system-out"))
+
+
+def test_a_tier_that_is_not_for_production_fails(tmp_path: Path) -> None:
+    """With the badge and its meaning."""
+    suite = suite_of(tmp_path, [*runs("f f f f", failed="f"), *runs("a", "b", "c", first=2)])
+
+    assert cases_with(suite, "failure") == {
+        "tier": "🟠 UNSTABLE 40/100: High variance: tune the agent before relying on it in production."
+    }
+
+
+def test_a_gate_fails_errs_and_passes(tmp_path: Path) -> None:
+    """A target without evidence is an error: it neither held nor failed."""
+    targets = [parse(text) for text in ("score>=1", "score>100", "brier_score>=0.5")]
+    verdicts = gate.judge(report(tmp_path, attempts("t", True, False)), targets, 2)
+    [suite] = parsed(junit.render_gate(verdicts))
+
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
+    assert cases_with(suite, "failure") == {"score>100 [support]": "100, 2 runs"}
+    assert cases_with(suite, "error") == {
+        "brier_score>=0.5 [support]": "no evidence; it needs 1 run with a confidence and a known outcome"
+    }
+
+
+def test_any_name_makes_sound_xml(tmp_path: Path) -> None:
+    """Signs that XML cannot hold are replaced, those it gives a meaning are escaped."""
+    suite = suite_of(tmp_path, runs("a", agent='<a & "b">\x00\x1b\ufffe'))
+
+    assert suite.get("name", "").startswith('<a & "b">')

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from otel_reliability.report import markdown
+from otel_reliability.report.comparison import compare
+from tests.report.build import attempts, report, runs
+from tests.report.test_json import FULL
+
+
+def test_the_report_is_a_document_with_tables(tmp_path: Path) -> None:
+    """Badge, costs, reasons, pass rates, what would tell more."""
+    text = markdown.render(report(tmp_path, attempts("refund", True, False, path="search") + runs("ask", first=3)))
+
+    assert "## support (shop · test)" in text
+    assert "| Path entropy | 0.000 | 2 | −0.0 |" in text
+    assert "| pass^k, all of k pass | 50 % | 0 % |" in text
+    assert "| what would tell more | runs that have it | for | how to add it |" in text
+
+
+def test_every_table_row_has_as_many_cells_as_its_head(tmp_path: Path) -> None:
+    """Whatever names hold: a tool may be called `a|b`, and a task may try to be markup."""
+    spans = [*FULL, *runs("a|b", "<img src=x>", first=30, task="*x* | `y`", agent="[evil](http://x)|")]
+    text = markdown.render(report(tmp_path, spans)).replace("\\|", "")
+    cells, head = 0, False
+    for line in text.splitlines():
+        starts = line.startswith("|")
+        cells = line.count("|") if starts and not head else cells
+        assert not starts or line.count("|") == cells, line
+        head = starts
+
+    assert "<img" not in text.replace("\\<img", "")
+    assert "[evil](" not in text
+
+
+def test_a_comparison_tells_both_sides_with_their_runs(tmp_path: Path) -> None:
+    """And in which direction the change is."""
+    before, after = report(tmp_path, runs("a", "a", "a")), report(tmp_path, runs("a", "b"))
+    text = markdown.render(after, compare(before, after))
+
+    assert "| `path_entropy` | 0.000 | 3 | 1.000 | 2 | +1.000 worse |" in text
+    assert "🟢 STABLE 100/100 → 🟡 VARIABLE 65/100" in text

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from otel_reliability.config import LimitSettings, Settings, WindowSettings
+from otel_reliability.errors import SourceError
+from otel_reliability.model.run import CloseReason, Run
+from otel_reliability.model.span import RawSpan
+from otel_reliability.report.recording import REPORT_SETTINGS, WINDOW, Recording, for_report
+from otel_reliability.sources.batch import Malformed
+from otel_reliability.testing import EPOCH_NS, SECOND, write_otlp
+from tests.report.build import recorded, runs, spoil
+
+SPANS = runs("search reply", "search", "reply search", "", task="refund")
+
+
+def test_runs_close_at_the_end_of_the_input_and_no_sooner(tmp_path: Path) -> None:
+    """However far apart in time the spans of a run are, and whatever lies between, the end of the file closes it."""
+    told: list[Run] = []
+    recording = Recording(settled=told.extend)
+    recording.read(write_otlp(tmp_path / "spans.jsonl", [*SPANS[1:], SPANS[0]], batch=1))
+
+    assert told == []
+
+    recording.close()
+
+    assert [run.path for run in told] == [("search", "reply"), ("search",), ("reply", "search"), ()]
+    assert {run.closed_by for run in told} == {CloseReason.END_OF_INPUT}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@given(st.permutations(SPANS), st.integers(1, 7))
+def test_order_of_spans_is_nothing(tmp_path: Path, spans: list[RawSpan], batch: int) -> None:
+    """Shuffled spans, however they lie on lines and though each comes twice, give the same readings."""
+    path = write_otlp(tmp_path / "spans.jsonl", [*spans, *SPANS], batch=batch)
+    recording = Recording()
+    recording.read(path)
+    [key] = recording.close().agents()
+    window, expected = recording.window(key), recorded(tmp_path, SPANS).window(key)
+    assert window is not None
+    assert expected is not None
+
+    assert window.readings() == expected.readings()
+    assert recording.spans["duplicate"] == len(SPANS)
+
+
+def test_several_files_are_one_recording(tmp_path: Path) -> None:
+    """A run whose spans lie in two files is one run."""
+    recording = Recording()
+    recording.read(write_otlp(tmp_path / "one.jsonl", SPANS[:2]))
+    recording.read(write_otlp(tmp_path / "two.jsonl", SPANS[2:]))
+    [key] = recording.close().agents()
+    window = recording.window(key)
+
+    assert window is not None
+    assert [row.path.names for row in window.rows() if row.path] == [
+        ("search", "reply"),
+        ("search",),
+        ("reply", "search"),
+        (),
+    ]
+
+
+def test_what_cannot_be_read_is_told_and_counted_and_the_rest_goes_on(tmp_path: Path) -> None:
+    """A broken line and a span without an id cost nothing but themselves; every span is accounted for."""
+    path = write_otlp(tmp_path / "spans.jsonl", SPANS)
+    spoil(path, '{"resourceSpans": ', '{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"00"}]}]}]}')
+    told: list[Malformed] = []
+    recording = Recording(problem=told.append)
+    recording.read(path)
+    recording.close()
+
+    assert [(problem.place, problem.reason.value) for problem in told] == [
+        (f"{path}:2", "json"),
+        (f"{path}:3", "trace_id"),
+    ]
+    assert recording.problems == {"json": 1, "trace_id": 1}
+    assert recording.spans == {"received": len(SPANS) + 2, "used": len(SPANS), "malformed": 2}
+
+
+def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    """Nothing can be said of it, so nothing is."""
+    with pytest.raises(SourceError, match="cannot be read"):
+        Recording().read(tmp_path / "nothing.jsonl")
+
+
+def test_since_leaves_out_runs_that_ended_before(tmp_path: Path) -> None:
+    """The numbers are those of a recording without the earlier runs."""
+    recording = recorded(tmp_path, SPANS)
+    [key] = recording.agents()
+    third = EPOCH_NS + 300 * SECOND
+    later, expected = recording.window(key, third), recorded(tmp_path, SPANS[5:]).window(key)
+    assert later is not None
+    assert expected is not None
+
+    assert later.readings() == expected.readings()
+    assert recording.window(key, third * 2) is None
+
+
+def test_a_window_is_what_was_asked_for() -> None:
+    """The whole recording, the last runs, or those of a while; other settings stay."""
+    settings = Settings(windows=(WindowSettings("day", period=86_400.0),), agent_key=("service.version",))
+
+    assert for_report(settings).windows == (WindowSettings(WINDOW, last=100_000),)
+    assert for_report(settings, WindowSettings(last=5)).windows == (WindowSettings(WINDOW, last=5),)
+    assert for_report(settings, WindowSettings(period=60.0)).windows == (WindowSettings(WINDOW, period=60.0),)
+    assert for_report(settings).agent_key == ("service.version",)
+
+
+def test_only_the_newest_runs_are_looked_at_beyond_the_ceiling(tmp_path: Path) -> None:
+    """A recording has a window too: it bounds memory, and says how many runs it left out."""
+    few = for_report(REPORT_SETTINGS, WindowSettings(last=3))
+    recording = recorded(tmp_path, SPANS, few)
+    window = recording.window(recording.agents()[0])
+
+    assert window is not None
+    assert (window.runs, window.turnover + window.refused) == (3, 1)
+
+
+def test_sessions_end_with_the_recording(tmp_path: Path) -> None:
+    """Each is scored once, from all of its runs, and stands by when it ended."""
+    later, earlier = runs("search", first=3, session="b"), runs("search", "reply", session="a", failed="reply")
+    recording = recorded(tmp_path, [*later, *earlier])
+    sessions = recording.sessions(recording.agents()[0])
+
+    assert [(session.session_id, len(session.runs)) for session in sessions] == [("a", 2), ("b", 1)]
+    assert [session.reliability.score for session in sessions if session.reliability] == [0.2, 1.0]
+    assert recording.sessions(recording.agents()[0], EPOCH_NS + 300 * SECOND) == sessions[1:]
+
+
+def test_agents_beyond_the_ceiling_have_no_window(tmp_path: Path) -> None:
+    """They are counted, and the others are told in full."""
+    spans = [*runs("a", "a", agent="one"), *runs("a", "a", first=3, agent="two")]
+    recording = recorded(tmp_path, spans, for_report(Settings(limits=LimitSettings(agents=1))))
+
+    assert [key.agent for key in recording.agents()] == ["one"]
+    assert recording.engine.fleet.accounts["agents", "ceiling"] == 2

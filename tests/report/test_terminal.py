@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from otel_reliability.config import MetricSettings, OutcomeSettings, Settings
+from otel_reliability.model.span import RawSpan
+from otel_reliability.report import terminal
+from otel_reliability.report.recording import Recording, for_report
+from otel_reliability.report.report import report_of
+from otel_reliability.testing import span
+from tests.report.build import attempts, report, runs, with_min_runs
+from tests.report.test_json import FULL
+from tests.report.test_taubench import AIRLINE
+from tests.shared import shared
+
+
+def page(tmp_path: Path, spans: list[RawSpan], settings: Settings | None = None, width: int = 80, **how: int) -> str:
+    """What is seen, without colour."""
+    told = report(tmp_path, spans, for_report(settings or with_min_runs(2)))
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    terminal.render(told, console, **how)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_score_stands_first_with_what_it_means(tmp_path: Path) -> None:
+    """The badge, in words, and how much of it rests on evidence."""
+    lines = page(tmp_path, runs("a", "a", "a")).splitlines()
+
+    assert lines[0].startswith("support ─")
+    assert lines[0].endswith(" shop · test")
+    assert lines[2].strip() == "🟢 STABLE 100/100  Behaviour is consistent and predictable."
+    assert lines[3].strip() == "60 of its 100 points rest on evidence"
+
+
+def test_without_a_score_it_says_what_is_missing(tmp_path: Path) -> None:
+    """One run is no window."""
+    assert "No score: 1 of the 2 runs that a score needs." in page(tmp_path, runs("a"))
+
+
+def test_what_costs_most_is_told_first_and_why(tmp_path: Path) -> None:
+    """The exploding call by name, with the trace to look at; then the rare tool by name."""
+    spans = [*runs("fetch fetch fetch fetch", failed="fetch"), *runs(*["read"] * 8, "read wipe", first=2)]
+    seen = page(tmp_path, spans)
+
+    assert seen.index("Retry explosion  −25.0") < seen.index("Tool variance  −")
+    assert "1 of 10 runs kept retrying a call that failed, by trace:" in seen
+    assert "00000000000000000000000000000001  fetch retried 3×, 1.5 s" in seen
+    assert "wipe: 10 %, 1 of 10 runs" in seen
+
+
+def test_where_paths_diverge_is_told_with_shares(tmp_path: Path) -> None:
+    """After which steps, and who goes where."""
+    seen = page(tmp_path, runs("look book", "look book", "look", "look cancel", task="trip"))
+
+    assert "task trip: after look, 50 % book, 25 % cancel, 25 % end there" in seen
+    assert "3 distinct paths in 4 runs; 50 % of the runs took the usual one of their task." in " ".join(seen.split())
+
+
+def test_flipping_decisions_are_told_by_name(tmp_path: Path) -> None:
+    """The decision, the input, and who decided how."""
+    notes = [{"reliability.input.class": "late", "reliability.branch.kind": kind} for kind in ("keep", "keep", "drop")]
+    spans = [each for at, note in enumerate(notes, 1) for each in runs("a", first=at, notes=note)]
+
+    assert "kind of class late: keep 2, drop 1" in page(tmp_path, spans)
+
+
+def test_a_full_context_is_called_unstable_and_changes_no_tier(tmp_path: Path) -> None:
+    """The flag stands beside a score that may well be good, and the fullest run is named."""
+    call = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 95, "reliability.context_limit": 100}
+    spans = runs("a", "a", "a")
+    spans += [
+        span(9, 1, trace=trace, start=100.0 * trace, end=100.0 * trace + 0.5, attributes=call) for trace in (1, 2, 3)
+    ]
+    seen = page(tmp_path, spans)
+
+    assert "🟢 STABLE 81/100" in seen
+    assert "⚠ UNSTABLE by token pressure: the context window is 95 % full on average" in seen
+    assert "00000000000000000000000000000001  95 %" in seen
+
+
+def test_ends_without_error_are_no_pass_rate(tmp_path: Path) -> None:
+    """Where only failures can be known, no share of successes is claimed."""
+    seen = page(tmp_path, [*runs("a", "a"), *runs("b", first=3, success=False)])
+
+    assert "1 failed; 2 ended without an error, which is no success yet" in seen
+    assert "succeeded" not in seen
+    assert "pass^k, all" not in seen
+
+
+def test_outcomes_that_rest_on_status_are_said_to(tmp_path: Path) -> None:
+    """Who opts in to it reads that the rates are too high."""
+    settings = Settings(outcome=OutcomeSettings(fallback="status"), metrics=MetricSettings(min_runs=2))
+    seen = " ".join(page(tmp_path, [*runs("a", "a"), *runs("b", first=3, success=False)], settings).split())
+
+    assert "2 of 3 runs succeeded, 67 %" in seen
+    assert "2 of 2 successes rest on no more than an end without error (outcome.fallback: status)" in seen
+
+
+def test_pass_rates_stand_by_k(tmp_path: Path) -> None:
+    """As many k as every task has attempts."""
+    seen = page(tmp_path, [*attempts("a", True, False), *attempts("b", True, True, first=3)])
+
+    assert re.search(r"Repeated attempts +k = 1  k = 2  runs", seen)
+    assert re.search(r"pass\^k, all of k pass +75 % +50 % +4", seen)
+
+
+def test_sections_show_only_where_there_is_evidence(tmp_path: Path) -> None:
+    """A run without outcome, confidence or session has no such section."""
+    seen = page(tmp_path, runs("a", "a"))
+
+    assert not any(title in seen for title in ("Evaluation", "Repeated attempts", "Tasks", "Sessions", "Why"))
+
+
+def test_evidence_that_would_tell_more_stands_once_for_all_agents(tmp_path: Path) -> None:
+    """What it would tell, and how to add it, on one line each."""
+    seen = page(tmp_path, [*runs("a", "a"), *runs("a", "a", first=3, agent="other", task="t")])
+
+    assert seen.count("annotate(confidence=0.8) sets reliability.run.confidence") == 1
+    assert "confidence (0 of 4 runs): calibration, discrimination, Brier score" in seen
+    assert "task ids (0 of 2 runs of support): branches" in seen
+
+
+def test_many_agents_have_a_line_each_the_worst_first(tmp_path: Path) -> None:
+    """And the worst are told in full, as many as asked for."""
+    spans = [*runs("a", "a", agent="calm"), *runs("a", "b", first=3, agent="wild"), *runs("a", first=5, agent="new")]
+    seen = page(tmp_path, spans, detailed=1)
+    order = [line.split()[0] for line in seen.splitlines()[1:4]]
+
+    assert order == ["wild", "calm", "new"]
+    assert [line.split()[0] for line in seen.splitlines() if "─────" in line] == ["wild"]
+    assert "2 more agents; --agent NAME tells one in full" in seen
+
+
+def test_no_agents_is_said(tmp_path: Path) -> None:
+    """Whether there were spans or not."""
+    assert "No agent runs: there are no spans." in page(tmp_path, [])
+    seen = page(tmp_path, [span(1, attributes={"http.method": "GET"})], width=200)
+    assert "No agent runs: none of the spans comes from an agent framework that is known here." in seen
+    assert "1 span received: 1 other." in seen
+
+
+def test_names_from_telemetry_cannot_command_the_terminal(tmp_path: Path) -> None:
+    """Control characters and markup in them are shown, not obeyed."""
+    spans = runs("\x1b[2Jwipe", "[red]x[/red]", task="[bold]\x07", agent="\x1b]0;title\x07[link=x]")
+    seen = page(tmp_path, spans)
+
+    assert "\x1b" not in seen
+    assert "\x07" not in seen
+    assert "·]0;title·[link=x]" in seen
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_no_line_is_longer_than_the_terminal(tmp_path: Path, width: int) -> None:
+    """Whatever there is to tell."""
+    assert max(map(cell_len, page(tmp_path, FULL, width=width).splitlines())) <= width
+
+
+def test_the_report_of_real_runs_names_what_matters() -> None:
+    """The one exploding run, the pass rates, the tasks."""
+    recording = Recording()
+    recording.read(shared(f"corpora/taubench/{AIRLINE}.otlp.jsonl.gz"))
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    terminal.render(report_of(recording.close()), console)
+    assert isinstance(console.file, io.StringIO)
+    seen = console.file.getvalue()
+
+    assert "🔴 CRITICAL 39/100" in seen
+    assert "5f35601083fc1096a1c24d4bf8676dea  book_reservation retried 3×" in seen
+    assert re.search(r"pass\^k, all of k pass +42 % +27 % +22 % +20 % +200", seen)
+    assert max(map(cell_len, seen.splitlines())) <= 80
