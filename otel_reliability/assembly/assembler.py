@@ -13,16 +13,17 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Final
 
-from otel_reliability.assembly.build import Builder, Built, Implicit
+from otel_reliability.assembly.adoption import Decision, OpenWork, give, joined, note
+from otel_reliability.assembly.build import Builder, Built
 from otel_reliability.assembly.build import Unit as BuildUnit
 from otel_reliability.assembly.chains import parent_of
 from otel_reliability.assembly.evaluations import Evaluations
-from otel_reliability.assembly.gathering import RUN_KEYS, Gathering
+from otel_reliability.assembly.gathering import Gathering
 from otel_reliability.assembly.judged import SettledRuns
-from otel_reliability.assembly.unit import Trace, Unit
+from otel_reliability.assembly.unit import Implicit, Trace, Unit
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent
-from otel_reliability.model.run import CloseReason, Run
+from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import AgentSpan, Evaluation, Session, SpanId, TraceId
 
 _SHARE: Final = 32
@@ -48,6 +49,7 @@ class Assembler:
         self._due: list[tuple[float, int, Unit]] = []
         self._ticket = count()
         self._closed: deque[tuple[float, Unit]] = deque()
+        self._undecided: dict[TraceId, Trace] = {}
         self._events: list[RunEvent] = []
 
     @property
@@ -106,6 +108,7 @@ class Assembler:
         for unit in list(self._gathering.open):
             if unit in self._gathering.open:
                 self._close(unit, reason, now)
+        self._decide()
         while self._closed:
             self._settle_unit(*self._closed.popleft())
         self._due.clear()
@@ -145,30 +148,34 @@ class Assembler:
         gathering.closed_bytes += unit.weight
         unit.closed_at = now
         self._closed.append((now, unit))
-        built = self._build(unit, None)
-        unit.loose, unit.loose_calls = built.loose, built.loose_calls
+        unit.reason = reason
+        built = self._build(unit)
+        note(unit, built)
+        unit.stale = built.loose > 0 or bool(unit.guests)
         for trace in unit.traces:
             if built.loose:
                 trace.loose[unit] = None
             else:
                 trace.loose.pop(unit, None)
-            trace.agents.update(built.agents)
-            trace.has_invocation = trace.has_invocation or built.invocations > 0
-        self._tell(unit, built, reason)
-        self._resolve_loose(unit.traces, reason)
+            if trace.loose or unit.stale:
+                self._undecided[trace.id] = trace
+        if not unit.stale:
+            self._tell(unit, built)
 
-    def _build(self, unit: Unit, implicit: Implicit | None) -> Built:
+    def _build(self, unit: Unit, implicit: Implicit | None = None, guests: Iterable[Unit] = ()) -> Built:
+        """The runs of a unit, with the spans that they have adopted."""
         spans = list(unit.spans.values())
         parents = {span.span_id: self._member_above(unit, span) for span in spans}
-        for guest in unit.guests:
-            host = self._host_root(unit, guest)
+        evaluations, sessions = self._evaluations_of(unit), self._sessions_above(unit)
+        for guest in guests:
+            root = guest.verdict.root if guest.verdict is not None else None
             for span in guest.spans.values():
                 spans.append(span)
-                parents[span.span_id] = self._member_above(guest, span) or host
-        evaluations = list(self._evaluations.of(unit)) if any(trace.evaluations for trace in unit.traces) else []
-        sessions = self._sessions_above(unit) if any(trace.places for trace in unit.traces) else []
+                parents[span.span_id] = self._member_above(guest, span) or root
+            evaluations += self._evaluations_of(guest)
+            sessions += self._sessions_above(guest)
         return self._builder.build(
-            BuildUnit(spans, parents, sessions, evaluations, implicit, has_gap=unit.has_local_gap)
+            BuildUnit(spans, parents, sorted(sessions), evaluations, implicit, has_gap=unit.has_local_gap)
         )
 
     def _member_above(self, unit: Unit, span: AgentSpan) -> SpanId | None:
@@ -180,87 +187,73 @@ class Assembler:
         above = self._gathering.chains.above(span)
         return above.member if above.unit is unit else None
 
+    def _evaluations_of(self, unit: Unit) -> list[tuple[Evaluation, SpanId | None]]:
+        return list(self._evaluations.of(unit)) if any(trace.evaluations for trace in unit.traces) else []
+
     def _sessions_above(self, unit: Unit) -> list[Session]:
-        """Session ids of the other spans above the unit's spans, best first."""
+        """Session ids of the other spans above the unit's spans."""
+        if not any(trace.places for trace in unit.traces):
+            return []
         found = {
             place.session
             for span in unit.spans.values()
             for _, place in self._gathering.chains.places_above(span)
             if place.session is not None
         }
-        return sorted(found)
+        return list(found)
 
     # --- Work without an invocation above it --------------------------------------------------------------------------
 
-    def _resolve_loose(self, traces: Iterable[Trace], reason: CloseReason) -> None:
-        """DESIGN §3.2h, for every closed unit of these traces that holds such work: decided anew, since another closed."""
+    def _decide(self) -> None:
+        """DESIGN §3.2h: what becomes of loose work in the traces where something has closed."""
+        while self._undecided:
+            traces = joined(self._undecided.popitem()[1])
+            for trace in traces:
+                self._undecided.pop(trace.id, None)
+            for unit in self._changed(traces):
+                if unit.closed_at is not None:
+                    self._tell_anew(unit)
+
+    def _changed(self, traces: list[Trace]) -> Iterable[Unit]:
+        """The units of which other things are to be told than before, each once."""
+        units = dict.fromkeys(unit for trace in traces for unit in trace.units)
+        decide = Decision(traces, units)
+        changed = {unit: None for unit in units if unit.stale}
         for unit in dict.fromkeys(unit for trace in traces for unit in trace.loose):
-            if unit.closed_at is None:
+            if unit.closed_at is None or (unit.host is not None and unit.host.closed_at is None):
                 continue
-            host = self._host_of(unit) if unit.has_local_gap else None
-            if host is not unit.host:
-                self._move(unit, host, reason)
-            built = _NOTHING if host is not None else self._build(unit, self._implicit(unit))
-            self._tell(unit, built, reason)
+            verdict = decide.about(unit)
+            if unit.stale or verdict != unit.verdict:
+                changed.update(dict.fromkeys(give(unit, verdict)))
+        return changed
 
-    def _move(self, guest: Unit, host: Unit | None, reason: CloseReason) -> None:
-        """A unit's spans go to another unit's run, or back to itself."""
-        former, guest.host = guest.host, host
-        if former is not None:
-            former.guests = [other for other in former.guests if other is not guest]
-            self._tell(former, self._build(former, None), reason)
-        if host is not None:
-            host.guests.append(guest)
-            self._tell(host, self._build(host, None), reason)
-
-    def _host_of(self, unit: Unit) -> Unit | None:
-        """The unit of the one top-level run of the trace that encloses the unit's spans in time."""
-        found = self._enclosing_runs(unit)
-        return found[0][0] if len(found) == 1 else None
-
-    def _host_root(self, host: Unit, guest: Unit) -> SpanId | None:
-        return next((run.root_span_id for unit, run in self._enclosing_runs(guest) if unit is host), None)
-
-    def _enclosing_runs(self, unit: Unit) -> list[tuple[Unit, Run]]:
-        start = min(span.start_ns for span in unit.spans.values())
-        end = max(span.end_ns for span in unit.spans.values())
-        return [
-            (other, run)
-            for trace in unit.traces
-            for other in trace.units
-            if other is not unit and other.closed_at is not None
-            for run in other.emitted.values()
-            if not run.nested and not run.implicit and run.start_ns <= start and end <= run.end_ns
-        ]
-
-    def _implicit(self, unit: Unit) -> Implicit | None:
-        """How work with no invocation above becomes a run of its own, None where it is nobody's."""
-        if unit.anchor[0] == RUN_KEYS:
-            return Implicit(unit.anchor[1], None, incomplete=False)
-        if unit.has_local_gap:
-            agents = {name for trace in unit.traces for name in trace.agents}
-            return Implicit(unit.anchor[1], next(iter(agents)) if len(agents) == 1 else None, incomplete=True)
-        if any(trace.has_invocation for trace in unit.traces) or not unit.loose_calls:
-            return None
-        return Implicit(unit.anchor[1], None, incomplete=False)
+    def _tell_anew(self, unit: Unit) -> None:
+        unit.stale = False
+        verdict = unit.verdict
+        if unit.host is not None:
+            self._tell(unit, _NOTHING)
+        else:
+            self._tell(unit, self._build(unit, verdict.implicit if verdict is not None else None, unit.guests))
 
     # --- Telling ------------------------------------------------------------------------------------------------------
 
-    def _tell(self, unit: Unit, built: Built, reason: CloseReason) -> None:
-        """Tell what changed against what was told of this unit before."""
+    def _tell(self, unit: Unit, built: Built) -> None:
+        """Tell what changed against what was told of these runs before, by this unit or by another that held them then."""
+        reason = unit.reason
         runs = {run.run_id: run._replace(closed_by=reason) for run in built.runs}
+        tellers = self._gathering.tellers
         for run_id in [run_id for run_id in unit.emitted if run_id not in runs]:
             self._events.append(RunEvent(RunChange.WITHDRAWN, unit.emitted.pop(run_id)))
+            del tellers[run_id]
         for run_id, run in runs.items():
-            known = unit.emitted.get(run_id)
+            teller = tellers.get(run_id)
+            known = teller.current().emitted.pop(run_id) if teller is not None else None
             if known is None:
                 self.accounts["closed", reason.value] += 1
                 self._events.append(RunEvent(RunChange.CLOSED, run))
             elif known._replace(closed_by=reason) != run:
                 self._events.append(RunEvent(RunChange.REVISED, run, known))
-            else:
-                continue
-            unit.emitted[run_id] = run
+            unit.emitted[run_id], tellers[run_id] = run, unit
         self._count(unit, built)
 
     def _count(self, unit: Unit, built: Built) -> None:
@@ -270,7 +263,7 @@ class Assembler:
         else:
             counted = {("used", ""): built.used - sum(len(guest.spans) for guest in unit.guests)}
             if built.loose:
-                beside = any(trace.has_invocation for trace in unit.traces)
+                beside = unit.verdict is not None and unit.verdict.beside_agent
                 counted["other", "beside_agent" if beside else "no_agent"] = built.loose
         counted["other", "no_run"] = len(unit.spans) - sum(counted.values())
         for key in unit.counted.keys() | counted.keys():
@@ -295,27 +288,33 @@ class Assembler:
 
     def _settle(self, now: float) -> None:
         waiting: list[tuple[float, Unit]] = []
+        open_above = OpenWork(self._gathering.open)
         while self._closed and self._closed[0][0] + self._times.reopen <= now:
             closed_at, unit = self._closed.popleft()
-            if unit.closed_at == closed_at and self._may_still_change(unit):
+            if unit.closed_at != closed_at:
+                continue
+            if unit.host is not None or self._has_young_guest(unit, now) or open_above.may_change(unit):
                 waiting.append((closed_at, unit))
             else:
                 self._settle_unit(closed_at, unit)
         self._closed.extendleft(reversed(waiting))
 
-    def _may_still_change(self, unit: Unit) -> bool:
-        """Whether a unit's runs depend on one that is still open: its host, or work with a gap that it may come to adopt."""
-        if unit.host is not None and unit.host in self._gathering.open:
-            return True
-        gathered = (loose.current() for trace in unit.traces for loose in trace.loose_at.values())
-        return any(loose.has_local_gap and loose in self._gathering.open for loose in gathered)
+    def _has_young_guest(self, unit: Unit, now: float) -> bool:
+        """Whether one that it has adopted can still change: they settle together."""
+        horizon = now - self._times.reopen
+        return any(guest.closed_at is None or guest.closed_at > horizon for guest in unit.guests)
 
     def _settle_unit(self, closed_at: float, unit: Unit) -> None:
         """A unit's time to reopen has passed: its runs are final, its spans are let go, their ids remembered."""
-        gathering = self._gathering
         if unit.closed_at != closed_at:
             return
-        self._events.extend(RunEvent(RunChange.SETTLED, run) for run in unit.emitted.values())
+        for guest in list(unit.guests):
+            if guest.closed_at is not None:
+                self._settle_unit(guest.closed_at, guest)
+        gathering = self._gathering
+        for run_id, run in unit.emitted.items():
+            self._events.append(RunEvent(RunChange.SETTLED, run))
+            del gathering.tellers[run_id]
         self._settled.remember(unit.emitted.values())
         gathering.closed_bytes -= unit.weight
         for span in unit.spans.values():
@@ -325,15 +324,21 @@ class Assembler:
         if unit.missing is not None and (unit.host is not None or any(run.implicit for run in unit.emitted.values())):
             gathering.bury(gathering.trace(unit.missing[0], closed_at), unit.missing[1])
         for trace in unit.traces:
-            trace.units.pop(unit, None)
-            trace.loose.pop(unit, None)
-            held = trace.loose_at.get(unit.anchor)
-            if held is not None and held.current() is unit:
-                del trace.loose_at[unit.anchor]
+            self._leave(trace, unit)
             if not trace.units:
                 gathering.quiet[trace.id] = closed_at
-        unit.release()
+        unit.part()
         unit.spans, unit.emitted, unit.closed_at, unit.sealed = {}, {}, None, True
+
+    def _leave(self, trace: Trace, unit: Unit) -> None:
+        trace.units.pop(unit, None)
+        trace.loose.pop(unit, None)
+        held = trace.loose_at.get(unit.anchor)
+        if held is not None and held.current() is unit:
+            del trace.loose_at[unit.anchor]
+        trace.agents |= unit.agents
+        if unit.invocations:
+            trace.had_invocation = trace.has_invocation = True
 
     def _hold_ceilings(self, now: float) -> None:
         """DESIGN §4.4: above a ceiling the heaviest are closed, of equals the oldest."""
@@ -344,6 +349,7 @@ class Assembler:
         if gathering.open_bytes > times.open_bytes:
             size = gathering.open_bytes - times.open_bytes + times.open_bytes // _SHARE
             self._evict(0, size, CloseReason.MEMORY, now)
+        self._decide()
         while gathering.closed_bytes > times.reopenable_bytes and self._closed:
             self._settle_unit(*self._closed.popleft())
             self.accounts["ceiling", "reopenable_bytes"] += 1

@@ -13,6 +13,7 @@ from otel_reliability.assembly.limits import ContextLimits
 from otel_reliability.assembly.models import ModelItem
 from otel_reliability.assembly.sampling import weight
 from otel_reliability.assembly.tree import NONE, Tree
+from otel_reliability.assembly.unit import Implicit
 from otel_reliability.config import Settings
 from otel_reliability.model.run import AgentKey, ModelCall, Run, ToolCall, Tools
 from otel_reliability.model.span import (
@@ -50,14 +51,6 @@ class Unit(NamedTuple):
     evaluations: Sequence[tuple[Evaluation, bytes | None]] = ()
     implicit: Implicit | None = None
     has_gap: bool = False
-
-
-class Implicit(NamedTuple):
-    """A run without an agent span: the id that stands in for its root, its name, and whether its root is missing."""
-
-    anchor: bytes
-    agent: str | None
-    incomplete: bool
 
 
 class Built(NamedTuple):

@@ -11,14 +11,12 @@ from collections.abc import Callable
 from typing import Final
 
 from otel_reliability.assembly.chains import Above, Chains, parent_of
-from otel_reliability.assembly.unit import SPAN_BYTES, Place, Trace, Unit
+from otel_reliability.assembly.unit import RUN_KEYS, SPAN_BYTES, Place, Trace, Unit
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Kind, SpanId, SpanRef, TraceId
 
 _AGENT, _WORKFLOW, _OTHER = Kind.AGENT, Kind.WORKFLOW, Kind.OTHER
 _MAX_OPEN: Final = 10_000
-RUN_KEYS: Final = b"run.key"
-"""Where work that the user's own key groups into runs gathers: no trace has this id, and such runs may lie across traces."""
 
 Accounts = Counter[tuple[str, str]]
 
@@ -26,8 +24,9 @@ Accounts = Counter[tuple[str, str]]
 class Gathering:
     """All spans that can still matter, in their units.
 
-    `open` are the units still growing, oldest first. `on_change` is called for a unit whose deadline may have come nearer,
-    `on_new_trace` for a trace not seen before. `accounts` counts what became of spans that join no unit.
+    `open` are the units still growing, oldest first; `quiet` the traces that have none, with the time since when; `tellers`
+    who told a run last, by run id. `on_change` is called for a unit whose deadline may have come nearer. `accounts` counts
+    what became of spans that join no unit.
     """
 
     def __init__(self, span_limit: int, accounts: Accounts, on_change: Callable[[Unit], None]) -> None:
@@ -35,6 +34,7 @@ class Gathering:
         self.chains = Chains(self.traces)
         self.open: dict[Unit, None] = {}
         self.quiet: dict[TraceId, float] = {}
+        self.tellers: dict[str, Unit] = {}
         self.open_bytes = self.closed_bytes = 0
         self.place_count = self.gone_count = 0
         self._span_limit = span_limit
@@ -92,6 +92,9 @@ class Gathering:
             self.open_bytes += unit.weight
             self.open[unit] = None
             self._on_change(unit)
+        host = unit.host
+        if host is not None and host.closed_at is not None:
+            self.touch(host, now)
 
     def bury(self, trace: Trace, span_id: SpanId) -> None:
         """Remember the id of a span that is no longer kept."""
@@ -229,8 +232,8 @@ class Gathering:
         one.missing, one.remote, one.anchor, one.is_loose = missing, remote, anchor, is_loose
         if is_loose:
             one.trace.loose_at[anchor] = one
-        one.release()
-        two.release()
+        self._part(one, now)
+        self._part(two, now)
         one.spans.update(two.spans)
         one.emitted.update(two.emitted)
         for key, number in two.counted.items():
@@ -269,12 +272,14 @@ class Gathering:
             self.touch(unit, now)
             emitted.update(unit.emitted)
             counted.update(unit.counted)
+            self._part(unit, now)
             self._dissolve(unit)
         if trace.places.pop(span.span_id, None) is not None:
             self.place_count -= 1
             self._accounts["other", "no_convention"] -= 1
         trace.shortcuts.clear()
         trace.cut.clear()
+        trace.has_invocation = trace.had_invocation
         full: Unit | None = None
         for known in [*spans, span]:
             full = self._take(self.trace(known.trace_id, now), known, now) or full
@@ -282,13 +287,19 @@ class Gathering:
         if heir is not None:
             heir.emitted.update(emitted)
             heir.counted.update(counted)
+            self.tellers.update(dict.fromkeys(emitted, heir))
         return full
+
+    def _part(self, unit: Unit, now: float) -> None:
+        """A unit is about to be another: the run that had adopted it is looked at again."""
+        host = unit.part()
+        if host is not None:
+            self.touch(host, now)
 
     def _dissolve(self, unit: Unit) -> None:
         """Take a unit apart, as if its spans had not come."""
         self.open.pop(unit, None)
         self.open_bytes -= unit.weight
-        unit.release()
         self._leave_loose(unit)
         for trace in unit.traces:
             trace.units.pop(unit, None)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from otel_reliability.model.run import Run
+from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, Session, SpanId, SpanRef, TraceId
 
 SPAN_BYTES: Final = 900
 """What an agent span is reckoned to weigh with its facts and its place in the indexes."""
+RUN_KEYS: Final = b"run.key"
+"""Where work that the user's own key groups into runs gathers: no trace has this id, and such runs may lie across traces."""
 
 
 class Place(NamedTuple):
@@ -24,6 +26,27 @@ class Place(NamedTuple):
     session: Session | None
 
 
+class Implicit(NamedTuple):
+    """How work with no invocation above it becomes a run: the id that stands in for its root, its name, and whether its root
+    is missing.
+    """
+
+    anchor: bytes
+    agent: str | None
+    incomplete: bool
+
+
+class Verdict(NamedTuple):
+    """What became of work with no invocation above it: the run that adopted it (its unit and root), a run of its own, or
+    neither: then it is nobody's, `beside_agent` where its trace has any.
+    """
+
+    host: Unit | None
+    root: SpanId | None
+    implicit: Implicit | None
+    beside_agent: bool
+
+
 class Unit:
     """A growing tree of agent spans, with what was told of it.
 
@@ -32,27 +55,37 @@ class Unit:
     - `is_loose`: it gathers work for which no invocation has been seen; several such tops share one unit.
     - `sealed`: it has reached the span limit, or is settled; it takes no more spans.
     - `emitted`: the runs told of it that can still change. `counted`: how its spans are accounted for.
-    - `host`: the unit whose run has adopted its spans; `guests`: the units it has adopted.
+    - Of the last time it was closed: `reason`; `loose`, `loose_calls`: spans with no invocation above, and tool calls among
+      them; `agents`, `invocations`: its agents' names, and how many invocations it has; `tops`: start, end and root of its own
+      top-level runs; `extent`: its first start and last end.
+    - `verdict`: what was decided about its loose spans, None before. `guests`: the units it has adopted. `stale`: it has closed
+      since, and what is told of it depends on what is decided.
     """
 
     __slots__ = (
+        "agents",
         "anchor",
         "born",
         "closed_at",
         "counted",
         "emitted",
+        "extent",
         "guests",
-        "host",
+        "invocations",
         "is_loose",
         "last_seen",
         "loose",
         "loose_calls",
         "merged_into",
         "missing",
+        "reason",
         "remote",
         "sealed",
         "spans",
+        "stale",
+        "tops",
         "traces",
+        "verdict",
     )
 
     def __init__(self, trace: Trace, now: float, *, is_loose: bool) -> None:
@@ -67,9 +100,14 @@ class Unit:
         self.sealed = False
         self.emitted: dict[str, Run] = {}
         self.counted: dict[tuple[str, str], int] = {}
-        self.loose = self.loose_calls = 0
-        self.host: Unit | None = None
-        self.guests: list[Unit] = []
+        self.reason = CloseReason.ROOT
+        self.loose = self.loose_calls = self.invocations = 0
+        self.agents: frozenset[str] = frozenset()
+        self.tops: tuple[tuple[int, int, SpanId], ...] = ()
+        self.extent: tuple[int, int] = (0, 0)
+        self.verdict: Verdict | None = None
+        self.guests: dict[Unit, None] = {}
+        self.stale = False
         self.merged_into: Unit | None = None
 
     @property
@@ -81,6 +119,16 @@ class Unit:
     def has_local_gap(self) -> bool:
         """Whether a parent in the same process never came."""
         return self.missing is not None and not self.remote
+
+    @property
+    def is_adoptable(self) -> bool:
+        """Whether, when last closed, it held work that the run around it may claim."""
+        return self.loose > 0 and self.has_local_gap and self.anchor[0] != RUN_KEYS
+
+    @property
+    def host(self) -> Unit | None:
+        """The unit whose run has adopted its spans."""
+        return self.verdict.host if self.verdict is not None else None
 
     @property
     def weight(self) -> int:
@@ -99,14 +147,15 @@ class Unit:
             here.merged_into, here = unit, here.merged_into
         return unit
 
-    def release(self) -> None:
-        """Whom it has adopted, and who has adopted it, is to be decided anew."""
-        for guest in self.guests:
-            guest.host = None
-        self.guests = []
-        if self.host is not None:
-            self.host.guests = [guest for guest in self.host.guests if guest is not self]
-            self.host = None
+    def part(self) -> Unit | None:
+        """Whom it has adopted, and who has adopted it, is to be decided anew. Gives the one that has lost a guest."""
+        host, guests = self.host, self.guests
+        self.verdict, self.guests = None, {}
+        for guest in guests:
+            guest.verdict = None
+        if host is not None:
+            del host.guests[self]
+        return host
 
 
 class Trace:
@@ -118,7 +167,8 @@ class Trace:
     - `units`: all of them; `loose`: those that, when last closed, held work with no invocation above it.
     - `open`: spans known to have started, with their parents (in process only).
     - `gone`: ids of spans of settled runs, so that what comes late is known to be late.
-    - `agents`: names of its agents; `has_invocation`: whether it has any agent or workflow.
+    - `agents`: names of the agents of its settled runs; `had_invocation`: whether it had any invocation that is settled;
+      `has_invocation`: the same, or a span of it that says so has come.
     - `evaluations`: judgements that came apart from their spans.
     """
 
@@ -127,6 +177,7 @@ class Trace:
         "cut",
         "evaluations",
         "gone",
+        "had_invocation",
         "has_invocation",
         "homes",
         "id",
@@ -152,5 +203,5 @@ class Trace:
         self.open: dict[SpanId, SpanId | None] = {}
         self.gone: set[SpanId] = set()
         self.agents: set[str] = set()
-        self.has_invocation = False
+        self.had_invocation = self.has_invocation = False
         self.evaluations: list[Evaluation] = []
