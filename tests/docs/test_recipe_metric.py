@@ -1,0 +1,89 @@
+"""The recipe for a metric works: a copy of the package that follows it has the metric everywhere."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STABILITY = Path("otel_reliability/metrics/stability")
+
+CHECK = """
+import random
+from otel_reliability import metrics
+from otel_reliability.metrics import laws
+from otel_reliability.metrics.examples import row
+from otel_reliability.metrics.stability.failed_call_share import FailedCallShare
+from otel_reliability.telemetry import names
+from otel_reliability.windows.measure import measure
+from otel_reliability.testing import call, run
+{reference}
+dice = random.Random(7)
+rows = [row("a " * dice.randrange(4), failed_calls=dice.randrange(2)) for _ in range(60)]
+rows = [one._replace(failed_calls=min(one.failed_calls, one.tool_calls)) for one in rows]
+laws.agrees(FailedCallShare, failed_call_share, rows, 7)
+laws.evict_undoes_add(FailedCallShare, rows[:20], rows[20:])
+laws.order_is_nothing(FailedCallShare, rows[:20], rows[20:])
+laws.reading_changes_nothing(FailedCallShare, rows)
+laws.nothing_is_none(FailedCallShare)
+laws.is_documented(FailedCallShare)
+laws.names_are_unique(metrics.SPECS)
+assert "agent.reliability.failed_call_share" in {{gauge.name for gauge in names.gauges()}}
+window = measure([run(["a"], 1, tool_calls=(call("a", ok=False),)), run(["a"], 2, tool_calls=(call("a"),))])
+assert window.reading("failed_call_share").value == 0.5
+"""
+
+
+@pytest.fixture(scope="module")
+def blocks() -> list[str]:
+    """The Python of the page, in order: the file, the import, the row, the fixture."""
+    page = (ROOT / "docs" / "recipe-metric.md").read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def copy(blocks: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package after the recipe's first two steps."""
+    file, line, row, _ = blocks
+    root = tmp_path_factory.mktemp("recipe")
+    shutil.copytree(ROOT / "otel_reliability", root / "otel_reliability", ignore=shutil.ignore_patterns("__pycache__"))
+    (root / STABILITY / "failed_call_share.py").write_text(file, encoding="utf-8")
+    table = root / STABILITY / "__init__.py"
+    text = table.read_text(encoding="utf-8")
+    text = text.replace(
+        "from otel_reliability.metrics.stability.flag import",
+        f"{line}from otel_reliability.metrics.stability.flag import",
+    )
+    table.write_text(text.replace("    Loops,\n)", f"    Loops,\n{row})"), encoding="utf-8")
+    return root
+
+
+def _python(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=root,
+        env={"PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_metric_keeps_the_laws_and_is_emitted(copy: Path, blocks: list[str]) -> None:
+    """It agrees with the plain formula at every step, leaves no trace, has a gauge, and a window reads it."""
+    done = _python(copy, "-c", CHECK.format(reference=blocks[3]))
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_command_line_explains_it(copy: Path) -> None:
+    """`explain` finds it in the table."""
+    done = _python(copy, "-m", "otel_reliability.cli", "explain", "failed_call_share")
+
+    assert done.returncode == 0, done.stderr
+    assert "Share of failed calls" in done.stdout
