@@ -1,0 +1,165 @@
+"""A service that runs in this process, on free ports, with a clock that a test winds; and spans to send it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Final, cast
+
+import grpc
+
+from otel_reliability.model.span import RawSpan
+from otel_reliability.service.config_file import load_config
+from otel_reliability.service.journal import Journal
+from otel_reliability.service.service import Service
+from otel_reliability.service.state import State
+from otel_reliability.testing import FakeClock, at, span, traces_protobuf
+from tests.real.waiting import until
+from tests.real.web import Answer, ask
+
+PROTOBUF: Final = "application/x-protobuf"
+JSON: Final = "application/json"
+FREE: Final = "127.0.0.1:0"
+EXPORT_TRACES: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+EXPORT_LOGS: Final = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
+HEALTH: Final = "/grpc.health.v1.Health/Check"
+MOMENT: Final = 1_000.0
+"""Seconds in which every run closes and settles."""
+
+
+class Running:
+    """A service under test."""
+
+    def __init__(self, service: Service, clock: FakeClock) -> None:
+        self.service, self.clock = service, clock
+
+    def url(self, door: str, path: str = "", *, scheme: str = "http") -> str:
+        """Where a door is."""
+        return f"{scheme}://{self.service.addresses[door]}{path}"
+
+    @property
+    def target(self) -> str:
+        """Where gRPC is."""
+        return str(self.service.addresses["grpc"])
+
+    def post(self, signal: str, body: bytes, kind: str = PROTOBUF, **headers: str) -> Answer:
+        """Send one request over HTTP; `content_encoding="gzip"` is a header."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return ask(self.url("http", f"/v1/{signal}"), body=body, headers={"Content-Type": kind, **named})
+
+    def get(self, door: str, path: str, **headers: str) -> Answer:
+        """Ask one of the doors."""
+        return ask(self.url(door, path), headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+    def call(self, body: bytes, method: str = EXPORT_TRACES, **options: Any) -> bytes:
+        """Send one request over gRPC; a refusal is raised."""
+        with grpc.insecure_channel(self.target, options=[("grpc.max_send_message_length", -1)]) as channel:
+            export: Any = cast("Any", channel).unary_unary(method)
+            return export(body, timeout=10, **options)
+
+    def metrics(self) -> str:
+        """What Prometheus would read now."""
+        answer = self.get("metrics", "/metrics")
+        assert answer.status == 200
+        return answer.text
+
+    def settle(self) -> None:
+        """Let time pass until every run is closed and settled, and wait for the writer to have seen it."""
+        for _ in range(2):
+            self.clock.advance(MOMENT)
+            self.writer_came_round()
+
+    def writer_came_round(self) -> None:
+        """Wait until the writer has met every deadline up to now."""
+        now = self.clock()
+        until(lambda: self.service.writer.beat >= now, "the writer to come round")
+        until(lambda: self.service.engine.read(lambda _: True, wait=5), "the engine")
+
+    def sum(self, name: str, **labels: str) -> float:
+        """The sum of the samples of `/metrics` with that name and these labels."""
+        return sum_of(self.metrics(), name, **labels)
+
+
+def sum_of(text: str, name: str, **labels: str) -> float:
+    """The sum of the samples of Prometheus text with that name and these labels (`__` stands for `_`-joined dots)."""
+    wanted = [f'{key}="{value}"' for key, value in labels.items()]
+    lines = (line for line in text.splitlines() if line.startswith((f"{name}{{", f"{name} ")))
+    return sum(float(line.rpartition(" ")[2]) for line in lines if all(want in line for want in wanted))
+
+
+@contextmanager
+def serving(
+    engine: Mapping[str, object] | None = None,
+    *,
+    journal_of: Callable[[State], Journal] | None = None,
+    env: Mapping[str, str] | None = None,
+    clock: FakeClock | None = None,
+    **service: object,
+) -> Generator[Running]:
+    """A running service; `service` are settings of it by name."""
+    doors = {"grpc": FREE, "http": FREE, "metrics": FREE, "pages": FREE, "drain": 5.0}
+    config = load_config(flags={**(engine or {}), "service": {**doors, **service}})
+    wound = FakeClock() if clock is None else clock
+    made = Service(config, journal_of=journal_of, env=env or {}, clock=wound, wall=wound.wall)
+    with in_a_thread(made):
+        until(lambda: "recovering" not in made.readiness.reasons, "the service to be ready")
+        yield Running(made, wound)
+
+
+@contextmanager
+def in_a_thread(service: Service) -> Generator[None]:
+    """Run a service on an event loop of its own, as `asyncio.run` would."""
+    begun, ending = Future[asyncio.AbstractEventLoop](), asyncio.Event()
+
+    async def live() -> None:
+        try:
+            await service.start()
+        except BaseException as error:
+            begun.set_exception(error)
+            raise
+        begun.set_result(asyncio.get_running_loop())
+        await ending.wait()
+        await service.stop()
+
+    with ThreadPoolExecutor(1, "service under test") as pool:
+        ended = pool.submit(asyncio.run, live())
+        loop = begun.result(20)
+        try:
+            yield
+        finally:
+            loop.call_soon_threadsafe(ending.set)
+            ended.result(30)
+
+
+def run_of(
+    trace: int = 1, tools: Sequence[str] = ("search",), agent: str = "support", start: float = 0.0
+) -> list[RawSpan]:
+    """The spans of one agent run that calls these tools."""
+    invocation = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent}
+    root = span(1, trace=trace, attributes=invocation, start=start, end=start + len(tools) + 1)
+    calls = [
+        span(
+            2 + number,
+            1,
+            trace=trace,
+            start=start + number,
+            attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool},
+        )
+        for number, tool in enumerate(tools)
+    ]
+    return [root, *calls]
+
+
+def runs_of(number: int, tools: Sequence[str] = ("search",), agent: str = "support", first: int = 1) -> list[RawSpan]:
+    """The spans of several runs, one after the other."""
+    return [one for trace in range(first, first + number) for one in run_of(trace, tools, agent, 10.0 * trace)]
+
+
+def body_of(spans: Iterable[RawSpan]) -> bytes:
+    """A request in protobuf."""
+    return traces_protobuf(spans)
+
+
+NOW: Final = at(0)
