@@ -13,7 +13,7 @@ from typing import Final
 from otel_reliability.assembly.chains import Above, Chains, parent_of
 from otel_reliability.assembly.unit import RUN_KEYS, SPAN_BYTES, Place, Trace, Unit
 from otel_reliability.model.run import Run
-from otel_reliability.model.span import AgentSpan, Kind, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import AgentSpan, Kind, Session, SpanId, SpanRef, TraceId
 
 _AGENT, _WORKFLOW, _OTHER = Kind.AGENT, Kind.WORKFLOW, Kind.OTHER
 _MAX_OPEN: Final = 10_000
@@ -121,7 +121,7 @@ class Gathering:
 
     def _take(self, trace: Trace, span: AgentSpan, now: float) -> Unit | None:
         kind, span_id = span.kind, span.span_id
-        if kind is _OTHER and span.notes is None and not span.evaluations:
+        if kind is _OTHER and not _is_kept(span):
             self._place(trace, span, now)
             return None
         unit = trace.homes.get(span.parent_id) if span.parent_id is not None else None
@@ -151,7 +151,7 @@ class Gathering:
         return unit if len(unit.spans) >= self._span_limit else None
 
     def _place(self, trace: Trace, span: AgentSpan, now: float) -> None:
-        trace.places[span.span_id] = Place(parent_of(span), span.parent_remote, span.session)
+        trace.places[span.span_id] = _place_of(span)
         self.place_count += 1
         self._accounts["other", "no_convention"] += 1
         if span.span_id in trace.waiting:
@@ -251,16 +251,23 @@ class Gathering:
         self._on_change(one)
 
     def _again(self, trace: Trace, span: AgentSpan, now: float) -> Unit | None:
-        """The same span once more: dropped, unless it says more; then the greater end wins, then the greater content."""
+        """The same span once more: dropped, unless it says more. A span that is kept says more than one of which only the place
+        is; of two that are kept the greater end wins, then the greater content.
+        """
         self._accounts["duplicate", ""] += 1
         home = trace.homes.get(span.span_id)
         if home is None:
-            known = trace.places[span.span_id]
-            says_more = span.kind is not _OTHER or (known.parent is None and parent_of(span) is not None)
-        else:
-            known_span = home.current().spans[span.span_id]
-            says_more = known_span != span and _content(span) > _content(known_span)
-        return self._replace(trace, span, now) if says_more else None
+            says_more = _is_kept(span) or _place_order(_place_of(span)) > _place_order(trace.places[span.span_id])
+            return self._replace(trace, span, now) if says_more else None
+        unit = home.current()
+        known = unit.spans[span.span_id]
+        if known == span or not _is_kept(span) or _content(span) <= _content(known):
+            return None
+        if _standing(known) != _standing(span):
+            return self._replace(trace, span, now)
+        unit.spans[span.span_id] = span
+        self.touch(unit, now)
+        return None
 
     def _replace(self, trace: Trace, span: AgentSpan, now: float) -> Unit | None:
         """A span has changed its content, perhaps its parent: the units of its trace are gathered again."""
@@ -343,6 +350,26 @@ def _ref(span: AgentSpan) -> SpanRef:
     return (span.trace_id, span.span_id)
 
 
+def _is_kept(span: AgentSpan) -> bool:
+    """Whether more than the place of a span matters."""
+    return span.kind is not _OTHER or span.notes is not None or bool(span.evaluations)
+
+
+def _place_of(span: AgentSpan) -> Place:
+    return Place(parent_of(span), span.parent_remote, span.session)
+
+
+def _place_order(place: Place) -> tuple[SpanRef, int, Session]:
+    """The order of two versions of a span of which only the place is kept: one that says something before one that does not."""
+    known_remote = 0 if place.parent_remote is None else 1 + place.parent_remote
+    return (place.parent or (b"", b""), known_remote, place.session or Session(-1, ""))
+
+
+def _standing(span: AgentSpan) -> tuple[object, ...]:
+    """What decides where a span is gathered: another version with the same takes its place and moves nothing."""
+    return (span.kind, parent_of(span), span.parent_remote, _keyed(span))
+
+
 def _content(span: AgentSpan) -> tuple[int, str]:
-    """The order of two versions of one span: the greater end, then the greater content."""
-    return (span.end_ns, repr(span))
+    """The order of two versions of one span: the greater end, then the greater content. Resources have no text of their own."""
+    return (span.end_ns, repr(span._replace(resource=span.resource._replace(attributes={}))))
