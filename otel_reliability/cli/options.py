@@ -140,7 +140,7 @@ def window_of(text: str | None) -> WindowSettings | None:
         return None
     try:
         if text.isdigit():
-            return WindowSettings(last=int(text))
+            return WindowSettings(last=Whole(1).read(text))
         return WindowSettings(period=float(str(DURATION.read(text))))
     except (ValueError, ConfigurationError):
         allowed = "a number of runs from 1, or a duration"

@@ -38,9 +38,10 @@ class Problems:
         """Say how many there were, by reason."""
         if self.seen:
             reasons = ", ".join(f"{number:,} {reason}" for reason, number in recording.problems.most_common())
-            print(f"{count(self.seen, 'line or span')} could not be read ({reasons}).", file=sys.stderr)
+            what = "line or span" if self.seen == 1 else "lines or spans"
+            print(f"{self.seen:,} {what} could not be read ({reasons}).", file=sys.stderr)
         for (attribute, reason), number in sorted(recording.engine.refused_evidence.items()):
-            print(f"{clean(attribute)}: {number:,} values were refused ({reason}).", file=sys.stderr)
+            print(f"{clean(attribute)}: refused {count(number, 'time')} ({reason}).", file=sys.stderr)
 
 
 def recording_of(choice: Choice, settled: Settled | None = None) -> Recording:

@@ -14,7 +14,7 @@ from otel_reliability.report.gaps import Gap, gaps_of
 from otel_reliability.report.report import Report
 from otel_reliability.report.scorecard import Scorecard
 from otel_reliability.report.sections import COLOURS, INDENT, columns, dim, heading, scorecard
-from otel_reliability.report.text import POINTS, agent_name, count, listed, number, percent, place
+from otel_reliability.report.text import POINTS, agent_name, clean, count, listed, number, percent, place
 
 DETAILED: Final = 10
 """Agents that are told in full; the others have a line each."""
@@ -110,7 +110,7 @@ def _spans(report: Report) -> Text:
         f"{count(report.spans['received'], 'span')} received: {', '.join(fates)}." if fates else "No spans received."
     )
     for (attribute, reason), times in report.evidence_refused.items():
-        told.append(f"\n{attribute}: refused {times:,} times ({reason}).", "yellow")
+        told.append(f"\n{clean(attribute)}: refused {count(times, 'time')} ({reason}).", "yellow")
     for note in report.notes:
         told.append(f"\n{note}.", "yellow")
     return told

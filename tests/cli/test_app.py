@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from otel_reliability.cli.app import COMMANDS
+from tests.cli.command_line import call
+
+
+def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    """What it is for, what to type first, and every command with what it does."""
+    done = call(capsys, "--help")
+
+    assert done.code == 0
+    assert "otel-reliability demo" in done.out
+    assert all(name in done.out for name in COMMANDS)
+    assert "prompt" in done.out
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in {"serve", "check-config"}])
+def test_every_command_has_help_of_its_own(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """Its options are explained."""
+    done = call(capsys, name, "--help")
+
+    assert done.code == 0
+    assert f"otel-reliability {name}" in done.out
+
+
+def test_a_misspelt_command_is_told_the_right_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """Bad usage exits 2."""
+    done = call(capsys, "repot")
+
+    assert done.code == 2
+    assert "'repot' is not a command; did you mean report?" in done.err
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    """As installed."""
+    assert "0." in call(capsys, "--version").out
+
+
+@pytest.mark.parametrize("missing", ["click", "rich"])
+def test_without_its_packages_the_command_line_says_what_to_install(missing: str) -> None:
+    """The in-process door is installed without them."""
+    code = f"import sys; sys.modules[{missing!r}] = None; from otel_reliability.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, "report"], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert "pip install 'otel-reliability[cli]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_loads_no_engine() -> None:
+    """It answers at once."""
+    code = "from otel_reliability.cli.app import app; app(['-h'], standalone_mode=False); import sys; print(set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "'otel_reliability.engine'" not in done.stdout
+    assert "'numpy'" not in done.stdout

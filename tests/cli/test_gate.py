@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree.ElementTree import fromstring
+
+import pytest
+
+from otel_reliability.testing import write_otlp
+from tests.cli.command_line import call
+from tests.report.build import attempts
+
+FIVE = attempts("refund", True, True, False, True, True)
+
+SCRIPT = """
+set -eu
+gate() {{ "{python}" -m otel_reliability.cli gate spans.jsonl "$@"; }}
+gate --require 'score>=80' && echo "held"
+gate --require 'score>=80' --require 'pass_hat_k.1>=0.95' || echo "failed $?"
+gate --require 'score>=80' --require 'calibration>=0.5' || echo "missing $?"
+gate --require 'score>=80' --min-runs 6 || echo "few $?"
+gate --require 'scor>=80' || echo "unknown $?"
+gate || echo "usage $?"
+"""
+
+
+@pytest.fixture(name="path")
+def path_of(tmp_path: Path) -> Path:
+    """Five attempts at a task, four of which passed."""
+    return write_otlp(tmp_path / "spans.jsonl", FIVE)
+
+
+def test_each_exit_code_in_a_shell(path: Path) -> None:
+    """As a CI job runs it: with -e, each code with its message."""
+    done = subprocess.run(
+        ["bash", "-c", SCRIPT.format(python=sys.executable)],
+        cwd=path.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    words = ("held", "failed", "missing", "few", "unknown", "usage")
+    assert [line for line in done.stdout.splitlines() if line.startswith(words)] == [
+        "held",
+        "failed 1",
+        "missing 3",
+        "few 3",
+        "unknown 2",
+        "usage 2",
+    ]
+    assert "✓ score>=80  support: 100 (5 runs)" in done.stdout
+    assert "✗ pass_hat_k.1>=0.95  support: 0.8 (5 runs)" in done.stdout
+    assert "5 runs cannot tell 0.8 from 0.95: 4 of 5 is 38 % to 96 %" in done.stdout
+    assert "? calibration>=0.5  support: no evidence; it needs 1 run with a confidence" in done.stdout
+    assert "5 runs, fewer than --min-runs 6" in done.stdout
+    assert "'scor' names no metric. Did you mean score?" in done.stderr
+    assert "Missing option '--require'" in done.stderr
+
+
+def test_a_failed_target_weighs_more_than_missing_evidence(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whichever is told first."""
+    targets = ("--require", "calibration>=0.5", "--require", "score>100")
+
+    assert call(capsys, "gate", path, *targets).code == 1
+
+
+def test_bad_usage_weighs_more_than_a_failed_target(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A gate that was not understood is no gate."""
+    done = call(capsys, "gate", path, "--require", "score>100", "--require", 'agents["suport"].score>=1')
+
+    assert done.code == 2
+    assert "the nearest is support" in done.err
+
+
+def test_the_gate_says_what_so_few_runs_can_tell(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where the target held, and is no share of runs."""
+    done = call(capsys, "gate", path, "--require", "score>=80")
+
+    assert done.code == 0
+    assert "5 runs cannot tell 0.8 from 0.95: they pin a rate to ±44 points." in done.out
+
+
+def test_programs_read_json_and_junit(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the same verdicts, and the same exit code."""
+    targets = ("--require", "tier>=STABLE", "--require", "pass_hat_k.1>=0.95")
+    as_json, as_junit = (call(capsys, "gate", path, *targets, "--format", form) for form in ("json", "junit"))
+    document = json.loads(as_json.out)
+    [suite] = fromstring(as_junit.out.partition("\n")[2])
+
+    assert as_json.code == as_junit.code == document["exit_code"] == 1
+    assert [(each["target"], each["state"]) for each in document["verdicts"]] == [
+        ("tier>=STABLE", "held"),
+        ("pass_hat_k.1>=0.95", "failed"),
+    ]
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+
+
+def test_many_tasks_are_summed_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The gravest are told, the others counted."""
+    spans = [each for task in range(12) for each in attempts(f"t{task}", task > 2, first=task + 1)]
+    path = write_otlp(tmp_path / "spans.jsonl", spans)
+    done = call(capsys, "gate", path, "--require", "reliability.pass_at_k>=100", "--min-runs", "1")
+
+    assert done.out.count("✗") == 3
+    assert "and 7 more numbers of this target: 7 held" in done.out
+    assert "3 failed, 9 held" in done.out
