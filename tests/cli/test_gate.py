@@ -20,7 +20,7 @@ gate() {{ "{python}" -m otel_reliability.cli gate spans.jsonl "$@"; }}
 gate --require 'score>=80' && echo "held"
 gate --require 'score>=80' --require 'pass_hat_k.1>=0.95' || echo "failed $?"
 gate --require 'score>=80' --require 'calibration>=0.5' || echo "missing $?"
-gate --require 'score>=80' --min-runs 6 || echo "few $?"
+gate --require 'path_entropy<=1' --min-runs 6 || echo "few $?"
 gate --require 'scor>=80' || echo "unknown $?"
 gate || echo "usage $?"
 """
