@@ -20,7 +20,7 @@ _NOT_TOLD: Final = ("N/A", "<not serializable>")
 
 
 class GoogleADK:
-    """Spans of the Agent Development Kit."""
+    """Spans of the Agent Development Kit, by operation, and by name where there is none."""
 
     name: ClassVar[str] = "Google ADK"
     scopes: ClassVar[tuple[str, ...]] = ("gcp.vertex.agent",)

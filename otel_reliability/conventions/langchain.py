@@ -22,7 +22,7 @@ GENERIC_GRAPHS: Final = frozenset({"LangGraph", "RunnableSequence"})
 
 
 class GenAILangChain:
-    """Workflows of this scope are graphs."""
+    """Workflows of this scope: they are graphs, and a graph at the root is the agent."""
 
     name: ClassVar[str] = "OTel GenAI LangChain"
     scopes: ClassVar[tuple[str, ...]] = ("opentelemetry.instrumentation.genai.langchain",)

@@ -28,7 +28,7 @@ CALL_ID: Final = METADATA + "tool_call_id"
 
 
 class Langfuse:
-    """Observations of the Langfuse SDK."""
+    """Observations of the Langfuse SDK, by type."""
 
     name: ClassVar[str] = "Langfuse"
     scopes: ClassVar[tuple[str, ...]] = ("langfuse-sdk",)

@@ -21,7 +21,7 @@ COMPLETION: Final = "gen_ai.completion"
 
 
 class LangSmith:
-    """Spans of LangSmith's exporter."""
+    """Spans of LangSmith's exporter, by kind."""
 
     name: ClassVar[str] = "LangSmith"
     scopes: ClassVar[tuple[str, ...]] = ("langsmith",)

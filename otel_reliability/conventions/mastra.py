@@ -17,7 +17,7 @@ AGENT_ID: Final = ("gen_ai.agent.id", "agent.id")
 
 
 class Mastra:
-    """Spans of Mastra."""
+    """Spans of Mastra, by its own operation names."""
 
     name: ClassVar[str] = "Mastra"
     scopes: ClassVar[tuple[str, ...]] = ("@mastra/otel",)

@@ -22,7 +22,7 @@ CALL_ID: Final = "tool_call_id"
 
 
 class MLflow:
-    """Spans of MLflow's tracer."""
+    """Spans of MLflow's tracer, by span type."""
 
     name: ClassVar[str] = "MLflow"
     scopes: ClassVar[tuple[str, ...]] = ("mlflow",)

@@ -17,7 +17,7 @@ LANGGRAPH: Final = "openlit.instrumentation.langgraph"
 
 
 class OpenLit:
-    """Spans of openlit's instrumentations."""
+    """Agents and workflows of openlit, whose operations do not say which is which."""
 
     name: ClassVar[str] = "openlit"
     scopes: ClassVar[tuple[str, ...]] = ("openlit",)

@@ -17,7 +17,7 @@ CHOICE_EVENT: Final = "gen_ai.choice"
 
 
 class Strands:
-    """Spans of the Strands tracer."""
+    """Agents and tools of the Strands tracer."""
 
     name: ClassVar[str] = "Strands"
     scopes: ClassVar[tuple[str, ...]] = ("strands.telemetry.tracer",)

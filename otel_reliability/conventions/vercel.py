@@ -25,7 +25,7 @@ MODELS: Final = frozenset({".doGenerate", ".doStream"})
 
 
 class Vercel:
-    """Spans of the Vercel AI SDK that name its own operation."""
+    """Spans of the Vercel AI SDK that name its own operation; from 7 on it names GenAI operations."""
 
     name: ClassVar[str] = "Vercel AI SDK"
     scopes: ClassVar[tuple[str, ...]] = ()

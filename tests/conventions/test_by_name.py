@@ -34,7 +34,7 @@ def test_q25_workflows_and_model_calls() -> None:
 
 
 def test_q25_a_merged_tool_span_is_still_none() -> None:
-    """Nor is a name of one word, or of words that are no operation."""
+    """A span that merges tools, a name of one word, or of words that are no operation, is nothing."""
     assert is_nothing(span(name="execute_tool (merged)"))
     assert is_nothing(span(name="execute_tool"))
     assert is_nothing(span(name="GET /orders"))

@@ -1,4 +1,4 @@
-"""OTel GenAI, all generations."""
+"""OTel GenAI."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_q09_a_span_that_merges_parallel_tools_is_no_call(name: str) -> None:
 
 
 def test_q09_final_answer_is_a_finish_mark_of_smolagents_alone() -> None:
-    """Smolagents ends a run by the tool `final_answer`; elsewhere a tool of that name is a tool."""
+    """The tool `final_answer` ends a run of smolagents; elsewhere a tool of that name is a tool."""
     attributes = {OPERATION: "execute_tool", "gen_ai.tool.name": "final_answer"}
     smolagents = "opentelemetry.instrumentation.genai.smolagents"
 

@@ -1,4 +1,4 @@
-"""Google's Agent Development Kit."""
+"""Google ADK."""
 
 from __future__ import annotations
 

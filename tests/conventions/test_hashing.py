@@ -1,4 +1,4 @@
-"""Hashes of arguments and results."""
+"""Arguments and results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a graph is, in every dialect that is told through LangChain's callbacks."""
+"""LangChain and LangGraph, in every dialect."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_q20_an_mlflow_chain_is_a_graph() -> None:
 
 
 def test_q20_an_openlit_workflow_is_a_graph() -> None:
-    """Openlit's `invoke_workflow` over LangGraph is the graph; its usage, the last call's, is no total."""
+    """The `invoke_workflow` of openlit over LangGraph is the graph; its usage, the last call's, is no total."""
     attributes = {OPERATION: "invoke_workflow", "gen_ai.workflow.name": "support", "gen_ai.usage.input_tokens": 9}
     facts = invocation(span(attributes=attributes, scope="openlit.instrumentation.langgraph"), Kind.WORKFLOW)
 

@@ -1,4 +1,4 @@
-"""The Langfuse SDK."""
+"""Langfuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LangSmith's OpenTelemetry export."""
+"""LangSmith."""
 
 from __future__ import annotations
 

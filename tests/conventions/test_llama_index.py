@@ -1,4 +1,4 @@
-"""LlamaIndex's own OpenTelemetry spans."""
+"""LlamaIndex."""
 
 from __future__ import annotations
 

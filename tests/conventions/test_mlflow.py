@@ -1,4 +1,4 @@
-"""MLflow tracing."""
+"""MLflow."""
 
 from __future__ import annotations
 

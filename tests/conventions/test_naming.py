@@ -57,7 +57,7 @@ def test_calls_told_by_messages_follow_the_same_rules() -> None:
 
 
 def test_an_agent_that_stands_for_its_call_is_renamed() -> None:
-    """Smolagents' managed agents are steps of their manager under the user's names."""
+    """Managed agents of smolagents are steps of their manager under the user's names."""
     managed = span(
         name="billing_2.run",
         attributes={"openinference.span.kind": "AGENT"},

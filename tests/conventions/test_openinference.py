@@ -1,4 +1,4 @@
-"""OpenInference, and the quirks of the frameworks it instruments."""
+"""OpenInference."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def step(
 
 
 def test_q10_without_a_finish_mark_the_step_limit_ended_it() -> None:
-    """Smolagents ends OK at max_steps; only the missing `final_answer` directly below tells."""
+    """At its step limit smolagents ends OK; only the missing `final_answer` directly below tells."""
     stopped = run(*smolagents(step(2, "search")))
     finished = run(*smolagents(step(2, "search"), step(3, "FinalAnswerTool", attributes={"tool.name": "final_answer"})))
 

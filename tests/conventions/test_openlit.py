@@ -62,7 +62,7 @@ def test_q25_a_failed_agent_has_only_its_name() -> None:
 
 
 def test_q41_arguments_are_python_literals() -> None:
-    """Openlit writes the repr of a dictionary where others write JSON: the same call, the same hash."""
+    """The repr of a dictionary stands where others write JSON: the same call, the same hash."""
     tool = {OPERATION: "execute_tool", "gen_ai.tool.name": "search"}
     first, second = (
         call(span(attributes={**tool, "gen_ai.tool.call.arguments": text}, scope="openlit.instrumentation.langchain"))

@@ -1,4 +1,4 @@
-"""OpenLLMetry / Traceloop."""
+"""OpenLLMetry."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ def test_q36_older_model_spans_name_no_operation(request_type: str) -> None:
 
 
 def test_q36_response_is_a_model_operation() -> None:
-    """OpenAI Agents under 0.46."""
+    """`response` is the operation of a model call of OpenAI Agents under 0.46."""
     assert (
         model(span(attributes={"gen_ai.operation.name": "response", "gen_ai.usage.prompt_tokens": 5})).tokens.input == 5
     )
 
 
 def test_q36_older_messages_tell_calls_by_number() -> None:
-    """`gen_ai.completion.0.tool_calls.M.*`, and a finish reason beside them."""
+    """Calls stand in `gen_ai.completion.0.tool_calls.M.*`, with a finish reason beside them."""
     start = "gen_ai.completion.0."
     facts = model(
         span(

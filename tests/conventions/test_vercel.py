@@ -1,4 +1,4 @@
-"""The Vercel AI SDK, both generations."""
+"""Vercel AI SDK."""
 
 from __future__ import annotations
 

@@ -16,15 +16,17 @@ RAW: Final = frozenset(
 _NO_TOKENS: Final = "no span tells token counts"
 _NO_SESSION: Final = "no span tells the conversation"
 _NO_TOOLS: Final = "no span and no message tells tool calls; the path is unobservable, not empty"
-_UNTIL_USING_SESSION: Final = "no span tells the conversation, except under OpenInference's `using_session`"
+UNTIL_USING_SESSION: Final = "the conversation is told only under OpenInference's `using_session`"
 _CLASS_ONLY: Final = "the agent's name stands nowhere but in texts; the class names the run"
 _MESSAGES_ONLY: Final = "calls stand in messages only, which do not say how they ended"
+_ROOT_NEVER_EXPORTED: Final = "the root of a run that dies is never exported, and only it has the name"
+_RUNS_ON: Final = "totals run on over the turns of one agent object, so those of later turns are absent"
 _SUB_AGENT_A_TASK: Final = "a sub-agent is a transparent task: its steps bear the agent above"
 
 NOT_HELD: Final[dict[tuple[str, str], str]] = {
     ("autogen-native", "session"): _NO_SESSION,
     ("autogen-native", "tokens"): _NO_TOKENS,
-    ("autogen-openinference", "session"): _UNTIL_USING_SESSION,
+    ("autogen-openinference", "session"): UNTIL_USING_SESSION,
     ("claude_agent_sdk-openinference", "agent"): "no span names the agent; the service does",
     ("claude_agent_sdk-openinference", "agents of steps"): "no span names the agent; the service does",
     ("crewai-openllmetry", "agents of steps"): _MESSAGES_ONLY,
@@ -43,10 +45,10 @@ NOT_HELD: Final[dict[tuple[str, str], str]] = {
     ("llama_index-otel", "tokens"): _NO_TOKENS,
     ("mcp_client-native", "tokens"): _NO_TOKENS,
     ("ms_agent_framework-native", "session"): _NO_SESSION,
-    ("openai_agents-openinference_nocontent", "session"): _UNTIL_USING_SESSION,
+    ("openai_agents-openinference_nocontent", "session"): UNTIL_USING_SESSION,
     ("openai_agents-openllmetry_pluschat", "session"): _NO_SESSION,
     ("openai_agents-otelgenai", "hand-offs"): "no span tells a hand-off; the agents stand side by side",
-    ("smolagents-openinference", "session"): _UNTIL_USING_SESSION,
+    ("smolagents-openinference", "session"): UNTIL_USING_SESSION,
     ("smolagents-otelgenai", "agents of steps"): _NO_TOOLS,
     ("smolagents-otelgenai", "failed calls"): _NO_TOOLS,
     ("smolagents-otelgenai", "path"): _NO_TOOLS,
@@ -81,17 +83,13 @@ EXCEPTIONS: Final[dict[tuple[str, str, str], str]] = {
         "llm_error-14",
         "agent",
     ): "the root of a run that dies is never exported, and only it has the name",
-    ("mastra-otel_exporter", "llm_error-14", "agents of steps"): "as its agent",
+    ("mastra-otel_exporter", "llm_error-14", "agents of steps"): _ROOT_NEVER_EXPORTED,
     ("ms_agent_framework-native", "workflow-13", "agent"): "a workflow has no name; its first agent names the run",
     ("smolagents117-openinference", "llm_error-14", "tokens"): "a run that dies tells no totals",
-    (
-        "smolagents117-openinference",
-        "turn2-10",
-        "tokens",
-    ): "totals run on over the turns of one agent object, so they are absent",
-    ("smolagents117-openinference", "turn2-18", "tokens"): "as turn2-10",
-    ("smolagents117-openinference", "turn3-11", "tokens"): "as turn2-10",
-    ("smolagents117-openinference", "turn3-19", "tokens"): "as turn2-10",
+    ("smolagents117-openinference", "turn2-10", "tokens"): _RUNS_ON,
+    ("smolagents117-openinference", "turn2-18", "tokens"): _RUNS_ON,
+    ("smolagents117-openinference", "turn3-11", "tokens"): _RUNS_ON,
+    ("smolagents117-openinference", "turn3-19", "tokens"): _RUNS_ON,
 }
 """Runs of which a field is not exact although the capture holds it elsewhere. None is a fault of assembly."""
 
@@ -110,7 +108,7 @@ def is_held(truth: Truth, field: str, true: TrueRun) -> bool:
     if not FIELDS[field].concerns(true):
         return False
     why = why_not_held(truth, field)
-    return why is None or (why == _UNTIL_USING_SESSION and true.session_via == _SESSION_VIA)
+    return why is None or (why == UNTIL_USING_SESSION and true.session_via == _SESSION_VIA)
 
 
 def misses(truth: Truth, field: str, pairs: Iterable[Pair]) -> list[str]:
