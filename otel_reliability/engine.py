@@ -10,13 +10,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from otel_reliability import conventions
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.change.monitor import Change, Monitor
+from otel_reliability.change.units import Unit
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.model.event import RunChange, RunEvent
@@ -33,6 +34,24 @@ _LAST: Final = frozenset({CloseReason.SHUTDOWN, CloseReason.END_OF_INPUT})
 """Reasons after which nothing more comes, so that sessions are done too."""
 MAX_UNTAKEN: Final = 100_000
 """Settled or revised runs that wait for whoever records them; beyond, the oldest are let go and counted."""
+
+_PARTS: Final = (
+    "_assembler",
+    "_sessions",
+    "_monitor",
+    "_settled",
+    "_revised",
+    "_scored",
+    "_counts",
+    "refused_evidence",
+    "closed",
+    "recorded",
+    "incomplete",
+    "revised",
+    "untaken",
+    "event_lag",
+)
+"""What an engine is made of beside its windows."""
 
 Opened: TypeAlias = tuple[TraceId, SpanId, SpanId | None]
 Observer: TypeAlias = Callable[[RunEvent, float], None]
@@ -87,17 +106,20 @@ class Engine:
         wall: Callable[[], int] | None = time.time_ns,
         reader: Reader | None = None,
         places_return: bool = False,
+        pinned: Mapping[AgentKey, Sequence[Unit]] | None = None,
     ) -> None:
         """An engine that has seen nothing.
 
         `clock` counts seconds, for deadlines. `wall` is the Unix time in nanoseconds, by which stamps from the future are
-        told; None for recordings, whose stamps are taken as they are. `places_return`: `Fleet` says what that is.
+        told; None for recordings, whose stamps are taken as they are. `places_return`: `Fleet` says what that is. `pinned`: the
+        units of a recording that change is measured against, by agent (`reference.pinned_by` reads them).
         """
         self.settings = Settings() if settings is None else settings
         self.reader = Reader(self.settings, conventions.TABLE) if reader is None else reader
         self.observers: list[Observer] = []
         """Called for every change of a run, within the turn that made it: sessions and change detection listen here."""
         self._clock, self._wall, self._places_return = clock, wall, places_return
+        self._pinned = pinned
         self.restart()
 
     def restart(self) -> None:
@@ -106,7 +128,7 @@ class Engine:
         self._assembler = Assembler(self.settings)
         self._fleet = Fleet(self.settings, places_return=self._places_return)
         self._sessions = Sessions(self.settings, self._is_known)
-        self._monitor = Monitor(self.settings) if self.settings.change.enabled else None
+        self._monitor = Monitor(self.settings, self._pinned) if self.settings.change.enabled else None
         self._settled: deque[Run] = deque()
         self._revised: deque[Run] = deque()
         self._scored: deque[SessionEvent] = deque()
@@ -299,6 +321,19 @@ class Engine:
             Ceiling("sessions", len(self._sessions), limits.sessions, sum(sessions["sessions", why] for why in let_go)),
             Ceiling("untaken_runs", len(self._settled) + len(self._revised), MAX_UNTAKEN, self.untaken),
         )
+
+    # --- Over a restart -----------------------------------------------------------------------------------------------
+
+    def to_state(self) -> dict[str, Any]:
+        """All parts but the windows (`Fleet.to_state`), themselves: whoever keeps them writes them down before the next turn."""
+        with self._turn(-1):
+            return {name: getattr(self, name) for name in _PARTS}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over the parts that `to_state` gave. The fleet is restored apart, and first."""
+        with self._turn(-1):
+            for name in _PARTS:
+                setattr(self, name, state[name])
 
     # --- Within a turn ------------------------------------------------------------------------------------------------
 

@@ -26,15 +26,40 @@ class Judgement(NamedTuple):
     why: str = ""
 
 
+class Units:
+    """The units of a recording, from runs in any order: runs of one session are joined, and all sessions end with it.
+
+    Beyond 200,000 units of an agent the 100,000 that ended last stay.
+    """
+
+    def __init__(self) -> None:
+        self._parts: dict[AgentKey, dict[tuple[str, bool], list[Unit]]] = {}
+
+    def add(self, runs: Iterable[Run]) -> None:
+        """Some runs that will not change any more."""
+        for run in runs:
+            if counts_for_change(run):
+                of_session = run.session_id is not None
+                grouped = self._parts.setdefault(run.key, {})
+                grouped.setdefault((run.session_id or run.run_id, of_session), []).append(unit_of(run))
+                if len(grouped) > 2 * MAX_UNITS:
+                    self._parts[run.key] = _latest(grouped)
+
+    def found(self) -> dict[AgentKey, list[Unit]]:
+        """The units of each agent in order: by end, then by id."""
+        return {agent: _ordered(grouped) for agent, grouped in self._parts.items()}
+
+
 def units_of(runs: Iterable[Run]) -> dict[AgentKey, list[Unit]]:
-    """The units of a recording, per agent, in order: by end, then by id. All sessions end with the recording."""
-    parts: dict[AgentKey, dict[tuple[str, bool], list[Unit]]] = {}
-    for run in runs:
-        if counts_for_change(run):
-            of_session = run.session_id is not None
-            key = (run.session_id or run.run_id, of_session)
-            parts.setdefault(run.key, {}).setdefault(key, []).append(unit_of(run))
-    return {agent: _ordered(grouped) for agent, grouped in parts.items()}
+    """The units of a recording's runs, per agent, in order."""
+    units = Units()
+    units.add(runs)
+    return units.found()
+
+
+def _latest(grouped: Mapping[tuple[str, bool], list[Unit]]) -> dict[tuple[str, bool], list[Unit]]:
+    by_end = sorted(grouped.items(), key=lambda item: max(part.end_ns for part in item[1]))
+    return dict(by_end[-MAX_UNITS:])
 
 
 def _ordered(grouped: Mapping[tuple[str, bool], Sequence[Unit]]) -> list[Unit]:

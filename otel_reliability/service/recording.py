@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.telemetry import change_event
 from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.recorder import Recorder
@@ -38,10 +39,20 @@ class Recording:
         with self._book.lock:
             self._recorder.score(scored)
             self._recorder.change(changes)
+        change_event.tell(changes)
         now = self._engine.now()
         if now >= self._next:
             self._next = now + SWEEP
             self._sweep()
+
+    def to_state(self) -> Any:
+        """The places of tools, and the agents that have series."""
+        return (self.ledger.to_state(), self._known, self._next)
+
+    def restore(self, state: Any) -> None:
+        """Take over what `to_state` gave."""
+        places, self._known, self._next = state
+        self.ledger.restore(places)
 
     def _record(self, settled: list[Run], revised: list[Run]) -> None:
         def stand(fleet: Fleet) -> dict[str, Standing]:
@@ -51,8 +62,6 @@ class Recording:
         with self._book.lock:
             self._recorder.record(settled, standings)
             self._recorder.revise(revised, standings)
-            self._recorder.score(self._engine.take_scored())
-            self._recorder.change(self._engine.take_changes())
 
     def _sweep(self) -> None:
         """End the series of agents that have expired. Those beyond the ceiling are counted together, for ever."""

@@ -14,6 +14,7 @@ from typing import Final
 from aiohttp import web
 
 from otel_reliability.engine import Engine
+from otel_reliability.reference import pinned_by
 from otel_reliability.service import journal as journals
 from otel_reliability.service.addresses import Place, place_of
 from otel_reliability.service.api import Agents
@@ -77,7 +78,7 @@ class Service:
         """Who tells these numbers. It stays the same over restarts: a new instance is a new series."""
         self.addresses: dict[str, Place] = {}
         """Where each open door really is."""
-        self.engine = Engine(config.engine, clock=clock, wall=wall, places_return=True)
+        self.engine = Engine(config.engine, clock=clock, wall=wall, places_return=True, pinned=pinned_by(config.engine))
         self.state = State(config.engine, self.engine)
         self.readiness = Readiness()
         self.journal = journals.Memory() if journal_of is None else journal_of(self.state)

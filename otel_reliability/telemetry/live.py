@@ -22,8 +22,10 @@ from opentelemetry.sdk.resources import Resource
 
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
+from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import CloseReason, Run
-from otel_reliability.telemetry import names, points
+from otel_reliability.reference import pinned_by
+from otel_reliability.telemetry import change_event, names, points
 from otel_reliability.telemetry import self as self_telemetry
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.instruments import Observed, Snapshot, snapshot
@@ -72,10 +74,10 @@ class Live:
         settings: Settings,
         *,
         follows_global: bool,
-        make_engine: Callable[[Settings], Engine] = Engine,
+        make_engine: Callable[[Settings], Engine] | None = None,
     ) -> None:
         self.settings = fitting(settings)
-        self.engine = make_engine(self.settings)
+        self.engine = (make_engine or _engine)(self.settings)
         self._provider, self._follows_global = provider, follows_global
         self._doors: list[Door] = []
         self._begun = self._told = self._forked = False
@@ -172,7 +174,9 @@ class Live:
         self._recorder.record(settled, standings)
         self._recorder.revise(revised, standings)
         self._recorder.score(self.engine.take_scored())
-        self._recorder.change(self.engine.take_changes())
+        changes = self.engine.take_changes()
+        self._recorder.change(changes)
+        change_event.tell(changes)
         if self.engine.closed and not self._told:
             self._tell_if_unread()
         return True
@@ -220,7 +224,7 @@ _lock = threading.Lock()
 def live_of(
     provider: MeterProvider | None,
     settings: Settings | None,
-    make_engine: Callable[[Settings], Engine] = Engine,
+    make_engine: Callable[[Settings], Engine] | None = None,
 ) -> Live:
     """The engine and instruments of a provider (None: the global one), made for the first door and shared by the others."""
     asked = metrics.get_meter_provider() if provider is None else provider
@@ -233,6 +237,16 @@ def live_of(
         live = Live(asked, settings or Settings(), follows_global=follows_global, make_engine=make_engine)
         _lives.add(live)
         return live
+
+
+def _engine(settings: Settings) -> Engine:
+    """An engine with its pinned reference. One that cannot be read must not keep the program from starting."""
+    try:
+        pinned = pinned_by(settings)
+    except ConfigurationError as error:
+        _logger.error("%s Each agent's own first units are the reference.", error)  # noqa: TRY400  the message says it all
+        pinned = None
+    return Engine(settings, pinned=pinned)
 
 
 def _compare(live: Live, settings: Settings | None) -> None:

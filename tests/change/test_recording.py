@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
+
+from otel_reliability.change import recording
 from otel_reliability.change.detector import BLIND
-from otel_reliability.change.recording import judge, units_of
+from otel_reliability.change.recording import Units, judge, units_of
 from otel_reliability.change.verdict import Verdict
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.run import AgentKey
@@ -67,3 +70,21 @@ def test_a_recording_against_a_short_pinned_one_says_so() -> None:
     judgement = judge(random_units(300), SETTINGS, random_units(30, 2))
     assert judgement.verdict is Verdict.NO_VERDICT
     assert "pinned" in judgement.why
+
+
+def test_a_run_may_come_at_any_time() -> None:
+    """Handed over in pieces, in another order, the units are the same."""
+    runs = [run([tool], at, session_id=session) for tool, at, session in (("a", 4, "s"), ("b", 1, "s"), ("c", 2, None))]
+    units = Units()
+    for one in reversed(runs):
+        units.add([one])
+    assert units.found() == units_of(runs)
+
+
+def test_of_an_endless_recording_the_latest_units_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is bounded, and what is judged is what would be judged without the bound."""
+    runs = [run(["a"], at) for at in range(100)]
+    every = units_of(runs)
+    monkeypatch.setattr(recording, "MAX_UNITS", 10)
+    (kept,) = units_of(runs).values()
+    assert kept == next(iter(every.values()))[-10:]

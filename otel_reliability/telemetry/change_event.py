@@ -1,0 +1,122 @@
+"""Changes of behaviour → OTel log events `agent_reliability.change`, where a LoggerProvider is set (DESIGN §5.7, §6)."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from opentelemetry import _logs as logs
+from opentelemetry import context
+from opentelemetry._logs.severity import SeverityNumber
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # the SDK's own way to say it
+
+from otel_reliability.change.alarm import Alarm, Summary, Told
+from otel_reliability.change.monitor import Change
+from otel_reliability.change.sentences import of_alarm
+from otel_reliability.telemetry import names
+from otel_reliability.telemetry.attributes import of_agent
+from otel_reliability.telemetry.guard import Guard
+
+EVENT_NAME: Final = "agent_reliability.change"
+PREFIX: Final = names.PREFIX + "change."
+
+_EMIT: Final = Guard("telling a change as a log event")
+
+
+class Event(NamedTuple):
+    """What is told of a change, whichever logs API takes it."""
+
+    timestamp: int
+    body: dict[str, Any]
+    attributes: dict[str, Any]
+
+
+def tell(changes: Sequence[Change], provider: logs.LoggerProvider | None = None) -> None:
+    """Emit an event for each change, to the global LoggerProvider where no other is given. Never raises.
+
+    Until a provider is set the API takes events and lets them go.
+    """
+    if not changes:
+        return
+    with _EMIT:
+        logger = logs.get_logger(names.SCOPE, logger_provider=provider)
+        token = context.attach(context.set_value(_SUPPRESS_INSTRUMENTATION_KEY, value=True, context=context.Context()))
+        try:
+            for change in changes:
+                _emit(logger, event_of(change))
+        finally:
+            context.detach(token)
+
+
+def event_of(change: Change) -> Event:
+    """The event of a change: names and numbers, and the sentence that they make.
+
+    The attributes say who, by which signals (the first names the change), and at which of its units; the body adds the values
+    before and after.
+    """
+    key, alarm = change
+    attributes = {
+        **of_agent(key),
+        names.SIGNAL: alarm.signal,
+        PREFIX + "signals": tuple(told.signal for told in alarm.told),
+        PREFIX + "unit": alarm.unit,
+        PREFIX + "since_unit": alarm.since_unit,
+    }
+    return Event(alarm.noticed_ns, _body(alarm), attributes)
+
+
+def _body(alarm: Alarm) -> dict[str, Any]:
+    return {
+        "message": of_alarm(alarm),
+        "unit": alarm.unit,
+        "signals": [_signal(told) for told in alarm.told],
+        "tools": [shift._asdict() for shift in alarm.tools],
+    }
+
+
+def _signal(told: Told) -> dict[str, Any]:
+    """Absent summaries are left out: not every exporter takes a null."""
+    sides = {"before": told.before, "after": told.after}
+    summaries = {side: _summary(summary) for side, summary in sides.items() if summary is not None}
+    return {"signal": told.signal, "evidence": told.evidence, "since_unit": told.since_unit, **summaries}
+
+
+def _summary(summary: Summary) -> dict[str, float]:
+    return {"units": summary.units, "mean": float(summary.mean), "median": float(summary.median)}
+
+
+def _emit(logger: logs.Logger, event: Event) -> None:
+    """By keywords where the API takes them; before that, an SDK takes records of its own kind only."""
+    facts: dict[str, Any] = {
+        "timestamp": event.timestamp,
+        "observed_timestamp": time.time_ns(),
+        "severity_number": SeverityNumber.WARN,
+        "severity_text": "WARN",
+        "body": event.body,
+        "attributes": event.attributes,
+        "event_name": EVENT_NAME,
+    }
+    emit: Callable[..., None] = logger.emit
+    if _takes_keywords(type(logger)):
+        emit(**facts)
+    else:
+        emit(_record(logger, facts))
+
+
+def _record(logger: logs.Logger, facts: dict[str, Any]) -> Any:
+    resource = getattr(logger, "resource", None)
+    if resource is None:  # the API's own, which lets it go, or another vendor's
+        kind: Callable[..., Any] = logs.LogRecord
+        return kind(**facts)
+    from opentelemetry.sdk import _logs as sdk_logs  # noqa: PLC0415  newer ones have no such class
+
+    of_sdk: Callable[..., Any] = vars(sdk_logs)["LogRecord"]
+    return of_sdk(**facts, resource=resource)
+
+
+@functools.cache
+def _takes_keywords(logger: type[logs.Logger]) -> bool:
+    return "event_name" in inspect.signature(logger.emit).parameters

@@ -1,0 +1,145 @@
+"""Changes as log events of OpenTelemetry."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from opentelemetry import _logs as logs
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
+from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor
+from opentelemetry.sdk.resources import Resource
+
+from otel_reliability.change.alarm import Alarm, Summary, Told, ToolShift
+from otel_reliability.change.monitor import Change
+from otel_reliability.model.run import AgentKey
+from otel_reliability.telemetry import change_event, names
+from otel_reliability.telemetry.change_event import EVENT_NAME, tell
+from otel_reliability.telemetry.guard import Guard
+from tests.telemetry.spans import provider as tracers
+
+KEY = AgentKey("acme", "shop", "prod", "support", (("service.version", "2"),))
+CALLS = Told("calls", 2e4, 201, 1_700_000_000_000_000_000, Summary(160, 5.2, 5), Summary(18, 12.1, 11))
+PATH = Told("path", 1e4, 203, 1_700_000_000_000_000_000, None, Summary(16, 0.4, 0.5))
+CHANGE = Change(KEY, Alarm(218, "run-218", 1_700_000_500_000_000_000, (CALLS, PATH), (ToolShift("refund", 0.0, 0.64),)))
+
+
+class Kept(LogRecordProcessor):
+    """Keeps what is emitted. What it is handed is called otherwise in each SDK, and alike inside."""
+
+    def __init__(self) -> None:
+        self.emitted: list[Any] = []
+
+    def on_emit(self, log_record: Any) -> None:
+        self.emitted.append(log_record)
+
+    def shutdown(self) -> None:
+        pass
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return True
+
+
+def loggers(processor: LogRecordProcessor) -> LoggerProvider:
+    """A LoggerProvider of the SDK with this processor."""
+    made = LoggerProvider(resource=Resource({"service.name": "shop"}), shutdown_on_exit=False)
+    made.add_log_record_processor(processor)
+    return made
+
+
+def test_a_change_is_told_by_names_and_numbers() -> None:
+    """Whose, by which signals, at which unit, and the values before and after; a summary that is not there is left out."""
+    kept = Kept()
+    tell([CHANGE], loggers(kept))
+
+    (record,) = (one.log_record for one in kept.emitted)
+    assert (record.event_name, record.timestamp, record.severity_text) == (
+        EVENT_NAME,
+        CHANGE.alarm.noticed_ns,
+        "WARN",
+    )
+    assert dict(record.attributes) == {
+        "service.namespace": "acme",
+        "service.name": "shop",
+        "deployment.environment.name": "prod",
+        "gen_ai.agent.name": "support",
+        "service.version": "2",
+        "signal": "calls",
+        "agent.reliability.change.signals": ("calls", "path"),
+        "agent.reliability.change.unit": 218,
+        "agent.reliability.change.since_unit": 201,
+    }
+    assert record.body["message"].startswith("changed about unit 201 (2023-11-14 22:13 UTC), noticed at unit 218: ")
+    assert record.body["signals"] == [
+        {
+            "signal": "calls",
+            "evidence": 2e4,
+            "since_unit": 201,
+            "before": {"units": 160, "mean": 5.2, "median": 5.0},
+            "after": {"units": 18, "mean": 12.1, "median": 11.0},
+        },
+        {"signal": "path", "evidence": 1e4, "since_unit": 203, "after": {"units": 16, "mean": 0.4, "median": 0.5}},
+    ]
+    assert record.body["tools"] == [{"tool": "refund", "before": 0.0, "after": 0.64}]
+    assert "run-218" not in json.dumps(record.body) + repr(record.attributes)
+
+
+def test_an_event_belongs_to_no_span_that_happens_to_be_open() -> None:
+    """It is told by whoever comes by: the span of that thread has nothing to do with it."""
+    kept = Kept()
+    with tracers().get_tracer("test").start_as_current_span("host"):
+        tell([CHANGE, CHANGE], loggers(kept))
+        assert trace.get_current_span().get_span_context().is_valid
+
+    assert [one.log_record.trace_id for one in kept.emitted] == [0, 0]
+
+
+def test_an_exporter_can_write_it() -> None:
+    """OTLP takes the body and all attributes."""
+    kept = Kept()
+    tell([CHANGE], loggers(kept))
+
+    (record,) = encode_logs(kept.emitted).resource_logs[0].scope_logs[0].log_records
+    assert record.event_name == EVENT_NAME
+    assert {item.key for item in record.body.kvlist_value.values} == {"message", "unit", "signals", "tools"}
+    assert {item.key for item in record.attributes} >= {names.SIGNAL, "agent.reliability.change.signals"}
+
+
+def test_without_a_provider_nothing_happens() -> None:
+    """The API's own provider takes events and lets them go."""
+    before = Guard.faults.copy()
+    tell([CHANGE])
+    tell([CHANGE], logs.NoOpLoggerProvider())
+    assert Guard.faults == before
+
+
+def test_a_processor_that_fails_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fault is counted; the host goes on."""
+
+    class Failing(Kept):
+        def on_emit(self, log_record: Any) -> None:
+            raise OSError
+
+    monkeypatch.setattr(Guard, "loud", False)
+    before = Guard.faults["telling a change as a log event"]
+    tell([CHANGE], loggers(Failing()))
+    assert Guard.faults["telling a change as a log event"] == before + 1
+
+
+def test_a_logger_that_takes_records_only_is_handed_one() -> None:
+    """As other vendors' loggers, and the API before keywords."""
+    taken: list[Any] = []
+
+    class Old(logs.NoOpLogger):
+        def emit(self, record: Any) -> None:
+            taken.append(record)
+
+    class Provider(logs.NoOpLoggerProvider):
+        def get_logger(self, name: str, *args: Any, **options: Any) -> logs.Logger:
+            return Old(name)
+
+    tell([CHANGE], Provider())
+    assert [(one.event_name, one.attributes["signal"]) for one in taken] == [(EVENT_NAME, "calls")]
+    assert change_event.event_of(CHANGE).body == taken[0].body

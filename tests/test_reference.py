@@ -1,0 +1,94 @@
+"""The pinned reference: a recording named in the settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otel_reliability.change.detector import Standing
+from otel_reliability.config import ChangeSettings, Settings
+from otel_reliability.engine import Engine
+from otel_reliability.errors import ConfigurationError
+from otel_reliability.model.run import CloseReason
+from otel_reliability.reference import pinned_by
+from otel_reliability.telemetry import live as lives
+from otel_reliability.testing import write_otlp
+from tests.report.build import run_spans
+from tests.telemetry.meters import Meters
+
+
+@pytest.fixture
+def reference(tmp_path: Path) -> Path:
+    """A recording of 70 runs of one agent."""
+    return write_otlp(
+        tmp_path / "reference.jsonl", [one for n in range(70) for one in run_spans(n + 1, "search reply")]
+    )
+
+
+def settings(path: object, **options: Any) -> Settings:
+    """Settings that name a reference."""
+    return Settings(change=ChangeSettings(reference=str(path), **options))
+
+
+def test_the_units_of_the_recording_by_agent(reference: Path) -> None:
+    """All of them, in order of their ends."""
+    (key, units), *others = pinned_by(settings(reference)).items()
+    assert (key.agent, len(units), others) == ("support", 70, [])
+    assert [unit.end_ns for unit in units] == sorted(unit.end_ns for unit in units)
+    assert {unit.path for unit in units} == {("search", "reply")}
+
+
+def test_nothing_is_read_where_nothing_is_asked() -> None:
+    """Without a reference, and where change is not looked for."""
+    assert pinned_by(Settings()) == {}
+    assert pinned_by(settings("absent", enabled=False)) == {}
+
+
+@pytest.mark.parametrize("content", [None, "", "{}\n"])
+def test_a_reference_that_cannot_be_is_refused(tmp_path: Path, content: str | None) -> None:
+    """No file, or one without runs: the setting, its value, what is allowed, what to do."""
+    path = tmp_path / "reference.jsonl"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ConfigurationError) as error:
+        pinned_by(settings(path))
+    assert (error.value.field, error.value.value) == ("change.reference", str(path))
+
+
+def test_an_engine_measures_against_it_from_the_first_unit_on(reference: Path) -> None:
+    """No unit is blind, and another behaviour is told after a few; after a fork the reference is there still."""
+    wanted = settings(reference)
+    engine = Engine(wanted, clock=lambda: 0.0, wall=None, pinned=pinned_by(wanted))
+    for _ in range(2):
+        engine.receive([one for n in range(50) for one in run_spans(n + 1, "escalate escalate wait mail")])
+        engine.flush(CloseReason.END_OF_INPUT)
+        change = engine.take_changes()[0]
+        assert change.key.agent == "support"
+        assert change.alarm.since_unit <= 2
+        assert change.alarm.unit < 40
+        engine.restart()
+
+
+def test_in_process_it_is_read_at_the_start(reference: Path) -> None:
+    """The detector of an agent that has one run only watches already."""
+    live = lives.live_of(Meters().provider, settings(reference))
+    live.engine.receive(run_spans(1, "search reply"))
+    live.engine.flush(CloseReason.FLUSH)
+    monitor = live.engine.monitor
+    assert monitor is not None
+    (key,) = monitor.keys()
+    detector = monitor.detector(key)
+    assert detector is not None
+    assert detector.evidence().standing is Standing.WATCHING
+
+
+def test_in_process_an_absent_one_is_logged_and_the_program_starts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each agent then learns its own."""
+    live = lives.live_of(Meters().provider, settings(tmp_path / "absent"))
+    assert live.engine.monitor is not None
+    assert "change.reference" in caplog.text
+    assert "own first units" in caplog.text
