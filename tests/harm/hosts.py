@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from otel_reliability.telemetry.guard import LOUD_VARIABLE
 
 PATIENCE = 600
+PROJECT = Path(__file__).resolve().parents[2]
 
 PRELUDE = '''
 import sys
@@ -65,12 +66,19 @@ class Host(NamedTuple):
         return None
 
 
-def run_host(code: str, *arguments: str, env: Mapping[str, str] | None = None, instrument: bool = False) -> Host:
-    """Run a program to its end, as `python -c`; under `opentelemetry-instrument` if asked."""
+def run_host(
+    code: str, *, env: Mapping[str, str] | None = None, instrument: bool = False, measured: bool = False
+) -> Host:
+    """Run a program to its end, as `python -c`; under `opentelemetry-instrument` if asked.
+
+    A program that is `measured` runs without coverage, which would count our lines and not the SDK's.
+    """
     starter = [str(Path(sys.executable).with_name("opentelemetry-instrument"))] if instrument else []
-    quiet = {key: value for key, value in os.environ.items() if key != LOUD_VARIABLE and not key.startswith("OTEL_")}
+    apart = ("OTEL_", "COV_", "COVERAGE_") if measured else ("OTEL_",)
+    quiet = {key: value for key, value in os.environ.items() if key != LOUD_VARIABLE and not key.startswith(apart)}
     done = subprocess.run(
-        [*starter, sys.executable, "-c", PRELUDE + textwrap.dedent(code), *arguments],
+        [*starter, sys.executable, "-c", PRELUDE + textwrap.dedent(code)],
+        cwd=PROJECT,
         env={**quiet, **(env or {})},
         capture_output=True,
         text=True,

@@ -1,0 +1,185 @@
+"""An engine with runs of several agents and their book; and what is told of them in each format, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from typing import Any, Final, NamedTuple, TypeAlias, cast
+
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.metrics.v1.metrics_pb2 import HistogramDataPoint, Metric, NumberDataPoint
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
+from prometheus_client.parser import text_string_to_metric_families as text_families
+
+from otel_reliability.config import Settings
+from otel_reliability.engine import Engine
+from otel_reliability.model.run import CloseReason, Run
+from otel_reliability.model.span import RawSpan
+from otel_reliability.telemetry.exposition import Exposition
+from otel_reliability.telemetry.ledger import ToolLedger
+from otel_reliability.telemetry.recorder import Recorder
+from otel_reliability.telemetry.series import Book, trace_of
+from otel_reliability.telemetry.standing import Standing, standing_of
+from otel_reliability.testing import FakeClock, span
+from otel_reliability.windows.sessions import SessionEvent
+
+Labels: TypeAlias = frozenset[tuple[str, Any]]
+Numbers: TypeAlias = dict[tuple[str, Labels], Any]
+Histogram: TypeAlias = tuple[int, float, tuple[float, ...], tuple[int, ...]]
+"""Count, sum, bounds, buckets."""
+
+RESOURCE: Final = {"service.name": "otel-reliability", "service.instance.id": "test"}
+TOOLS: Final = ("search", "book", "cancel_order", "refund")
+
+
+def spans_of(agent: str, runs: int, first: int) -> list[RawSpan]:
+    """Runs of one agent that differ in path, retries, tokens and outcome."""
+    found: list[RawSpan] = []
+    for number in range(runs):
+        place: Mapping[str, Any] = {"trace": first + number, "start": 20.0 * number}
+        about = {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.agent.name": agent,
+            "gen_ai.conversation.id": f"{agent}-{number // 3}",
+            "reliability.run.success": number % 4 != 0,
+            "reliability.context_limit": 1000,
+        }
+        found.append(span(1, attributes=about, end=20.0 * number + 9, **place))
+        for step in range(number % 4 + 1):
+            tool = {
+                "gen_ai.operation.name": "execute_tool",
+                "gen_ai.tool.name": TOOLS[(number + step) % 4 if number % 3 else 0],
+                "gen_ai.tool.call.arguments": "{}",
+            }
+            at = {**place, "start": 20.0 * number + 2 * step}
+            found.append(span(2 + step, 1, attributes=tool, status=2 if number % 3 == 0 else 0, **at))
+        used = {"gen_ai.usage.input_tokens": 100 * (number % 7), "gen_ai.usage.output_tokens": 10}
+        model = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", **used}
+        found.append(span(9, 1, attributes=model, **place))
+    return found
+
+
+class Told(NamedTuple):
+    """An engine, what it recorded, and the stream that writers read."""
+
+    engine: Engine
+    book: Book
+    exposition: Exposition
+    clock: FakeClock
+    runs: tuple[Run, ...]
+    standings: Mapping[str, Standing]
+    scored: tuple[SessionEvent, ...]
+    recorder: Recorder
+
+
+def told(*agents: str, runs: int = 12, settings: Settings | None = None, own: Iterable[Any] = ()) -> Told:
+    """Each agent with so many runs, all settled and recorded."""
+    clock = FakeClock(100.0)
+    engine = Engine(settings or Settings(), clock=clock, wall=clock.wall, places_return=True)
+    for at, agent in enumerate(agents):
+        engine.receive(spans_of(agent, runs, 1 + 100 * at))
+    engine.flush(CloseReason.SHUTDOWN)
+    settled = tuple(engine.take_settled())
+    standings = {run.run_id: standing_of(run, engine.fleet) for run in settled}
+    book = Book(clock.wall)
+    recorder = Recorder(book, engine.settings, ToolLedger(engine.settings, 1_000), trace_of)
+    recorder.record(settled, standings)
+    scored = tuple(engine.take_scored())
+    recorder.score(scored)
+    points = list(own)
+    return Told(engine, book, Exposition(engine, book, lambda: points), clock, settled, standings, scored, recorder)
+
+
+# --- OTLP -------------------------------------------------------------------------------------------------------------
+
+
+def metrics_of(bodies: Iterable[bytes]) -> list[Metric]:
+    """The metrics of requests, in order."""
+    requests = (ExportMetricsServiceRequest.FromString(body) for body in bodies)
+    return [
+        metric
+        for request in requests
+        for resource in request.resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    ]
+
+
+def points_of(metric: Metric) -> list[NumberDataPoint] | list[HistogramDataPoint]:
+    """The data points of a metric, whatever its kind."""
+    data: Any = getattr(metric, metric.WhichOneof("data") or "")
+    return list(data.data_points)
+
+
+def attributes_of(point: NumberDataPoint | HistogramDataPoint) -> Labels:
+    """The attributes of a point."""
+    return frozenset((pair.key, getattr(pair.value, pair.value.WhichOneof("value") or "")) for pair in point.attributes)
+
+
+def value_of(point: NumberDataPoint | HistogramDataPoint) -> Any:
+    """The value of a point; of a histogram its count, sum, bounds and buckets; None: it has ended."""
+    if point.flags & 1:
+        return None
+    if isinstance(point, HistogramDataPoint):
+        return point.count, round(point.sum, 9), tuple(point.explicit_bounds), tuple(point.bucket_counts)
+    return getattr(point, point.WhichOneof("value") or "")
+
+
+def otlp_numbers(bodies: Iterable[bytes]) -> Numbers:
+    """Everything that OTLP requests tell. A series stands in them once."""
+    found: Numbers = {}
+    for metric in metrics_of(bodies):
+        for point in points_of(metric):
+            key = (metric.name, attributes_of(point))
+            assert key not in found, f"{key} is told twice"
+            found[key] = value_of(point)
+    return found
+
+
+# --- Prometheus -------------------------------------------------------------------------------------------------------
+
+
+def families_of(text: str) -> list[Family]:
+    """What the parsers of `prometheus_client` make of a text."""
+    parse: Any = openmetrics_families if text.endswith("# EOF\n") else text_families
+    return list(parse(text))
+
+
+def prometheus_numbers(text: str) -> Numbers:
+    """Every sample of a text, by name and labels; a series stands in it once."""
+    found: Numbers = {}
+    for family in families_of(text):
+        for sample in family.samples:
+            key = (sample.name, frozenset(sample.labels.items()))
+            assert key not in found, f"{key} is told twice"
+            found[key] = sample.value
+    return found
+
+
+def translated(numbers: Numbers, units: Mapping[str, str], counters: frozenset[str]) -> Numbers:
+    """OTLP numbers under the names that Prometheus gives them, by the rules of OpenTelemetry's specification."""
+    found: Numbers = {}
+    for (name, attributes), value in numbers.items():
+        family = name.replace(".", "_")
+        if units[name] == "s" and "seconds" not in family.split("_"):
+            family += "_seconds"
+        labels = frozenset(
+            (key.replace(".", "_"), str(each).lower() if isinstance(each, bool) else each) for key, each in attributes
+        )
+        if isinstance(value, tuple):
+            found.update(_translated_histogram(family, labels, cast("Histogram", value)))
+        else:
+            found[f"{family}_total" if name in counters else family, labels] = value
+    return found
+
+
+def _translated_histogram(family: str, labels: Labels, histogram: Histogram) -> Numbers:
+    count, total, bounds, buckets = histogram
+    names = (*(f"{bound:g}" for bound in bounds), "+Inf")
+    below = zip(names, accumulate(buckets), strict=True)
+    return {
+        **{(f"{family}_bucket", labels | {("le", name)}): number for name, number in below},
+        (f"{family}_count", labels): count,
+        (f"{family}_sum", labels): total,
+    }
