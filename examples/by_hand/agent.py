@@ -27,8 +27,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind
 
+from otel_reliability import ReliabilitySpanProcessor
 from otel_reliability.cli.app import app
-from otel_reliability.processor import ReliabilitySpanProcessor
 from otel_reliability.sources import sdk
 from otel_reliability.testing import write_otlp
 

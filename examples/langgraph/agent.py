@@ -39,8 +39,8 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
+from otel_reliability import ReliabilitySpanProcessor
 from otel_reliability.cli.app import app
-from otel_reliability.processor import ReliabilitySpanProcessor
 
 SPANS = Path("spans.jsonl")
 

@@ -10,8 +10,8 @@ The client talks to a script instead of the service, so no network and no key is
 The spans are left in `spans.jsonl`, and at the end stands the scorecard that `otel-reliability report spans.jsonl` prints.
 
 An instrumented client alone tells only that a model was called, each call a trace of its own. Two spans make runs of it: one
-around each run (`invoke_agent`) and one around each tool call (`execute_tool`). The first also says what only the application
-knows: which runs are attempts at the same task, and whether one succeeded.
+around each run (`invoke_agent`) and one around each tool call (`execute_tool`). `annotate` says what only the application knows:
+which runs are attempts at the same task, and whether one succeeded.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
+from otel_reliability import ReliabilitySpanProcessor, annotate
 from otel_reliability.cli.app import app
-from otel_reliability.processor import ReliabilitySpanProcessor
 
 SPANS = Path("spans.jsonl")
 
@@ -88,17 +88,13 @@ tracer = trace.get_tracer("examples.openai_client")
 
 def refund(ticket: int, order: str) -> None:
     """One run: call the model, and the tools it asks for, until it has none left to call."""
-    attributes = {
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.agent.name": "refunds",
-        "reliability.task.id": f"refund {order}",
-    }
+    attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "refunds"}
     messages: list[Any] = [{"role": "user", "content": f"Ticket {ticket}: refund {order}"}]
-    with tracer.start_as_current_span("invoke_agent refunds", attributes=attributes) as span:
+    with tracer.start_as_current_span("invoke_agent refunds", attributes=attributes):
+        annotate(task_id=f"refund {order}")
         while calls := think(messages):
             messages += [{"role": "tool", "tool_call_id": call.id, "content": use(call)} for call in calls]
-        refunded = any(message.get("content") == "issue_refund: done" for message in messages)
-        span.set_attribute("reliability.run.success", refunded)
+        annotate(success=any(message.get("content") == "issue_refund: done" for message in messages))
 
 
 def think(messages: list[Any]) -> list[Any]:

@@ -30,8 +30,8 @@ from pydantic_ai import Agent, ModelRetry, UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
+from otel_reliability import ReliabilitySpanProcessor
 from otel_reliability.cli.app import app
-from otel_reliability.processor import ReliabilitySpanProcessor
 
 SPANS = Path("spans.jsonl")
 

@@ -74,25 +74,31 @@ class Performance(NamedTuple):
         return self.recorded["readings"][0]["score"]
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(name, marks=pytest.mark.sdk if name == "by_hand" else ()) for name in NAMES],
+@pytest.mark.examples
+@pytest.mark.parametrize(
+    "name",
+    # One of them runs with whatever SDK is here; the others have their own.
+    [pytest.param(name, marks=pytest.mark.sdk if name not in FRAMEWORKS else ()) for name in NAMES],
 )
-def example(request: pytest.FixtureRequest) -> str:
-    """The name of an example. Only one of them runs with whatever SDK is here: the others have their own."""
-    return request.param
+def test_an_example_shows_what_it_promises(name: str, tmp_path: Path) -> None:
+    """It runs; its spans tell the runs of its script; its process saw the same; at the end stands its scorecard."""
+    performed = perform(name, tmp_path)
+
+    assert_runs_as_scripted(performed.runs, TRUTHS[name])
+    assert_told(performed.runs, TRUTHS[name])
+    assert_scorecard(performed)
+    assert len(performed.live["runs"]) == 10
+    assert performed.live == performed.recorded
 
 
-@pytest.fixture(scope="module")
-def performed(example: str, tmp_path_factory: pytest.TempPathFactory) -> Performance:
-    """The example, run to its end in a folder of its own."""
+def perform(name: str, folder: Path) -> Performance:
+    """Run an example to its end, in a folder of its own."""
     try:
-        python = python_for(example)
+        python = python_for(name)
     except NotInstallable as reason:
-        pytest.skip(f"{example} cannot be installed here: {reason}")
-    folder = tmp_path_factory.mktemp(example)
+        pytest.skip(f"{name} cannot be installed here: {reason}")
     ended = subprocess.run(
-        [str(python), "-P", str(WATCH), str(EXAMPLES / example / "agent.py"), "runs.json"],
+        [str(python), "-P", str(WATCH), str(EXAMPLES / name / "agent.py"), "runs.json"],
         cwd=folder,
         env=_environment(),
         capture_output=True,
@@ -112,12 +118,8 @@ def _environment() -> dict[str, str]:
     return kept | ours | {"PYTHONPATH": str(PROJECT), "COLUMNS": "100", "PYTHONWARNINGS": "default"}
 
 
-@pytest.mark.examples
-def test_the_runs_are_those_that_happened(example: str, performed: Performance) -> None:
+def assert_runs_as_scripted(runs: Sequence[Mapping[str, Any]], truth: Truth) -> None:
     """Ten runs of one agent: their paths, retries, outcomes and tokens are those of the script."""
-    truth = TRUTHS[example]
-    runs = performed.runs
-
     assert [run["key"][:4] for run in runs] == [["", "shop", "", "refunds"]] * 10
     assert [run["path"] for run in runs] == PATHS
     assert [run["retries"] for run in runs] == [0] * 6 + [1, 0, 3, 0]
@@ -126,31 +128,18 @@ def test_the_runs_are_those_that_happened(example: str, performed: Performance) 
     assert all(run["input_tokens"] and run["output_tokens"] for run in runs)
 
 
-@pytest.mark.examples
-def test_what_the_telemetry_holds_is_told(example: str, performed: Performance) -> None:
+def assert_told(runs: Sequence[Mapping[str, Any]], truth: Truth) -> None:
     """Arguments, tasks and sessions are there where the instrumentation or the application tells them, and nowhere else."""
-    truth = TRUTHS[example]
-    runs = performed.runs
-
     assert {run["arguments_known"] for run in runs} == {truth.arguments}
     assert len({run["task_id"] for run in runs} - {None}) == truth.tasks
     assert len({run["session_id"] for run in runs} - {None}) == truth.sessions
     assert not any(run["nested"] or run["implicit"] or run["incomplete"] for run in runs)
 
 
-@pytest.mark.examples
-def test_the_process_saw_what_its_spans_tell_by_file(performed: Performance) -> None:
-    """The same runs in every field, and the same readings, from the spans as they ended and from their recording."""
-    assert len(performed.live["runs"]) == 10
-    assert performed.live == performed.recorded
-
-
-@pytest.mark.examples
-def test_it_ends_with_its_scorecard(performed: Performance) -> None:
-    """The score of the live metrics is printed, and at the end the scorecard of the recorded spans with the same score."""
+def assert_scorecard(performed: Performance) -> None:
+    """The score of the live metrics is printed, and the scorecard of the recorded spans with the same score."""
     live = re.search(r"^live: a score of ([\d.]+)$", performed.printed, re.MULTILINE)
     card = re.search(r"^refunds ─+ shop$.*?(\d+)/100", performed.printed, re.MULTILINE | re.DOTALL)
-
     assert live
     assert card
     assert live[1] == f"{performed.score:.1f}"
