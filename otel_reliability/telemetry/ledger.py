@@ -71,6 +71,16 @@ class ToolLedger:
         self._places = {place for place in self._places if place[0] in keys}
         self._places_of = Counter(key for key, _ in self._places)
 
+    def to_state(self) -> tuple[list[tuple[AgentKey, str]], int]:
+        """The places that are taken, and how many asked in vain."""
+        return (list(self._places), self._refused)
+
+    def restore(self, state: tuple[list[tuple[AgentKey, str]], int]) -> None:
+        """Take over what `to_state` gave."""
+        places, self._refused = state
+        self._places = set(places)
+        self._places_of = Counter(key for key, _ in places)
+
     def ceilings(self) -> tuple[Ceiling, ...]:
         """How many places there are, and are taken."""
         return (Ceiling("tools", len(self._places), self.limit, self._refused),)

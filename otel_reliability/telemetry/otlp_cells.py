@@ -34,7 +34,7 @@ class Cells:
         self._deltas = _DELTAS[temporality]
         self._amounts: dict[tuple[str, Labels], Amount] = {}
         self._start_ns = start_ns
-        self._sent_ns = start_ns
+        self._sent_ns = 0
         self._now_ns = start_ns
 
     def begin(self, now_ns: int) -> None:

@@ -24,7 +24,7 @@ class Shown(NamedTuple):
     """What is told of one agent in one window. `window` is None where there is only one.
 
     `series` is the same object until the window changes. `others` are the agent's numbers that are of no window, as
-    (instrument, attributes of its own, value): they come with the first.
+    (instrument, attributes of its own, value); where there are several windows, they stand alone.
     """
 
     key: AgentKey
@@ -47,9 +47,11 @@ def _shown(engine: Engine, fleet: Fleet, key: AgentKey) -> Iterator[Shown]:
         several = len(state.windows) > 1
         last = () if state.last_run_ns is None else ((names.LAST_RUN.name, (), state.last_run_ns / 1e9),)
         others = (*last, *_beside(engine, key))
+        if several:
+            yield Shown(key, None, (), others)
+            others = ()
         for window in state.windows.values():
             yield Shown(key, window.name if several else None, window.series(), others)
-            others = ()
 
 
 def _beside(engine: Engine, key: AgentKey) -> Iterator[tuple[str, tuple[tuple[str, str], ...], float]]:

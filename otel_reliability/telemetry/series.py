@@ -10,7 +10,7 @@ import threading
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from otel_reliability.model.run import Run
 from otel_reliability.telemetry import names
@@ -176,6 +176,17 @@ class Book:
                 for labels in over:
                     del instrument.cells[labels]
                     self.ended.append((instrument.spec, labels))
+
+    def to_state(self) -> dict[str, dict[Labels, Cell]]:
+        """Every series with its start, by instrument. For the thread that records, between two recordings."""
+        return {name: dict(instrument.cells) for name, instrument in self._instruments.items()}
+
+    def restore(self, state: Mapping[str, Mapping[Labels, Cell]]) -> None:
+        """Take over the series that `to_state` gave, of the instruments that there are now."""
+        with self.lock:
+            for name, instrument in self._instruments.items():
+                cells: Any = state.get(name, {})
+                instrument.cells = dict(cells)
 
     def _instrument(self, made: Kind) -> Kind:
         self._instruments[made.spec.name] = made

@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import HistogramDataPoint, Metric, NumberDataPoint
+from prometheus_client import parser as text_parser
 from prometheus_client.metrics_core import Metric as Family
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
-from prometheus_client.parser import text_string_to_metric_families as text_families
+from prometheus_client.openmetrics import parser as openmetrics_parser
 
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
@@ -52,7 +52,7 @@ def spans_of(agent: str, runs: int, first: int) -> list[RawSpan]:
                 "gen_ai.tool.name": TOOLS[(number + step) % 4 if number % 3 else 0],
                 "gen_ai.tool.call.arguments": "{}",
             }
-            at = {**place, "start": 20.0 * number + 2 * step}
+            at: Mapping[str, Any] = {**place, "start": 20.0 * number + 2 * step}
             found.append(span(2 + step, 1, attributes=tool, status=2 if number % 3 == 0 else 0, **at))
         used = {"gen_ai.usage.input_tokens": 100 * (number % 7), "gen_ai.usage.output_tokens": 10}
         model = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", **used}
@@ -122,7 +122,7 @@ def value_of(point: NumberDataPoint | HistogramDataPoint) -> Any:
     if point.flags & 1:
         return None
     if isinstance(point, HistogramDataPoint):
-        return point.count, round(point.sum, 9), tuple(point.explicit_bounds), tuple(point.bucket_counts)
+        return point.count, point.sum, tuple(point.explicit_bounds), tuple(point.bucket_counts)
     return getattr(point, point.WhichOneof("value") or "")
 
 
@@ -142,8 +142,8 @@ def otlp_numbers(bodies: Iterable[bytes]) -> Numbers:
 
 def families_of(text: str) -> list[Family]:
     """What the parsers of `prometheus_client` make of a text."""
-    parse: Any = openmetrics_families if text.endswith("# EOF\n") else text_families
-    return list(parse(text))
+    parser: Any = openmetrics_parser if text.endswith("# EOF\n") else text_parser
+    return list(parser.text_string_to_metric_families(text))
 
 
 def prometheus_numbers(text: str) -> Numbers:

@@ -205,7 +205,7 @@ def test_deltas_add_up_to_totals(temporality: Temporality) -> None:
     assert {kind[3][0] for name, kind in kinds_of(first).items() if name in _RECORDED} == {1}
     assert not set(kinds_of(nothing)) & _RECORDED
     assert 0 < len(parts[1]) < len(parts[0])
-    assert _added(*parts) == total
+    assert _rounded(_added(*parts)) == _rounded(total)
 
 
 def test_a_delta_that_was_not_taken_is_told_again() -> None:
@@ -301,4 +301,16 @@ def _plus(one: Any, other: Any) -> Any:
         return one + other
     count, total, bounds, buckets = cast("Histogram", one)
     more, extra, _, others = cast("Histogram", other)
-    return count + more, round(total + extra, 9), bounds, tuple(map(add, buckets, others))
+    return count + more, total + extra, bounds, tuple(map(add, buckets, others))
+
+
+def _rounded(numbers: Numbers) -> Numbers:
+    """Sums that were taken apart and put together again differ in their last digits."""
+    return {key: _round(value) for key, value in numbers.items()}
+
+
+def _round(value: Any) -> Any:
+    if not isinstance(value, tuple):
+        return value
+    count, total, bounds, buckets = cast("Histogram", value)
+    return count, round(total, 9), bounds, buckets
