@@ -19,6 +19,8 @@ FLAGS: Final[Mapping[str, str]] = {
     "http": "service.http",
     "metrics": "service.metrics",
     "pages": "service.pages",
+    "state": "service.state",
+    "state_sync": "service.state_sync",
     "token_file": "service.token_file",
     "push": "service.push.endpoint",
     "emit_runs": "service.emit_runs.endpoint",
@@ -36,6 +38,14 @@ _OPTIONS: Final[Sequence[Callable[[Any], Any]]] = (
     click.option("--http", metavar="HOST:PORT", help="Where OTLP comes in over HTTP."),
     click.option("--metrics", metavar="HOST:PORT", help="Where Prometheus reads /metrics."),
     click.option("--pages", metavar="HOST:PORT", help="Where probes and API are."),
+    click.option(
+        "--state", metavar="DIR", help="Keep state there, so that nothing acknowledged is lost when the process dies."
+    ),
+    click.option(
+        "--state-sync",
+        type=click.Choice(("normal", "full")),
+        help="full: acknowledge only what outlives a loss of power.",
+    ),
     click.option("--token-file", metavar="FILE", help="Bearer tokens, one a line, of which clients must send one."),
     click.option("--allow-public", is_flag=True, help="Listen to other machines without encryption and tokens."),
     click.option("--push", metavar="URL", help="Send metrics there by OTLP."),

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from otel_reliability.model.event import RunEvent
 from otel_reliability.model.record import RunRecord
@@ -60,6 +60,15 @@ class Emission:
             self._waiting.popleft()
             self.outcomes["overflow"] += 1
         self._waiting.append(RunRecord(event.change, event.run, self._last_ns))
+
+    def to_state(self) -> Any:
+        """What waits to be sent, and the time of the last record."""
+        return (list(self._waiting), self._last_ns)
+
+    def restore(self, state: Any) -> None:
+        """Take over what `to_state` gave."""
+        waiting, self._last_ns = state
+        self._waiting.extend(waiting)
 
     def start(self) -> None:
         """From now on."""

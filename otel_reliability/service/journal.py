@@ -23,9 +23,11 @@ class Journal(Protocol):
     """Keeps what was acknowledged.
 
     `keeps_open_runs`: whether runs that are open at shutdown are there again after a start. Where they are not, they are closed.
+    `pause`: seconds after `restore` in which no deadline is met, so that spans which could not be sent meanwhile come in time.
     """
 
     keeps_open_runs: bool
+    pause: float
 
     def restore(self) -> None:
         """Before anything is taken in: bring state back to where it was. May take long; the service is not ready meanwhile."""
@@ -36,6 +38,14 @@ class Journal(Protocol):
 
         Raises `Unavailable` where none of them is kept.
         """
+        ...
+
+    def applied(self) -> None:
+        """The requests of the last `commit` are applied."""
+        ...
+
+    def advancing(self) -> None:
+        """Deadlines are about to be met. Raises `Unavailable` where that cannot be kept: then they are not met now."""
         ...
 
     def advanced(self, now: float) -> None:
@@ -51,11 +61,18 @@ class Memory:
     """No journal: what was acknowledged lives as long as the process."""
 
     keeps_open_runs = False
+    pause = 0.0
 
     def restore(self) -> None:
         """There is nothing to bring back."""
 
     def commit(self, group: Sequence[Decoded]) -> None:
+        """Nothing is kept."""
+
+    def applied(self) -> None:
+        """Nothing is kept."""
+
+    def advancing(self) -> None:
         """Nothing is kept."""
 
     def advanced(self, now: float) -> None:

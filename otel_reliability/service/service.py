@@ -8,7 +8,9 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from aiohttp import web
@@ -20,12 +22,14 @@ from otel_reliability.service.addresses import Place, place_of
 from otel_reliability.service.api import Agents
 from otel_reliability.service.auth import Tokens
 from otel_reliability.service.checks import check
+from otel_reliability.service.clock import Clock
 from otel_reliability.service.config_file import Config
 from otel_reliability.service.grpc import OtlpGrpc
 from otel_reliability.service.http import TRANSPORT as HTTP
 from otel_reliability.service.http import OtlpHttp
 from otel_reliability.service.intake import Intake
 from otel_reliability.service.journal import Journal
+from otel_reliability.service.journal_sqlite import Sqlite
 from otel_reliability.service.memory import Memory
 from otel_reliability.service.outlets import Outlets
 from otel_reliability.service.own_numbers import OwnNumbers
@@ -34,6 +38,7 @@ from otel_reliability.service.readiness import Readiness
 from otel_reliability.service.recording import Recording
 from otel_reliability.service.room import Room
 from otel_reliability.service.state import State
+from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.tls import http_context
 from otel_reliability.service.web import Web
 from otel_reliability.service.writer import Writer
@@ -78,9 +83,21 @@ class Service:
         """Who tells these numbers. It stays the same over restarts: a new instance is a new series."""
         self.addresses: dict[str, Place] = {}
         """Where each open door really is."""
-        self.engine = Engine(config.engine, clock=clock, wall=wall, places_return=True, pinned=pinned_by(config.engine))
-        self.state = State(config.engine, self.engine)
+        directory = None if settings.state is None else StateDirectory(Path(settings.state))
+        engine_settings = config.engine
+        if directory is not None and engine_settings.hash_key is None:
+            engine_settings = replace(engine_settings, hash_key=directory.key())
+        time_of_state = Clock(clock, wall)
+        wall = time_of_state.wall
+        self.engine = Engine(
+            engine_settings, clock=time_of_state, wall=wall, places_return=True, pinned=pinned_by(config.engine)
+        )
+        self.state = State(engine_settings, self.engine)
         self.readiness = Readiness()
+        if directory is not None:
+            journal_of = partial(
+                Sqlite, clock=time_of_state, directory=directory, sync=settings.state_sync, limit=settings.state_limit
+            )
         self.journal = journals.Memory() if journal_of is None else journal_of(self.state)
         self.writer = Writer(self.state, self.journal, self.readiness)
         self.intake = Intake(
@@ -95,6 +112,9 @@ class Service:
         recording, memory = Recording(self.engine, self.book), Memory(settings.memory, self.readiness)
         self.state.watchers += [recording, memory]
         self.outlets = Outlets(settings, env, self.engine, wall)
+        self.state.keepers |= {"book": self.book, "recording": recording}
+        if self.outlets.emission is not None:
+            self.state.keepers["emission"] = self.outlets.emission
         self.own = OwnNumbers(self.state, self.writer, self.intake, self.readiness, recording, memory, self.outlets)
         own_only = settings.emit_runs.endpoint is not None and not settings.emit_runs.own_numbers
         self.exposition = Exposition(self.engine, self.book, self.own, agents=not own_only)

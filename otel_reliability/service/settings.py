@@ -144,6 +144,12 @@ class ServiceSettings:
     tls: TLSSettings = TLSSettings()
     push: PushSettings = PushSettings()
     emit_runs: EmitSettings = EmitSettings()
+    state: str | None = None
+    """Directory in which state outlives the process; without, what is open is lost when it dies."""
+    state_sync: Literal["normal", "full"] = "normal"
+    """Whether what is acknowledged outlives the process (normal) or a loss of power too (full, which takes longer)."""
+    state_limit: Bytes = 4 * 1024 * 1024 * 1024
+    """Size of the journal on disk from which clients are told to come again."""
     instance: str | None = None
     """Which of several services this is, as `service.instance.id`; the name of the host if nobody says. It must stay the same."""
     max_request: Bytes = 64 * 1024 * 1024

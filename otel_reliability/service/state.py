@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.run_inbox import RunInbox
+
+
+class Keeper(Protocol):
+    """A part of the service whose state is kept over a restart."""
+
+    def to_state(self) -> Any:
+        """What is to be kept: it is written down before anything changes it."""
+        ...
+
+    def restore(self, state: Any) -> None:
+        """Take over what `to_state` gave."""
+        ...
 
 
 class State:
@@ -24,6 +37,8 @@ class State:
         self.logs: Counter[tuple[str, str]] = Counter()
         self.watchers: list[Callable[[], None]] = []
         """Called after every step in which deadlines were met: they take what has settled."""
+        self.keepers: dict[str, Keeper] = {}
+        """What else must outlive the process, by name."""
 
     def apply(self, request: Decoded) -> None:
         """Take in one request."""
@@ -47,6 +62,19 @@ class State:
         self.engine.receive_events(self.inbox.settle_all(self.engine.now()))
         self.engine.flush(CloseReason.SHUTDOWN)
         self._watched()
+
+    def to_state(self) -> dict[str, Any]:
+        """All but the windows, to be written down before anything changes it."""
+        kept = {name: keeper.to_state() for name, keeper in self.keepers.items()}
+        return {"engine": self.engine.to_state(), "inbox": self.inbox, "logs": self.logs, **kept}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `to_state` gave."""
+        self.engine.restore(state["engine"])
+        self.inbox, self.logs = state["inbox"], state["logs"]
+        for name, keeper in self.keepers.items():
+            if name in state:
+                keeper.restore(state[name])
 
     def _watched(self) -> None:
         for watcher in self.watchers:

@@ -91,6 +91,7 @@ class Writer:
 
     def _run(self) -> None:
         self._journal.restore()
+        self._next = self._state.engine.now() + self._journal.pause
         self._readiness.release("recovering")
         while True:
             group, last = self._take()
@@ -126,6 +127,7 @@ class Writer:
         self._readiness.release("journal")
         for one in group:
             self._apply(one)
+        self._journal.applied()
 
     def _apply(self, one: _Waiting) -> None:
         request = one.request
@@ -140,9 +142,19 @@ class Writer:
         self.beat = now
         if now >= self._next:
             self._next = now + TICK
-            with _ADVANCE:
-                self._state.advance()
-                self._journal.advanced(now)
+            self._meet_deadlines(now)
+
+    def _meet_deadlines(self, now: float) -> None:
+        """What follows from time is kept first, as what follows from requests is."""
+        try:
+            self._journal.advancing()
+        except Unavailable as reason:
+            self._readiness.hold("journal", reason.detail)
+            return
+        self._readiness.release("journal")
+        with _ADVANCE:
+            self._state.advance()
+        self._journal.advanced(now)
 
     def _end(self) -> None:
         with _ADVANCE:

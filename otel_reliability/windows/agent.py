@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 from otel_reliability.config import Settings
+from otel_reliability.model.record import read_run, write_run
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.model.tools import ToolRules
+from otel_reliability.windows.kept import Standing, read_row, write_row
 from otel_reliability.windows.paths import PathTable
 from otel_reliability.windows.recent import RecentRuns
 from otel_reliability.windows.rows import row_of
@@ -68,15 +71,10 @@ class AgentState:
         """A run was closed, or closed anew."""
         self.withdraw(run)
         row = self._row_of(run)
-        self._rows[row.run_id] = row
         self._reopenable.add(row.run_id)
         self.recent.add(run)
-        self._entering = row
-        for window in self.windows.values():
-            if not window.insert(row):
-                self._accounts["refused", window.name] += 1
-        self._entering = None
-        self._dropped(row)
+        for name in self._enter(row):
+            self._accounts["refused", name] += 1
 
     def withdraw(self, run: Run) -> None:
         """A run is gone; nothing happens if it was not there."""
@@ -93,6 +91,45 @@ class AgentState:
             self._reopenable.discard(row.run_id)
             for window in self.windows.values():
                 window.settle(row)
+
+    def to_state(self) -> dict[str, Any]:
+        """Everything but what all agents share, in plain values."""
+        return {
+            "rows": [(write_row(row), row.run_id in self._reopenable) for row in sorted(self._rows.values())],
+            "windows": {name: tuple(window.standing) for name, window in self.windows.items()},
+            "recent": [write_run(run) for run in self.recent],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `to_state` wrote, into the windows that there are now, while there are no runs."""
+        for run in state["recent"]:
+            self.recent.add(read_run(run))
+        rows = [(read_row(plain, self._paths), reopenable) for plain, reopenable in state["rows"]]
+        latest = max((row.end_ns for row, reopenable in rows if not reopenable), default=None)
+        known = {name: Standing(*one) for name, one in state["windows"].items()}
+        standings = {name: known.get(name, Standing(0, latest, 0)) for name in self.windows}
+        self._restore_standings(standings)
+        for row, reopenable in rows:
+            if reopenable:
+                self._reopenable.add(row.run_id)
+            if row.task is not None and row.task != OTHER_TASK:
+                self._tasks[row.task] += 1
+            self._enter(row)
+        self._restore_standings(standings)
+
+    def _restore_standings(self, standings: Mapping[str, Standing]) -> None:
+        """Before the rows, since it says which of them are spent; and after, since they were counted before."""
+        for name, window in self.windows.items():
+            window.restore(standings[name])
+
+    def _enter(self, row: Row) -> list[str]:
+        """Put a row into every window. Gives the names of those that refused it."""
+        self._rows[row.run_id] = row
+        self._entering = row
+        refused = [name for name, window in self.windows.items() if not window.insert(row)]
+        self._entering = None
+        self._dropped(row)
+        return refused
 
     def _row_of(self, run: Run) -> Row:
         row = row_of(run, self._paths, self._rules)

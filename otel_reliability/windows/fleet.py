@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
@@ -78,6 +79,24 @@ class Fleet:
             expired.append(key)
         self.accounts["expired", "idle"] += len(expired)
         return expired
+
+    def to_state(self) -> dict[str, Any]:
+        """Everything but the agents' own runs (`AgentState.to_state`)."""
+        return {
+            "accounts": dict(self.accounts),
+            "places": list(self._places),
+            "agents": list(self._agents),
+            "seen": list(self._seen.items()),
+        }
+
+    def restore(self, state: Mapping[str, Any], agents: Iterable[tuple[AgentKey, Mapping[str, Any]]]) -> None:
+        """Take over what `to_state` wrote, and each agent's own, by the same clock."""
+        self.accounts.update(state["accounts"])
+        self._places.update(state["places"])
+        self._agents.update((key, AgentState(key, self._settings, self.accounts)) for key in state["agents"])
+        self._seen.update(state["seen"])
+        for key, own in agents:
+            self._agents[key].restore(own)
 
     def _close(self, run: Run, now: float, wall_ns: int | None) -> None:
         if not self._admit(run.key):

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 
 from otel_reliability.model.row import Row
 from otel_reliability.windows.base import Listener, Rule
+from otel_reliability.windows.kept import Standing
 
 
 class Roster:
@@ -87,6 +88,14 @@ class Roster:
         self._unsettled -= 1
         self._settled_ns = row.end_ns if self._settled_ns is None else max(self._settled_ns, row.end_ns)
         self._move()
+
+    def standing(self, refused: int) -> Standing:
+        """What is remembered beside the rows."""
+        return Standing(self._forgotten, self._settled_ns, refused)
+
+    def restore(self, standing: Standing) -> None:
+        """Take over what `standing` gave."""
+        self._forgotten, self._settled_ns = standing.forgotten, standing.settled_ns
 
     def _index(self, row: Row) -> int | None:
         at = bisect_left(self._kept, row)

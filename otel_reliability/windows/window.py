@@ -15,6 +15,7 @@ from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.windows.base import Rule
 from otel_reliability.windows.count import LastRuns
+from otel_reliability.windows.kept import Standing
 from otel_reliability.windows.roster import Roster
 from otel_reliability.windows.time import Period
 
@@ -108,6 +109,16 @@ class AgentWindow:
     def settle(self, row: Row) -> None:
         """A run will not change any more."""
         self._roster.settle(row)
+
+    @property
+    def standing(self) -> Standing:
+        """What it remembers beside its rows."""
+        return self._roster.standing(self.refused)
+
+    def restore(self, standing: Standing) -> None:
+        """Take over what another window of this name remembered."""
+        self._roster.restore(standing)
+        self.refused = standing.refused
 
     def metric(self, name: str) -> Metric | Derived:
         """The object that answers for this name."""

@@ -1,0 +1,176 @@
+"""A request as bytes: what a journal keeps of it, and gives back equal.
+
+One byte of version, a checksum, and the request as nested plain values in Python's own `marshal` form, whose format 4 every
+supported Python reads. The checksum stands first, so that damaged bytes are never unpacked. Attributes of resources are left
+out: whatever of them counts was read when the request came in. Nothing else of a request is text of its content.
+"""
+
+from __future__ import annotations
+
+import marshal
+import struct
+import zlib
+from collections.abc import Iterable
+from typing import Any, Final, TypeVar
+
+from otel_reliability.model import record
+from otel_reliability.model.span import (
+    AgentSpan,
+    Call,
+    Evaluation,
+    Facts,
+    HandoffFacts,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    Notes,
+    Resource,
+    Session,
+    Tokens,
+    ToolFacts,
+)
+from otel_reliability.service.decoded import Decoded
+
+VERSION: Final = 1
+"""Raised when a reader of the version before could no longer understand an entry."""
+_MARSHAL: Final = 4
+_HEAD: Final = struct.Struct("<BI")
+
+Plain = Any
+"""Nested tuples, lists and dictionaries of None, booleans, numbers, texts and bytes."""
+T = TypeVar("T")
+
+
+class Damaged(Exception):
+    """Bytes that are not what was written."""
+
+
+def pack(value: Plain) -> bytes:
+    """Plain values as checked bytes."""
+    body = marshal.dumps(value, _MARSHAL)
+    return _HEAD.pack(VERSION, zlib.crc32(body)) + body
+
+
+def unpack(data: bytes) -> Plain:
+    """The values that `pack` was given. Raises `Damaged`.
+
+    >>> unpack(pack((1, "two", None)))
+    (1, 'two', None)
+    """
+    if len(data) < _HEAD.size:
+        raise Damaged("an entry is cut off")
+    version, checksum = _HEAD.unpack_from(data)
+    body = memoryview(data)[_HEAD.size :]
+    if version != VERSION:
+        raise Damaged(f"an entry of version {version}; this service reads version {VERSION}")
+    if zlib.crc32(body) != checksum:
+        raise Damaged("the checksum of an entry is wrong")
+    return marshal.loads(body)  # noqa: S302 (the checksum says that we wrote it)
+
+
+def write(request: Decoded) -> bytes:
+    """A request as bytes."""
+    resources: dict[Resource, tuple[Plain, ...]] = {}
+    return pack(
+        (
+            [_write_span(span, resources) for span in request.spans],
+            [tuple(one) for one in request.evaluations],
+            [record.write(one) for one in request.records],
+            dict(request.malformed),
+            request.other_logs,
+        )
+    )
+
+
+def read(data: bytes) -> Decoded:
+    """The request that `write` was given. Raises `Damaged`."""
+    spans, evaluations, records, malformed, other_logs = unpack(data)
+    resources: dict[tuple[Plain, ...], Resource] = {}
+    return Decoded(
+        tuple([_read_span(span, resources) for span in spans]),
+        tuple(Evaluation(*one) for one in evaluations),
+        tuple(record.read(one) for one in records),
+        malformed,
+        other_logs=other_logs,
+    )
+
+
+def _write_span(span: AgentSpan, resources: dict[Any, tuple[Plain, ...]]) -> Plain:
+    identity = span.resource[:3]
+    return (
+        *span[:7],
+        _NUMBERS[span.kind],
+        span.failed,
+        None if span.facts is None else _write_facts(span.facts),
+        span.scope,
+        resources.setdefault(identity, identity),
+        _bare(span.session),
+        _bare(span.notes),
+        tuple([tuple(one) for one in span.evaluations]),
+        span.link,
+        span.threshold,
+        span.extra,
+    )
+
+
+def _read_span(raw: Plain, resources: dict[tuple[Plain, ...], Resource]) -> AgentSpan:
+    identity = raw[11]
+    resource = resources.get(identity)
+    if resource is None:
+        resource = resources[identity] = Resource(*identity)
+    values = list(raw)
+    values[7] = _KINDS[raw[7]]
+    values[9] = None if raw[9] is None else _read_facts(raw[9])
+    values[11] = resource
+    values[12] = _made(Session, raw[12])
+    values[13] = _made(Notes, raw[13])
+    values[14] = tuple([Evaluation(*one) for one in raw[14]])
+    return AgentSpan(*values)
+
+
+_KINDS: Final = tuple(Kind)
+_NUMBERS: Final = {kind: number for number, kind in enumerate(_KINDS)}
+
+
+def _write_facts(facts: Facts) -> Plain:
+    match facts:
+        case InvocationFacts():
+            return (0, *facts._replace(tokens=_bare(facts.tokens), call=_bare(facts.call)))
+        case ToolFacts():
+            return (1, _calls(facts.calls), facts.finish)
+        case ModelFacts():
+            return (2, *facts._replace(tokens=_bare(facts.tokens), calls=_calls(facts.calls)))
+        case HandoffFacts():
+            return (3, facts.target)
+
+
+def _read_facts(raw: Plain) -> Facts:
+    kind, *fields = raw
+    match kind:
+        case 0:
+            facts = InvocationFacts(*fields)
+            return facts._replace(tokens=_made(Tokens, facts.tokens), call=_made(Call, facts.call))
+        case 1:
+            return ToolFacts(_read_calls(fields[0]), fields[1])
+        case 2:
+            model = ModelFacts(*fields)
+            return model._replace(tokens=Tokens(*model.tokens), calls=_read_calls(model.calls))
+        case _:
+            return HandoffFacts(*fields)
+
+
+def _calls(calls: Iterable[Call]) -> Plain:
+    return tuple([tuple(call) for call in calls])
+
+
+def _read_calls(raw: Iterable[Plain]) -> tuple[Call, ...]:
+    return tuple([Call(*call) for call in raw])
+
+
+def _bare(value: tuple[Any, ...] | None) -> Any:
+    """A named tuple without its name."""
+    return None if value is None else tuple(value)
+
+
+def _made(kind: type[T], raw: Any) -> T | None:
+    return None if raw is None else kind(*raw)
