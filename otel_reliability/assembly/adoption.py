@@ -20,7 +20,7 @@ def hosts(units: Iterable[Unit]) -> dict[Unit, tuple[Unit, SpanId]]:
     closed = [unit for unit in units if unit.closed_at is not None]
     adoptable = sorted(
         (unit for unit in closed if unit.is_adoptable),
-        key=lambda unit: (unit.extent[0], -unit.extent[1], unit.anchor),
+        key=lambda unit: (unit.extent[0], -unit.extent[1], unit.trace.id, unit.stand_in),
     )
     found: dict[Unit, tuple[Unit, SpanId]] = {}
     enclosing = _Enclosing(unit for unit in closed if not unit.is_adoptable)
@@ -89,12 +89,13 @@ class Decision:
     def _implicit(self, unit: Unit) -> Implicit | None:
         """How work with no invocation above becomes a run of its own, None where it is nobody's."""
         if unit.anchor[0] == RUN_KEYS:
-            return Implicit(unit.anchor[1], None, incomplete=False)
+            return Implicit(unit.stand_in, None, incomplete=False)
         if unit.has_local_gap:
-            return Implicit(
-                unit.anchor[1], next(iter(self._agents)) if len(self._agents) == 1 else None, incomplete=True
-            )
-        return None if self._beside or not unit.loose_calls else Implicit(unit.anchor[1], None, incomplete=False)
+            return Implicit(unit.stand_in, self._only_agent(), incomplete=True)
+        return None if self._beside or not unit.loose_calls else Implicit(unit.stand_in, None, incomplete=False)
+
+    def _only_agent(self) -> str | None:
+        return next(iter(self._agents)) if len(self._agents) == 1 else None
 
 
 class OpenWork:

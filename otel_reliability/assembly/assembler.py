@@ -323,6 +323,8 @@ class Assembler:
             gathering.bury(trace, span.span_id)
         if unit.missing is not None and (unit.host is not None or any(run.implicit for run in unit.emitted.values())):
             gathering.bury(gathering.trace(unit.missing[0], closed_at), unit.missing[1])
+        if unit.anchor[0] in gathering.traces:
+            gathering.traces[unit.anchor[0]].hanging.pop(unit, None)
         for trace in unit.traces:
             self._leave(trace, unit)
             if not trace.units:

@@ -142,7 +142,7 @@ class Evaluations:
                 return above.unit, above.member
             below = [unit for unit in trace.units if self._is_below(unit, (trace.id, span_id))]
             return (below[0], None) if len(below) == 1 else None
-        units = [unit for unit in trace.units if not unit.is_loose] or list(trace.units)
+        units = [unit for unit in trace.units if not unit.is_loose or unit.circular] or list(trace.units)
         return (units[0], None) if len(units) == 1 else None
 
     def _is_below(self, unit: Unit, ref: SpanRef) -> bool:

@@ -179,6 +179,8 @@ class Gathering:
             unit.trace.loose_at[unit.anchor] = unit
         if unit.missing is not None:
             self.trace(unit.missing[0], unit.last_seen).waiting.setdefault(unit.missing[1], []).append(unit)
+        if unit.anchor[0] not in (unit.trace.id, RUN_KEYS):
+            self.trace(unit.anchor[0], unit.last_seen).hanging[unit] = None
         self._on_change(unit)
 
     def _rehang(self, unit: Unit, above: Above, now: float) -> None:
@@ -206,17 +208,27 @@ class Gathering:
 
     def _arrived(self, trace: Trace, span_id: SpanId, now: float) -> None:
         """A span that units have waited for is here: they join its unit, or hang on what stands above it."""
+        home = trace.homes[span_id].current() if span_id in trace.homes else None
         for unit in dict.fromkeys(waiting.current() for waiting in trace.waiting.pop(span_id)):
-            home = trace.homes.get(span_id)
             if home is not None:
-                self._merge(home.current(), unit, now)
+                self._join(home, unit, now)
                 continue
             place = trace.places[span_id]
             above = self.chains.climb(place.parent, place.parent_remote, (trace.id, span_id))
             if above.unit is not None:
-                self._merge(above.unit, unit, now)
+                self._join(above.unit, unit, now)
             else:
                 self._rehang(unit, above, now)
+
+    def _join(self, upper: Unit, lower: Unit, now: float) -> None:
+        """A unit hangs on another, which may be itself: then nothing will ever come above it."""
+        if upper is not lower:
+            self._merge(upper.current(), lower, now)
+            return
+        unit = lower.current()
+        self.touch(unit, now)
+        unit.circular, unit.remote = True, False
+        self._on_change(unit)
 
     def _merge(self, upper: Unit, lower: Unit, now: float) -> None:
         """Two units are one, and hang where the upper one hung. The smaller is poured into the larger."""
@@ -227,9 +239,9 @@ class Gathering:
         if lower.is_loose:
             self._leave_loose(lower)
         missing, remote, anchor = upper.missing, upper.remote, upper.anchor
-        is_loose = upper.is_loose
+        is_loose, circular = upper.is_loose, upper.circular
         one, two = (upper, lower) if len(upper.spans) >= len(lower.spans) else (lower, upper)
-        one.missing, one.remote, one.anchor, one.is_loose = missing, remote, anchor, is_loose
+        one.missing, one.remote, one.anchor, one.is_loose, one.circular = missing, remote, anchor, is_loose, circular
         if is_loose:
             one.trace.loose_at[anchor] = one
         self._part(one, now)
@@ -270,8 +282,9 @@ class Gathering:
         return None
 
     def _replace(self, trace: Trace, span: AgentSpan, now: float) -> Unit | None:
-        """A span has changed its content, perhaps its parent: the units of its trace are gathered again."""
-        units = list(trace.units)
+        """A span has changed its kind or its parent: the units of its trace, and those that hang on it, are gathered again."""
+        units = list(dict.fromkeys([*trace.units, *(unit.current() for unit in trace.hanging)]))
+        trace.hanging.clear()
         spans = [known for unit in units for known in unit.spans.values() if _ref(known) != _ref(span)]
         emitted: dict[str, Run] = {}
         counted: Accounts = Counter()

@@ -68,8 +68,10 @@ def best(evaluations: Iterable[Evaluation]) -> tuple[Evaluation, ...]:
     return tuple(found[name] for name in sorted(found))
 
 
-def _rank(evaluation: Evaluation) -> tuple[int, float, str]:
-    return (evaluation.time_ns, evaluation.score if evaluation.score is not None else -1.0, evaluation.label or "")
+def _rank(evaluation: Evaluation) -> tuple[int, float, str, SpanId, str]:
+    """Time and score; what follows lets the order of arrival decide nothing."""
+    score = evaluation.score if evaluation.score is not None else -1.0
+    return (evaluation.time_ns, score, evaluation.label or "", evaluation.span_id or b"", evaluation.response_id or "")
 
 
 def _judged(runs: Iterable[Run], span_id: SpanId | None) -> Run | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from otel_reliability.model.run import CloseReason, Run
-from otel_reliability.model.span import AgentSpan, Evaluation, Session, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, Kind, Session, SpanId, SpanRef, TraceId
 
 SPAN_BYTES: Final = 900
 """What an agent span is reckoned to weigh with its facts and its place in the indexes."""
@@ -52,6 +52,7 @@ class Unit:
 
     - `missing`: the parent above its tops that is not here yet; `remote`: whether it lives in another process.
     - `anchor`: what its tops hang on, the missing parent or the topmost span known.
+    - `circular`: what it waited for hangs on itself.
     - `is_loose`: it gathers work for which no invocation has been seen; several such tops share one unit.
     - `sealed`: it has reached the span limit, or is settled; it takes no more spans.
     - `emitted`: the runs told of it that can still change. `counted`: how its spans are accounted for.
@@ -66,6 +67,7 @@ class Unit:
         "agents",
         "anchor",
         "born",
+        "circular",
         "closed_at",
         "counted",
         "emitted",
@@ -95,6 +97,7 @@ class Unit:
         self.missing: SpanRef | None = None
         self.remote = False
         self.anchor: SpanRef = (trace.id, b"")
+        self.circular = False
         self.is_loose = is_loose
         self.closed_at: float | None = None
         self.sealed = False
@@ -119,6 +122,13 @@ class Unit:
     def has_local_gap(self) -> bool:
         """Whether a parent in the same process never came."""
         return self.missing is not None and not self.remote
+
+    @property
+    def stand_in(self) -> SpanId:
+        """The id that stands in for a root of its loose work: what it hangs on, in a circle the least of its steps."""
+        if not self.circular:
+            return self.anchor[1]
+        return min(span.span_id for span in self.spans.values() if span.kind not in (Kind.AGENT, Kind.WORKFLOW))
 
     @property
     def is_adoptable(self) -> bool:
@@ -164,6 +174,7 @@ class Trace:
     - `homes`: the unit of each agent span. `places`: the other spans. `shortcuts`: where long chains of them led. `cut`: where
       cycles of them are cut.
     - `waiting`: the units that wait for a span. `loose_at`: the unit that gathers loose work, by what it hangs on.
+    - `hanging`: units of other traces that hang on a span of this one, by a link.
     - `units`: all of them; `loose`: those that, when last closed, held work with no invocation above it.
     - `open`: spans known to have started, with their parents (in process only).
     - `gone`: ids of spans of settled runs, so that what comes late is known to be late.
@@ -178,6 +189,7 @@ class Trace:
         "evaluations",
         "gone",
         "had_invocation",
+        "hanging",
         "has_invocation",
         "homes",
         "id",
@@ -198,6 +210,7 @@ class Trace:
         self.cut: set[SpanId] = set()
         self.waiting: dict[SpanId, list[Unit]] = {}
         self.loose_at: dict[SpanRef, Unit] = {}
+        self.hanging: dict[Unit, None] = {}
         self.units: dict[Unit, None] = {}
         self.loose: dict[Unit, None] = {}
         self.open: dict[SpanId, SpanId | None] = {}
