@@ -181,6 +181,12 @@ def failed_by(reasons: Iterable[str]) -> bool | None:
 
 def model(span: RawSpan, hasher: Hasher) -> Told:
     """A model call."""
+    facts, failed = model_facts(span, hasher)
+    return Told(Kind.MODEL, facts, failed)
+
+
+def model_facts(span: RawSpan, hasher: Hasher) -> tuple[ModelFacts, bool | None]:
+    """What a model call tells, and whether it says itself that it failed."""
     attributes = span.attributes
     calls = tuple(message_calls(attributes.get(OUTPUT_MESSAGES), hasher))
     reasons = finish_reasons(attributes)
@@ -196,7 +202,7 @@ def model(span: RawSpan, hasher: Hasher) -> Told:
         response_id=values.text(attributes.get(RESPONSE_ID)),
         emits_no_tools=span.scope in NO_TOOL_SPANS,
     )
-    return Told(Kind.MODEL, facts, failed_by(reasons))
+    return facts, failed_by(reasons)
 
 
 def context_limit(attributes: Mapping[str, Any]) -> int | None:

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from otel_reliability.conventions import genai, values
 from otel_reliability.conventions.base import Told
 from otel_reliability.conventions.hashing import Hasher
-from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawSpan, Tokens, ToolFacts
+from otel_reliability.model.span import InvocationFacts, Kind, RawSpan, Tokens, ToolFacts
 
 SESSION: Final = "gcp.vertex.agent.session_id"
 ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
@@ -78,12 +78,10 @@ def _told(value: object) -> object:
 
 def _model(span: RawSpan, hasher: Hasher) -> Told:
     """A `call_llm` span of 1.x: its output tokens are the total where the response's JSON says so (Q27)."""
-    told = genai.model(span, hasher)
+    facts, failed = genai.model_facts(span, hasher)
     usage = values.mapping(values.mapping(span.attributes.get(MODEL_RESPONSE)).get("usage_metadata"))
     total = values.integer(usage.get("total_token_count"))
-    if total is None or not isinstance(told.facts, ModelFacts):
-        return told
-    given, output = told.facts.tokens
-    if given is None or output != total:
-        return told
-    return told._replace(facts=told.facts._replace(tokens=Tokens(given, max(total - given, 0))))
+    given, output = facts.tokens
+    if total is not None and given is not None and output == total:
+        facts = facts._replace(tokens=Tokens(given, max(total - given, 0)))
+    return Told(Kind.MODEL, facts, failed)

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from otel_reliability.conventions import genai, values
 from otel_reliability.conventions.base import NOTHING, Told
 from otel_reliability.conventions.hashing import Hasher
-from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawSpan
+from otel_reliability.model.span import InvocationFacts, Kind, RawSpan
 
 AGENT_SPAN: Final = "invoke_agent "
 LANGGRAPH: Final = "openlit.instrumentation.langgraph"
@@ -34,16 +34,13 @@ class OpenLit:
         if operation is None and span.name.startswith(AGENT_SPAN):
             return _bare_agent(span)
         if _is_crewai(span) and values.text(operation) in genai.MODEL_OPERATIONS:
-            return _silent(genai.model(span, hasher))
+            facts, failed = genai.model_facts(span, hasher)
+            return Told(Kind.MODEL, facts._replace(emits_no_tools=True), failed)
         return None
 
 
 def _is_crewai(span: RawSpan) -> bool:
     return span.attributes.get(genai.SYSTEM) == "crewai"
-
-
-def _silent(told: Told) -> Told:
-    return told._replace(facts=told.facts._replace(emits_no_tools=True)) if isinstance(told.facts, ModelFacts) else told
 
 
 def _langgraph(span: RawSpan, operation: object) -> Told | None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 from otel_reliability.conventions import genai, langchain, values
 from otel_reliability.conventions.base import NOTHING, Told
 from otel_reliability.conventions.hashing import Hasher
-from otel_reliability.model.span import Call, HandoffFacts, InvocationFacts, Kind, ModelFacts, RawSpan, ToolFacts
+from otel_reliability.model.span import Call, HandoffFacts, InvocationFacts, Kind, RawSpan, ToolFacts
 
 SPAN_KIND: Final = "traceloop.span.kind"
 ENTITY_NAME: Final = "traceloop.entity.name"
@@ -139,13 +139,11 @@ def _unwrapped(given: object) -> tuple[object, str | None]:
 
 def _model(span: RawSpan, hasher: Hasher) -> Told:
     """A model call of the generations that name no operation; its calls stand in `gen_ai.completion.N.tool_calls.M`."""
-    told = genai.model(span, hasher)
-    if not isinstance(told.facts, ModelFacts):
-        return told
+    facts, failed = genai.model_facts(span, hasher)
     calls = tuple(_completion_calls(span.attributes, hasher))
     reasons = values.words(span.attributes.get(COMPLETION + "0.finish_reason"))
-    asked = told.facts.asked_for_tools or bool(calls) or genai.asks_for_tools(reasons)
-    return told._replace(facts=told.facts._replace(calls=calls or told.facts.calls, asked_for_tools=asked))
+    asked = facts.asked_for_tools or bool(calls) or genai.asks_for_tools(reasons)
+    return Told(Kind.MODEL, facts._replace(calls=calls or facts.calls, asked_for_tools=asked), failed)
 
 
 def _completion_calls(attributes: Mapping[str, Any], hasher: Hasher) -> Iterator[Call]:

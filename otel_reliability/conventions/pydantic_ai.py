@@ -11,7 +11,7 @@ from typing import ClassVar
 from otel_reliability.conventions import genai
 from otel_reliability.conventions.base import Told
 from otel_reliability.conventions.hashing import Hasher
-from otel_reliability.model.span import ModelFacts, RawSpan
+from otel_reliability.model.span import Kind, RawSpan
 
 
 class PydanticAI:
@@ -26,7 +26,5 @@ class PydanticAI:
         """What a model asked for says nothing of tools here: a run without a tool span called none."""
         if span.attributes.get(genai.OPERATION) != "chat":
             return None
-        told = genai.model(span, hasher)
-        if not isinstance(told.facts, ModelFacts):
-            return told
-        return told._replace(facts=told.facts._replace(asked_for_tools=False, calls=()))
+        facts, failed = genai.model_facts(span, hasher)
+        return Told(Kind.MODEL, facts._replace(asked_for_tools=False, calls=()), failed)

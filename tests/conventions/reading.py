@@ -104,6 +104,34 @@ def is_nothing(span: RawSpan) -> bool:
     return found.kind is Kind.OTHER and found.facts is None
 
 
+class Asked(dict[str, Any]):
+    """Attributes that remember which keys they were asked for."""
+
+    def __init__(self, attributes: Mapping[str, Any]) -> None:
+        super().__init__(attributes)
+        self.keys_asked: set[str] = set()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value, noted."""
+        self.keys_asked.add(key)
+        return super().get(key, default)
+
+    def __getitem__(self, key: str) -> Any:
+        self.keys_asked.add(key)
+        return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        self.keys_asked.add(str(key))
+        return super().__contains__(key)
+
+
+def unwanted(raw: RawSpan, own: Reader = READER) -> set[str]:
+    """The keys that reading a span asks for although they are not told as wanted."""
+    asked = Asked(raw.attributes)
+    own.read(raw._replace(attributes=asked))
+    return {key for key in asked.keys_asked - own.wanted if not key.startswith(own.wanted_prefixes)}
+
+
 def without(attributes: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     """Attributes without some of them."""
     return {key: value for key, value in attributes.items() if key not in keys}

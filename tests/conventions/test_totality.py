@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from otel_reliability.conventions import TABLE
 from otel_reliability.model.span import AgentSpan, RawSpan
 from otel_reliability.testing import span
-from tests.conventions.reading import READER, read, reader, without
+from tests.conventions.reading import READER, read, reader, unwanted, without
 
 DEEP: Final = "[" * 3_000 + "]" * 3_000
 KEYS: Final = [
@@ -138,6 +138,13 @@ def test_what_nobody_wants_is_not_looked_at(raw: RawSpan) -> None:
     }
 
     assert READER.read(raw._replace(attributes=kept)) == READER.read(raw)
+
+
+@given(spans())
+def test_whatever_is_looked_at_is_wanted(raw: RawSpan) -> None:
+    """No key is asked for that is not told as wanted, whether it is there or not, also under the user's settings."""
+    assert unwanted(raw) == set()
+    assert unwanted(raw, CONFIGURED) == set()
 
 
 FULL: Final[dict[str, dict[str, Any]]] = {

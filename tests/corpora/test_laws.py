@@ -9,7 +9,7 @@ import pytest
 
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import RawSpan
-from tests.conventions.reading import READER
+from tests.conventions.reading import READER, unwanted
 from tests.corpora.recordings import CAPTURES, Rebuilt, captured, rebuilt, rebuilt_capture
 
 ONE_CALL = ("mcp_client-native", "mcp_server-native")
@@ -89,4 +89,5 @@ def test_what_nobody_wants_can_be_dropped() -> None:
         dropped += len(span.attributes) - len(kept)
 
         assert READER.read(span._replace(attributes=kept)) == READER.read(span)
+        assert unwanted(span) == set()
     assert dropped > 10_000
