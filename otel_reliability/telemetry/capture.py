@@ -115,6 +115,8 @@ class Kept(NamedTuple):
         return ()
 
 
+_FIRST: Final = (Plan, AgentSpan)
+"""What the fields of a span begin with."""
 _FLAT: Final = len(Kept._fields) - 1
 """Fields of a span that lie in the queue one by one: all but its values."""
 
@@ -198,7 +200,7 @@ class Capture:
         """Read the next span in the queue; None, and counted, if it cannot be read. IndexError: there is none."""
         pop = self._queue.popleft
         first = pop()
-        while not isinstance(first, Plan | AgentSpan):
+        while not isinstance(first, _FIRST):
             first = (
                 pop()
             )  # a signal handler's exception broke off the reading of the span before, and its rest lies here
