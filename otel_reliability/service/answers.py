@@ -8,7 +8,8 @@ from typing import Final
 from google.protobuf import any_pb2, duration_pb2
 from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
-from google.rpc import error_details_pb2, status_pb2  # pyright: ignore[reportMissingTypeStubs]
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
@@ -49,9 +50,9 @@ def refused(refusal: Refused, encoding: Encoding) -> bytes:
     return encoded(status_of(refusal), encoding)
 
 
-def status_of(refusal: Refused) -> status_pb2.Status:
+def status_of(refusal: Refused) -> Status:
     """What is wrong, and when to come again."""
-    found = status_pb2.Status(code=refusal.problem.value.rpc, message=refusal.detail)
+    found = Status(code=refusal.problem.value.rpc, message=refusal.detail)
     if refusal.retry_after is not None:
         packed = any_pb2.Any()
         packed.Pack(retry_info(refusal.retry_after))
@@ -59,10 +60,10 @@ def status_of(refusal: Refused) -> status_pb2.Status:
     return found
 
 
-def retry_info(seconds: float) -> error_details_pb2.RetryInfo:
+def retry_info(seconds: float) -> RetryInfo:
     """When to come again."""
     whole, rest = divmod(round(seconds * 1e9), 1_000_000_000)
-    return error_details_pb2.RetryInfo(retry_delay=duration_pb2.Duration(seconds=whole, nanos=rest))
+    return RetryInfo(retry_delay=duration_pb2.Duration(seconds=whole, nanos=rest))
 
 
 def encoded(message: Message, encoding: Encoding) -> bytes:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import grpc
 from google.protobuf.message import DecodeError
-from google.rpc import error_details_pb2  # pyright: ignore[reportMissingTypeStubs]
+from google.rpc.error_details_pb2 import RetryInfo
 
 Signal = Literal["metrics", "logs"]
 
@@ -125,7 +125,7 @@ def _told_delay(metadata: Any) -> float | None:
     for key, value in metadata:
         if key == RETRY_INFO:
             try:
-                delay = error_details_pb2.RetryInfo.FromString(value).retry_delay
+                delay = RetryInfo.FromString(value).retry_delay
             except DecodeError:
                 return None
             return delay.seconds + delay.nanos / 1e9

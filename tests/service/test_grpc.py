@@ -6,7 +6,8 @@ from typing import Any, cast
 
 import grpc
 import pytest
-from google.rpc import error_details_pb2, status_pb2  # pyright: ignore[reportMissingTypeStubs]
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
@@ -33,9 +34,9 @@ def refusal(running: Running, body: bytes, method: str = EXPORT_TRACES, **option
     return cast("Any", raised.value)
 
 
-def details_of(error: Any) -> status_pb2.Status:
+def details_of(error: Any) -> Status:
     """The `google.rpc.Status` among the trailing metadata."""
-    return status_pb2.Status.FromString(dict(error.trailing_metadata())["grpc-status-details-bin"])
+    return Status.FromString(dict(error.trailing_metadata())["grpc-status-details-bin"])
 
 
 def delays_of(error: Any) -> tuple[float | None, float | None]:
@@ -46,7 +47,7 @@ def delays_of(error: Any) -> tuple[float | None, float | None]:
 
 
 def _seconds(raw: bytes | None) -> float | None:
-    return None if raw is None else float(error_details_pb2.RetryInfo.FromString(raw).retry_delay.seconds)
+    return None if raw is None else float(RetryInfo.FromString(raw).retry_delay.seconds)
 
 
 @pytest.mark.parametrize("packing", PACKED)

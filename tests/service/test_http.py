@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from google.protobuf.json_format import MessageToDict, Parse
-from google.rpc import status_pb2  # pyright: ignore[reportMissingTypeStubs]
+from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
@@ -36,12 +36,12 @@ def written(spans: Any, kind: str, packing: str = "plain") -> bytes:
     return gzip.compress(body) if packing == "gzip" else body
 
 
-def status_of(answer: Answer, kind: str) -> status_pb2.Status:
+def status_of(answer: Answer, kind: str) -> Status:
     """The `google.rpc.Status` of an answer, which must be in the encoding of its request."""
     assert answer.headers["Content-Type"].partition(";")[0] == kind
     if kind == JSON:
-        return Parse(answer.body, status_pb2.Status())
-    return status_pb2.Status.FromString(answer.body)
+        return Parse(answer.body, Status())
+    return Status.FromString(answer.body)
 
 
 @pytest.mark.parametrize("kind", KINDS)

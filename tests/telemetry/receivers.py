@@ -1,0 +1,102 @@
+"""Receivers of OTLP that answer as a test tells them, and keep what came."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections import deque
+from collections.abc import Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple, cast
+
+import grpc
+
+
+class Came(NamedTuple):
+    """One request as it came, unpacked: its path or method, headers or metadata in lower case, body."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Receiver:
+    """What came, and what is answered next: (status, headers or trailing metadata); without any, success."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.came: list[Came] = []
+        self.answers: deque[tuple[Any, Mapping[str, Any]]] = deque()
+
+    def next(self) -> tuple[Any, Mapping[str, Any]]:
+        """The next answer of a receiver over HTTP."""
+        return self.answers.popleft() if self.answers else (200, {})
+
+
+@contextmanager
+def over_http() -> Generator[Receiver]:
+    """A receiver over HTTP."""
+    receiver = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            headers = {key.lower(): value for key, value in self.headers.items()}
+            receiver.came.append(Came(self.path, headers, _unpacked(body)))
+            status, more = receiver.next()
+            self.send_response(status)
+            for name, value in more.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its base names it so
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    receiver.url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield receiver
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
+def over_grpc() -> Generator[Receiver]:
+    """A receiver over gRPC; an answer's status is a `grpc.StatusCode`."""
+    receiver = Receiver()
+
+    class Router(grpc.GenericRpcHandler):
+        def service(self, handler_call_details: Any) -> Any:
+            def handle(body: bytes, context: Any) -> bytes:
+                metadata = {key: str(value) for key, value in context.invocation_metadata()}
+                receiver.came.append(Came(handler_call_details.method, metadata, body))
+                if receiver.answers:
+                    code, trailing = receiver.answers.popleft()
+                    context.set_trailing_metadata(tuple(trailing.items()))
+                    context.abort(code, "told so")
+                return b""
+
+            return cast("Any", grpc).unary_unary_rpc_method_handler(handle)
+
+    with ThreadPoolExecutor(2) as pool:
+        server: Any = cast("Any", grpc).server(pool, handlers=(Router(),))
+        receiver.url = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        server.start()
+        try:
+            yield receiver
+        finally:
+            server.stop(0).wait()
+
+
+def _unpacked(body: bytes) -> bytes:
+    return gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body
