@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from otel_reliability.config import LimitSettings, MetricSettings, Settings, WindowSettings
+from otel_reliability.config import ChangeSettings, LimitSettings, MetricSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, CloseReason, Run
@@ -30,6 +30,7 @@ REPORT_SETTINGS: Final = Settings(
     windows=(WindowSettings(WINDOW, last=MOST_RUNS),),
     metrics=MetricSettings(min_runs=2),
     limits=LimitSettings(agents=20_000, rows=MOST_RUNS),
+    change=ChangeSettings(enabled=False),
 )
 """What reports begin with: the whole recording, from 2 runs on."""
 
@@ -39,10 +40,14 @@ SpansSeen: TypeAlias = Callable[[Sequence[RawSpan]], None]
 
 
 def for_report(settings: Settings, window: WindowSettings | None = None) -> Settings:
-    """The settings with the one window of a report: the whole recording, or the one that was asked for."""
+    """The settings with the one window of a report: the whole recording, or the one that was asked for.
+
+    Nothing is watched for changes as runs come: that is asked of a recording as a whole.
+    """
     last = MOST_RUNS if window is None or (window.last is None and window.period is None) else window.last
     period = None if window is None else window.period
-    return replace(settings, windows=(WindowSettings(WINDOW, last=last, period=period),))
+    whole = WindowSettings(WINDOW, last=last, period=period)
+    return replace(settings, windows=(whole,), change=replace(settings.change, enabled=False))
 
 
 class Recording:

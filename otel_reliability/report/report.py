@@ -12,7 +12,7 @@ from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.recording import Recording
 from otel_reliability.report.scorecard import Scorecard, scorecard
-from otel_reliability.report.text import clean, listed
+from otel_reliability.report.text import clean, count, listed
 
 DISPOSITIONS: Final = ("received", "used", "other", "late", "duplicate", "malformed", "refused")
 
@@ -101,10 +101,8 @@ def _card(recording: Recording, key: AgentKey, since_ns: int, most_for_intervals
 
 
 def _notes(recording: Recording) -> list[str]:
-    hits = [(each.name, each.limit, each.hits) for each in recording.engine.ceilings()]
-    tasks = recording.engine.fleet.accounts["tasks", "ceiling"]
     return [
-        f"{name} stands at its ceiling of {limit:,}: {times:,} found no place"
-        for name, limit, times in (*hits, ("tasks of an agent", recording.settings.limits.tasks, tasks))
-        if times
+        f"the ceiling of {each.limit:,} {each.name.replace('_', ' ')} was hit {count(each.hits, 'time')}"
+        for each in recording.engine.ceilings()
+        if each.hits
     ]
