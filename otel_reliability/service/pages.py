@@ -13,7 +13,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from otel_reliability.service.api import Agents, UnknownAgent
-from otel_reliability.service.readiness import Readiness
+from otel_reliability.service.readiness import RECOVERING, Readiness
 from otel_reliability.telemetry.prometheus import OPENMETRICS, TEXT, Prometheus
 
 HEALTH: Final = "/healthz"
@@ -28,14 +28,16 @@ _LEVEL: Final = 1
 class Metrics:
     """`/metrics`: Prometheus text, or OpenMetrics with exemplars for who asks for it. One scrape is written at a time."""
 
-    def __init__(self, prometheus: Prometheus, threads: Executor) -> None:
-        self._prometheus, self._threads = prometheus, threads
+    def __init__(self, prometheus: Prometheus, threads: Executor, readiness: Readiness) -> None:
+        self._prometheus, self._threads, self._readiness = prometheus, threads, readiness
         self._turn = asyncio.Lock()
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/metrics", self._metrics)]
 
     async def _metrics(self, request: web.Request) -> web.Response:
+        if RECOVERING in self._readiness.reasons:  # a number that is half brought back would look like a reset
+            return web.Response(status=503, text="state is being brought back\n")
         openmetrics = "application/openmetrics-text" in request.headers.get("Accept", "")
         packed = "gzip" in request.headers.get("Accept-Encoding", "").lower()
         async with self._turn:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from otel_reliability.service.refusal import RETRY_LATER, Refused, overload
+
+RECOVERING: Final = "recovering"
+"""The reason while state is being brought back: until then no number of ours is to be believed."""
 
 
 class Readiness:

@@ -34,7 +34,7 @@ from otel_reliability.service.memory import Memory
 from otel_reliability.service.outlets import Outlets
 from otel_reliability.service.own_numbers import OwnNumbers
 from otel_reliability.service.pages import Api, Metrics, Probes
-from otel_reliability.service.readiness import Readiness
+from otel_reliability.service.readiness import RECOVERING, Readiness
 from otel_reliability.service.recording import Recording
 from otel_reliability.service.room import Room
 from otel_reliability.service.state import State
@@ -55,6 +55,8 @@ STUCK: Final = 30.0
 """Seconds without a sign of life from the writer after which the process is not healthy."""
 PATIENCE: Final = 2.0
 """Seconds that requests under way, and each sender, have when the service stops."""
+POLL: Final = 0.02
+"""Seconds between two looks at whether state is back."""
 READERS: Final = 2
 """Threads that unpack and read large bodies; under one interpreter lock more would not be faster."""
 NOTHING: Final[Mapping[str, str]] = {}
@@ -119,13 +121,14 @@ class Service:
         own_only = settings.emit_runs.endpoint is not None and not settings.emit_runs.own_numbers
         self.exposition = Exposition(self.engine, self.book, self.own, agents=not own_only)
         tokens = Tokens(settings.token, settings.token_file)
+        self._telling: asyncio.Task[None] | None = None
         self._threads = ThreadPoolExecutor(READERS, "reader")
         self._web = Web(tokens, http_context(settings.tls), partial(self.intake.count, None, HTTP))
         self._grpc = OtlpGrpc(self.intake, self.readiness, tokens, max_connection_age=settings.max_connection_age)
 
     def healthy(self) -> bool:
         """Whether the process works: its writer comes round, or is still bringing state back."""
-        recovering = "recovering" in self.readiness.reasons
+        recovering = RECOVERING in self.readiness.reasons
         return self.writer.alive and (recovering or self.engine.now() - self.writer.beat < STUCK)
 
     async def start(self) -> None:
@@ -136,13 +139,15 @@ class Service:
         except BaseException:
             await self.stop()
             raise
-        self.outlets.start(self.exposition, self.resource)
+        self._telling = asyncio.create_task(self._tell())
         for door, place in self.addresses.items():
             _logger.info("%s listens on %s", door, place)
 
     async def stop(self) -> None:
         """Take nothing more in, finish what came, close what is open, tell it all once, and end."""
         self.readiness.hold("stopping", "the service is stopping")
+        if self._telling is not None:
+            self._telling.cancel()
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._grpc.close, PATIENCE)
         done = await loop.run_in_executor(None, self.writer.stop, self.settings.drain)
@@ -151,6 +156,12 @@ class Service:
         await loop.run_in_executor(None, self.outlets.stop, PATIENCE)
         await self._web.close()
         self._threads.shutdown(wait=True)
+
+    async def _tell(self) -> None:
+        """Send numbers, once they are all back."""
+        while RECOVERING in self.readiness.reasons:  # noqa: ASYNC110 (a thread sets it)
+            await asyncio.sleep(POLL)
+        self.outlets.start(self.exposition, self.resource)
 
     async def _open(self) -> None:
         self.addresses = await self._web.open(self._doors())
@@ -162,7 +173,7 @@ class Service:
         """The doors that speak HTTP and are open, each with its routes."""
         probes = Probes(self.readiness, self.healthy).routes()
         api = Api(Agents(self.engine), self._threads).routes()
-        metrics = Metrics(Prometheus(self.exposition, self.resource), self._threads).routes()
+        metrics = Metrics(Prometheus(self.exposition, self.resource), self._threads, self.readiness).routes()
         doors = (
             ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),
             ("metrics", self.settings.metrics, metrics),

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.journal import Journal, Unavailable
-from otel_reliability.service.readiness import Readiness
+from otel_reliability.service.readiness import RECOVERING, Readiness
 from otel_reliability.service.refusal import RETRY_LATER, Problem, Refused, overload
 from otel_reliability.service.state import State
 from otel_reliability.telemetry.guard import Guard
@@ -68,7 +68,7 @@ class Writer:
 
     def start(self) -> None:
         """Bring state back, then take requests. Returns at once: the service is not ready until state is back."""
-        self._readiness.hold("recovering", "state is being brought back; send this again later")
+        self._readiness.hold(RECOVERING, "state is being brought back; send this again later")
         self._thread.start()
 
     def commit(self, request: Decoded) -> Future[Ack]:
@@ -92,7 +92,7 @@ class Writer:
     def _run(self) -> None:
         self._journal.restore()
         self._next = self._state.engine.now() + self._journal.pause
-        self._readiness.release("recovering")
+        self._readiness.release(RECOVERING)
         while True:
             group, last = self._take()
             if group:

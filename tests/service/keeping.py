@@ -1,0 +1,135 @@
+"""A service's state with a journal, without doors: what requests and time do to it, and how it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from otel_reliability.config import Settings
+from otel_reliability.engine import Engine
+from otel_reliability.model.span import Session
+from otel_reliability.service.clock import Clock
+from otel_reliability.service.decoded import Decoded
+from otel_reliability.service.journal import Unavailable
+from otel_reliability.service.journal_sqlite import Sqlite
+from otel_reliability.service.recording import Recording
+from otel_reliability.service.state import State
+from otel_reliability.service.state_directory import StateDirectory
+from otel_reliability.telemetry.series import Book
+from otel_reliability.testing import FakeClock, agent, model, tool
+
+SETTINGS = Settings(hash_key="00" * 16)
+LEAST = 4_000
+"""Bytes after which a checkpoint is written: small, so that there are many."""
+
+
+class Look(NamedTuple):
+    """All that can be told of a state."""
+
+    windows: dict[str, Any]
+    series: dict[str, Any]
+    sessions: Any
+    accounts: dict[Any, int]
+    open_runs: int
+
+
+class Kept:
+    """State in a directory, its journal restored. `die` is a `kill -9`: whatever SQLite has, nothing is said to it."""
+
+    def __init__(
+        self, path: Path, fake: FakeClock | None = None, settings: Settings = SETTINGS, *, limit: int | None = None
+    ) -> None:
+        self.fake = FakeClock() if fake is None else fake
+        self.path = path
+        clock = Clock(self.fake, self.fake.wall)
+        self.engine = Engine(settings, clock=clock, wall=clock.wall, places_return=True)
+        self.state = State(settings, self.engine)
+        self.book = Book(clock.wall)
+        recording = Recording(self.engine, self.book)
+        self.state.watchers.append(recording)
+        self.state.keepers |= {"book": self.book, "recording": recording}
+        self.directory = StateDirectory(path)
+        self.journal = Sqlite(self.state, clock, self.directory, limit=limit, least=LEAST)
+        self.journal.restore()
+
+    def take(self, *requests: Decoded) -> bool:
+        """As the writer does. False: refused."""
+        try:
+            self.journal.commit(requests)
+        except Unavailable:
+            return False
+        for request in requests:
+            self.state.apply(request)
+        self.journal.applied()
+        return True
+
+    def wind(self, seconds: float) -> None:
+        """Let time pass, and meet deadlines."""
+        self.fake.advance(seconds)
+        try:
+            self.journal.advancing()
+        except Unavailable:
+            return
+        self.state.advance()
+        self.journal.advanced(self.engine.now())
+
+    def settle(self) -> None:
+        """Let so much time pass that every run is closed and settled."""
+        for _ in range(3):
+            self.wind(700.0)
+
+    def die(self) -> None:
+        """Leave everything as it is."""
+        self.directory.release()
+
+    def again(self, settings: Settings = SETTINGS) -> Kept:
+        """Die, and start once more from what is on disk."""
+        self.die()
+        return Kept(self.path, self.fake, settings)
+
+    def look(self) -> Look:
+        """Everything that is told of the state."""
+        fleet = self.engine.fleet
+        windows = {key.agent: fleet.agent(key) for key in sorted(fleet.keys())}
+        cells = {name: instrument.items() for name, instrument in self.book.to_state().items()}
+        return Look(
+            {
+                name: {
+                    window.name: ([row.run_id for row in window.rows()], dict(window.readings()), window.spares)
+                    for window in state.windows.values()
+                }
+                for name, state in windows.items()
+                if state is not None
+            },
+            {name: {labels: told(cell) for labels, cell in found} for name, found in cells.items()},
+            {key: self.engine.sessions.scores(key) for key in fleet.keys()},  # noqa: SIM118 (no dictionary)
+            {key: number for key, number in self.engine.accounts.items() if number},
+            self.engine.open_runs,
+        )
+
+    def run_ids(self) -> list[str]:
+        """Every run of every window."""
+        return [run_id for windows in self.look().windows.values() for ids, *_ in windows.values() for run_id in ids]
+
+
+def told(cell: Any) -> tuple[Any, ...]:
+    """A series, with its start."""
+    return tuple(getattr(cell, name, None) for name in ("value", "counts", "total", "start_ns"))
+
+
+def request(trace: int, tools: Iterable[str] = ("search", "book"), *, agents: int = 3) -> Decoded:
+    """One run, of one of so many agents and of one of ten sessions."""
+    start, session = float(trace), Session(0, f"session {trace % 10}")
+    calls = [
+        tool(3 + at, 1, name, trace=trace, start=start + 0.1 * at, failed=trace % 7 == at)
+        for at, name in enumerate(tools)
+    ]
+    root = agent(1, called=f"agent {trace % agents}", trace=trace, start=start, end=start + 1, session=session)
+    return Decoded(spans=(*calls, model(2, 1, trace=trace, start=start + 0.05), root))
+
+
+def halves(trace: int) -> tuple[Decoded, Decoded]:
+    """The same run in two requests, its root last."""
+    spans = request(trace, ("search", "book")[: 1 + trace % 2]).spans
+    return Decoded(spans=spans[:1]), Decoded(spans=spans[1:])

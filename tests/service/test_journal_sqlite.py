@@ -1,0 +1,260 @@
+"""The journal brings state back exactly, whenever the process dies, and survives what happens to disks."""
+
+from __future__ import annotations
+
+import random
+import resource
+import shutil
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from otel_reliability.config import SessionSettings, WindowSettings
+from otel_reliability.errors import ConfigurationError
+from otel_reliability.service import journal_store, snapshot
+from tests.service.keeping import SETTINGS, Kept, halves, request
+
+RUNS = 60
+
+
+def drive(path: Path, deaths: frozenset[int], *, twice: bool = False, seed: int = 0) -> Kept:
+    """A life: runs that come in halves, out of order, with time between; the process dies at these steps."""
+    order = random.Random(seed)
+    parts = [part for trace in range(1, RUNS + 1) for part in halves(trace)]
+    for at in range(0, len(parts) - 3, 3):
+        order.shuffle(slice_ := parts[at : at + 3])
+        parts[at : at + 3] = slice_
+    kept = Kept(path)
+    for step, part in enumerate(parts):
+        kept.take(part, part) if twice else kept.take(part)
+        if step in deaths:
+            kept = kept.again()
+        kept.wind(0.3 + step % 3)
+    if twice:
+        for part in parts:
+            kept.take(part)
+    kept.settle()
+    return kept
+
+
+@given(deaths=st.frozensets(st.integers(0, 2 * RUNS - 1), max_size=6), seed=st.integers(0, 3))
+@examples(max_examples=8, deadline=None)
+def test_whenever_the_process_dies_all_is_as_if_it_had_not(
+    deaths: frozenset[int], seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Windows, readings, sessions, counters with their starts and the account of spans are those of an undisturbed twin."""
+    twin = drive(tmp_path_factory.mktemp("twin"), frozenset(), seed=seed)
+    kept = drive(tmp_path_factory.mktemp("kept"), deaths, seed=seed)
+
+    assert kept.look() == twin.look()
+    assert len(set(kept.run_ids())) == len(kept.run_ids()) == RUNS
+    assert kept.look().open_runs == 0
+
+
+def test_what_is_sent_twice_counts_once(tmp_path: Path) -> None:
+    """Clients that send everything again, at once and later, over restarts, change no window and no counter."""
+    once = drive(tmp_path / "once", frozenset())
+    twice = drive(tmp_path / "twice", frozenset({10, 50, 51}), twice=True)
+
+    assert twice.look().windows == once.look().windows
+    runs = "agent.reliability.runs"
+    numbers = [{labels: cell[0] for labels, cell in kept.look().series[runs].items()} for kept in (once, twice)]
+    assert numbers[0] == numbers[1]
+
+
+def test_no_time_passes_while_the_process_is_down(tmp_path: Path) -> None:
+    """A run that was open stays open over a week without a process, takes its late spans, and is one run."""
+    first, second = halves(1)
+    kept = Kept(tmp_path)
+    kept.take(first)
+    kept.die()
+    kept.fake.advance(7 * 86_400.0)
+
+    kept = Kept(tmp_path, kept.fake)
+    assert kept.engine.open_runs == 1
+    kept.take(second)
+    kept.settle()
+    assert len(kept.run_ids()) == 1
+    assert kept.engine.closed == {"root": 1}
+
+
+def test_a_clock_that_is_set_back_changes_nothing(tmp_path: Path) -> None:
+    """The clock of a machine that starts anew begins anywhere; after a restart an hour earlier all goes on."""
+    kept = Kept(tmp_path)
+    for trace in range(1, 11):
+        kept.take(request(trace))
+        kept.wind(1.0)
+    before = kept.engine.now()
+    kept.die()
+    kept.fake.advance(-3_600.0)
+
+    kept = Kept(tmp_path, kept.fake)
+    assert kept.engine.now() == before
+    kept.settle()
+    assert len(kept.run_ids()) == 10
+
+
+def test_an_end_in_good_order_leaves_open_runs_open(tmp_path: Path) -> None:
+    """What was open when the service was stopped is open when it is started, and needs no entry to be read again."""
+    kept = Kept(tmp_path)
+    kept.take(halves(1)[0])
+    kept.journal.close()
+
+    kept = Kept(tmp_path, kept.fake)
+    assert (kept.engine.open_runs, kept.journal.restored) == (1, 0)
+
+
+def test_other_settings_take_the_windows_over(tmp_path: Path) -> None:
+    """A window that is made smaller, and one that is new, hold what there is of the old ones."""
+    kept = drive(tmp_path, frozenset())
+    kept.journal.close()
+    windows = (WindowSettings("recent", last=5), WindowSettings("week", period=7 * 86_400.0))
+    other = replace(SETTINGS, windows=windows, sessions=SessionSettings(idle=5.0))
+
+    kept = Kept(tmp_path, kept.fake, other)
+    sizes = [{name: len(ids) for name, (ids, *_) in one.items()} for one in kept.look().windows.values()]
+    assert sizes == [{"recent": 5, "week": 20}] * 3
+    assert kept.engine.sessions.open == 0
+
+
+def test_another_version_keeps_the_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where classes look otherwise than those that were written, windows come back and the rest begins anew."""
+    kept = drive(tmp_path, frozenset())
+    windows = kept.look().windows
+    kept.journal.close()
+    monkeypatch.setattr(snapshot, "shape", lambda _: "otherwise")
+
+    kept = Kept(tmp_path, kept.fake)
+    assert kept.look().windows == windows
+    assert kept.look().series["agent.reliability.runs"] == {}
+
+
+def test_the_journal_stays_bounded(tmp_path: Path) -> None:
+    """However many runs pass, the journal holds what the windows hold and what is open."""
+    kept = Kept(tmp_path, settings=replace(SETTINGS, windows=(WindowSettings("recent", last=10),)))
+    sizes: list[int] = []
+    for trace in range(1, 1_201):
+        kept.take(request(trace))
+        kept.wind(70.0)
+        if trace % 400 == 0:
+            sizes.append(sum(file.stat().st_size for file in tmp_path.glob("journal.db*")))
+    assert sizes[-1] < 1.5 * sizes[0]
+
+
+# --- Disks ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_truncated_journal_is_set_aside_or_read(tmp_path: Path) -> None:
+    """Cut anywhere in its last page, database or log, it never stops the start, and what is damaged can be found."""
+    kept = drive(tmp_path / "one", frozenset())
+    for trace in range(1_000, 1_010):
+        kept.take(request(trace))
+    kept.die()
+    for name in ("journal.db", "journal.db-wal"):
+        size = (tmp_path / "one" / name).stat().st_size
+        for cut in (*range(1, 40, 13), *range(100, 4_200, 411)):
+            copy = tmp_path / f"{name}-{cut}"
+            shutil.copytree(tmp_path / "one", copy)
+            with (copy / name).open("r+b") as file:
+                file.truncate(max(0, size - cut))
+            again = Kept(copy)
+            assert again.take(request(5_000))
+            assert list(copy.glob("*.damaged-*")) or len(again.run_ids()) >= RUNS
+            again.die()
+
+
+def test_garbage_is_set_aside_once(tmp_path: Path) -> None:
+    """A file that is no journal is set aside under a name that tells when; the next start finds a sound one."""
+    (tmp_path / "journal.db").write_bytes(b"no database" * 1_000)
+    kept = Kept(tmp_path)
+    kept.take(request(1))
+    kept = kept.again()
+
+    assert len(list(tmp_path.glob("journal.db.damaged-*"))) == 1
+    assert kept.engine.open_runs == 1
+
+
+def test_a_damaged_entry_costs_itself_only(tmp_path: Path) -> None:
+    """A request whose bytes have changed on disk is lost, told, and alone."""
+    kept = Kept(tmp_path)
+    for trace in (1, 2, 3):
+        kept.take(request(trace))
+    kept.die()
+    with sqlite3.connect(tmp_path / "journal.db") as database:
+        database.execute("UPDATE entry SET body = zeroblob(length(body)) WHERE seq = 2")
+    database.close()
+
+    kept = Kept(tmp_path, kept.fake)
+    assert (kept.journal.lost, kept.engine.open_runs) == (1, 2)
+    assert kept.again().engine.open_runs == 2
+
+
+def test_a_journal_of_a_later_version_is_not_touched(tmp_path: Path) -> None:
+    """Its number is checked first; it is set aside as it is, not written to."""
+    kept = Kept(tmp_path)
+    kept.take(request(1))
+    kept.die()
+    database = sqlite3.connect(tmp_path / "journal.db")
+    database.execute(f"PRAGMA user_version = {journal_store.VERSION + 1}")
+    database.close()
+
+    kept = Kept(tmp_path, kept.fake)
+    assert kept.engine.open_runs == 0
+    assert list(tmp_path.glob("journal.db.damaged-*"))
+
+
+def test_a_full_disk_refuses_and_loses_nothing(tmp_path: Path) -> None:
+    """While files cannot grow requests are refused and time stands still; with room again all goes on."""
+    kept = Kept(tmp_path)
+    accepted = [trace for trace in range(1, 6) if kept.take(request(trace))]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    largest = max(file.stat().st_size for file in tmp_path.glob("journal.db*"))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, hard))
+    try:
+        refused = [trace for trace in range(100, 200) if not kept.take(request(trace))]
+        kept.wind(10.0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert refused
+    accepted += [trace for trace in range(100, 200) if trace not in refused]
+
+    for trace in refused:
+        assert kept.take(request(trace))
+    kept = kept.again()
+    kept.settle()
+    assert len(kept.run_ids()) == len(accepted) + len(refused)
+
+
+def test_the_limit_of_the_journal_refuses(tmp_path: Path) -> None:
+    """A journal at its bound takes nothing more, and says so; what it took is there."""
+    kept = Kept(tmp_path, limit=64 * 1024)
+    taken = 0
+    for trace in range(1, 2_000):
+        if not kept.take(request(trace)):
+            break
+        taken += 1
+    assert 10 < taken < 1_999
+    assert kept.again().engine.open_runs == taken
+
+
+def test_one_directory_is_one_service_s(tmp_path: Path) -> None:
+    """A second service on the same directory is told so, and does not start."""
+    kept = Kept(tmp_path)
+    with pytest.raises(ConfigurationError, match="another service"):
+        Kept(tmp_path)
+    kept.die()
+
+
+def test_the_key_of_hashes_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
+    """It is the same at every start, and nobody else can read it."""
+    kept = Kept(tmp_path)
+    key = kept.directory.key()
+
+    assert kept.directory.key() == key
+    assert (tmp_path / "hash.key").stat().st_mode & 0o777 == 0o600
+    kept.die()
