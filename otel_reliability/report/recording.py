@@ -6,7 +6,7 @@ A recording has no clock. File order and event time close nothing: a run closes 
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
@@ -70,6 +70,7 @@ class Recording:
         self.problems: Counter[str] = Counter()
         """What could not be used, by reason."""
         self._scored: dict[AgentKey, dict[str, SessionScores]] = {}
+        self._kept: deque[tuple[AgentKey, str]] = deque()
         self._problem, self._tell, self._show = problem, settled, spans
         self._settled: list[Run] = []
         self.engine.observers.append(self._observe)
@@ -136,10 +137,18 @@ class Recording:
         self.engine.take_settled()
         self.engine.take_revised()
         for scores, _ in self.engine.take_scored():
-            self._scored.setdefault(scores.key, {})[scores.session_id] = scores
+            self._keep(scores)
         if self._settled and self._tell is not None:
             self._tell(sorted(self._settled, key=lambda run: (run.start_ns, run.run_id)))
             self._settled = []
+
+    def _keep(self, scores: SessionScores) -> None:
+        """Keep a session's scores, of no more sessions than the engine may have open."""
+        if len(self._kept) >= self.settings.limits.sessions:
+            key, session_id = self._kept.popleft()
+            self._scored[key].pop(session_id, None)
+        self._kept.append((scores.key, scores.session_id))
+        self._scored.setdefault(scores.key, {})[scores.session_id] = scores
 
 
 def _standing() -> float:

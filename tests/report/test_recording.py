@@ -132,6 +132,14 @@ def test_sessions_end_with_the_recording(tmp_path: Path) -> None:
     assert recording.sessions(recording.agents()[0], EPOCH_NS + 300 * SECOND) == sessions[1:]
 
 
+def test_no_more_sessions_are_kept_than_the_ceiling_allows(tmp_path: Path) -> None:
+    """A recording of many conversations is read in bounded memory: the last to close stay."""
+    spans = [each for number in range(1, 8) for each in runs("a", first=number, session=f"s{number}")]
+    recording = recorded(tmp_path, spans, for_report(Settings(limits=LimitSettings(sessions=3))))
+
+    assert len(recording.sessions(recording.agents()[0])) == 3
+
+
 def test_agents_beyond_the_ceiling_have_no_window(tmp_path: Path) -> None:
     """They are counted, and the others are told in full."""
     spans = [*runs("a", "a", agent="one"), *runs("a", "a", first=3, agent="two")]
