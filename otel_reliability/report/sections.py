@@ -44,15 +44,17 @@ def dim(text: str) -> Text:
 
 def heading(text: str) -> Text:
     """The title of a section."""
-    return Text(text, "bold underline")
+    return Text.assemble((text, "bold underline"))  # a style of the whole would underline the rest of a column too
 
 
 def columns(*titles: str, numbers: int) -> Table:
     """A table without lines; the last `numbers` columns are right-aligned."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for at, each in enumerate(titles):
         is_number = at >= len(titles) - numbers
-        table.add_column(heading(each) if not at else each, justify="right" if is_number else "left", no_wrap=is_number)
+        table.add_column(
+            heading(each) if not at else dim(each), justify="right" if is_number else "left", no_wrap=is_number
+        )
     return table
 
 
@@ -151,11 +153,11 @@ def _group(title: str, names: Sequence[str], card: Scorecard) -> Iterator[Render
 
 def _pairs(title: str, names: Sequence[str], card: Scorecard) -> Table:
     """Two metrics a line: down the left half first."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for half in (heading(title), "")[: len(names)]:
         table.add_column(half, no_wrap=True)
-        table.add_column("value", justify="right", no_wrap=True)
-        table.add_column("runs", justify="right", no_wrap=True)
+        table.add_column(dim("value"), justify="right", no_wrap=True)
+        table.add_column(dim("runs"), justify="right", no_wrap=True)
     lines = (len(names) + 1) // 2
     for at in range(lines):
         table.add_row(*(cell for name in names[at::lines] for cell in _cells(name, card)))
