@@ -44,6 +44,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "recommend-runs": Command("recommend_runs", "How many runs a pass rate needs."),
     "serve": Command("serve", "Take OTLP, give metrics: the service beside a Collector."),
     "check-config": Command("check_config", "Check the settings of a service without starting it."),
+    "state": Command("state", "What a state directory of `serve` holds."),
     "demo": Command("demo", "A small fleet of agents: live metrics, and the scorecard of its spans."),
 }
 """In the order of the help."""

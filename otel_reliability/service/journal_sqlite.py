@@ -41,6 +41,7 @@ RETRY: Final = 10.0
 
 _APPLY: Final = Guard("applying a request")
 _ADVANCE: Final = Guard("meeting deadlines")
+_CHECKPOINT: Final = Guard("writing a checkpoint")
 
 
 class Sqlite:
@@ -229,11 +230,14 @@ class Sqlite:
     def _try_checkpoint(self, now: float) -> None:
         if self._store is None:
             return
-        try:
-            self._checkpoint(self._store)
-        except (Unavailable, WrongJournal, RecursionError) as error:
-            self._retry_at = now + RETRY
-            _logger.warning("No checkpoint could be written; entries are kept until one can: %s", error)
+        self._retry_at = now + RETRY
+        with _CHECKPOINT:
+            try:
+                self._checkpoint(self._store)
+            except (Unavailable, WrongJournal, RecursionError) as error:
+                _logger.warning("No checkpoint could be written; entries are kept until one can: %s", error)
+            else:
+                self._retry_at = 0.0
 
     def _checkpoint(self, store: Store) -> None:
         engine, moment = self._state.engine, self._clock.moment()

@@ -59,11 +59,10 @@ def shape(kind: type[Any]) -> str:
     >>> shape(Tokens)
     'input output'
     """
-    declared: Any = getattr(kind, "_fields", None) or kind.__dict__.get("__slots__")
-    if declared is None:
-        begin = kind.__dict__.get("__init__")
-        declared = begin.__code__.co_names if isinstance(begin, types.FunctionType) else ()
-    return " ".join(declared)
+    declared: Any = kind.__dict__.get("_fields" if issubclass(kind, tuple) else "__slots__", ())
+    begin = kind.__dict__.get("__init__")
+    set_at_first = begin.__code__.co_names if isinstance(begin, types.FunctionType) else ()
+    return " ".join((*declared, *set_at_first)) if isinstance(declared, tuple) else str(declared)
 
 
 def write(state: object, engine: Engine) -> bytes:
