@@ -80,154 +80,158 @@ def called(running: Running, method: str = EXPORT_TRACES, credentials: Any = Non
     return grpc.StatusCode.OK
 
 
-class TestTokens:
-    """With a token set, nothing but the probes answers without it."""
-
-    @pytest.fixture(scope="class")
-    def running(self) -> Iterator[Running]:
-        """A service that asks for a token."""
-        with serving(token=TOKEN) as found:
-            yield found
-
-    @pytest.mark.parametrize("door", DOORS)
-    @pytest.mark.parametrize("wrong", WRONG)
-    def test_no_door_opens_without(self, running: Running, door: str, wrong: str) -> None:
-        """401, at paths that are there and at paths that are not."""
-        assert asked(running, *DOORS[door], WRONG[wrong]) == 401
-
-    @pytest.mark.parametrize("door", ["traces", "logs", "metrics", "agents"])
-    @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-    def test_every_door_opens_with(self, running: Running, door: str, scheme: str) -> None:
-        """The scheme's name is not case-sensitive."""
-        assert asked(running, *DOORS[door], {"Authorization": f"{scheme} {TOKEN}"}) == 200
-
-    @pytest.mark.parametrize("probe", PROBES)
-    def test_probes_need_none(self, running: Running, probe: str) -> None:
-        """Whoever restarts us knows no token."""
-        assert asked(running, "pages", PROBES[probe], None, {}) == 200
-
-    @pytest.mark.parametrize("authorization", ["", f"Basic {TOKEN}", "Bearer another", TOKEN])
-    def test_grpc_does_not_open_without(self, running: Running, authorization: str) -> None:
-        """UNAUTHENTICATED, before the message is received."""
-        headers = {"authorization": authorization} if authorization else {}
-
-        assert called(running, **headers) is grpc.StatusCode.UNAUTHENTICATED
-
-    def test_grpc_opens_with(self, running: Running) -> None:
-        """The token rides on the metadata; the health service needs none."""
-        assert called(running, authorization=f"Bearer {TOKEN}") is grpc.StatusCode.OK
-        assert called(running, HEALTH) is grpc.StatusCode.OK
-
-    def test_refusals_are_counted(self, running: Running) -> None:
-        """By their reason, at each door."""
-        before = running.service.intake.requests.copy()
-        called(running)
-        asked(running, *DOORS["metrics"], {})
-        new = running.service.intake.requests - before
-
-        assert new == {("traces", "grpc", "unauthenticated"): 1, ("", "http", "unauthenticated"): 1}
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    """A service that asks for a token."""
+    with serving(token=TOKEN) as found:
+        yield found
 
 
-class TestTokenFile:
-    """Tokens from a file, which may change."""
-
-    def test_any_line_lets_in_and_a_changed_file_is_read_again(self, tmp_path: Path) -> None:
-        """A new token is added before the old one is taken away: nobody is locked out in between."""
-        file = tmp_path / "tokens"
-        file.write_text("old\n")
-        tokens = Tokens(file=str(file))
-        seen = [tokens.allow("Bearer old"), tokens.allow("Bearer new")]
-        file.write_text("old\nnew\n")
-        seen += [tokens.allow("Bearer old"), tokens.allow("Bearer new")]
-        file.write_text("new-er\n")
-        seen += [tokens.allow("Bearer old"), tokens.allow("Bearer new-er")]
-
-        assert seen == [True, False, True, True, False, True]
-
-    def test_a_file_that_goes_away_lets_nobody_else_in(self, tmp_path: Path) -> None:
-        """The last tokens stand; and a file that never could be read lets nobody in."""
-        file = tmp_path / "tokens"
-        file.write_text("secret")
-        tokens = Tokens(file=str(file))
-        tokens.allow("Bearer secret")
-        file.unlink()
-
-        assert tokens.allow("Bearer secret")
-        assert not tokens.allow("Bearer other")
-        assert not Tokens(file=str(file)).allow("Bearer secret")
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("wrong", WRONG)
+def test_no_door_opens_without(running: Running, door: str, wrong: str) -> None:
+    """401, at paths that are there and at paths that are not."""
+    assert asked(running, *DOORS[door], WRONG[wrong]) == 401
 
 
-class TestTls:
-    """Encryption, and clients that must show who they are."""
+@pytest.mark.parametrize("door", ["traces", "logs", "metrics", "agents"])
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+def test_every_door_opens_with(running: Running, door: str, scheme: str) -> None:
+    """The scheme's name is not case-sensitive."""
+    assert asked(running, *DOORS[door], {"Authorization": f"{scheme} {TOKEN}"}) == 200
 
-    @pytest.fixture(scope="class")
-    def authority(self, tmp_path_factory: pytest.TempPathFactory) -> Authority:
-        """Whom server and clients trust."""
-        return Authority(tmp_path_factory.mktemp("ours"), "ours")
 
-    @pytest.fixture(scope="class")
-    def stranger(self, tmp_path_factory: pytest.TempPathFactory) -> Authority:
-        """Whom nobody trusts."""
-        return Authority(tmp_path_factory.mktemp("theirs"), "theirs")
+@pytest.mark.parametrize("probe", PROBES)
+def test_probes_need_none(running: Running, probe: str) -> None:
+    """Whoever restarts us knows no token."""
+    assert asked(running, "pages", PROBES[probe], None, {}) == 200
 
-    @pytest.fixture(scope="class")
-    def server(self, authority: Authority) -> Pair:
-        """The service's own."""
-        return authority.issue("server")
 
-    @pytest.fixture(scope="class")
-    def encrypted(self, server: Pair) -> Iterator[Running]:
-        """A service with TLS."""
-        with serving(tls={"certificate": str(server.certificate), "key": str(server.key)}) as found:
-            yield found
+@pytest.mark.parametrize("authorization", ["", f"Basic {TOKEN}", "Bearer another", TOKEN])
+def test_grpc_does_not_open_without(running: Running, authorization: str) -> None:
+    """UNAUTHENTICATED, before the message is received."""
+    headers = {"authorization": authorization} if authorization else {}
 
-    @pytest.fixture(scope="class")
-    def mutual(self, server: Pair, authority: Authority) -> Iterator[Running]:
-        """A service that asks clients for a certificate."""
-        tls = {"certificate": str(server.certificate), "key": str(server.key), "client_ca": str(authority.certificate)}
-        with serving(tls=tls) as found:
-            yield found
+    assert called(running, **headers) is grpc.StatusCode.UNAUTHENTICATED
 
-    def test_every_door_is_encrypted(self, encrypted: Running, authority: Authority) -> None:
-        """Over TLS each answers; in plain text none does."""
-        for door in ("traces", "metrics", "agents"):
-            assert asked(encrypted, *DOORS[door], {}, authority.client()) == 200
-            with pytest.raises((OSError, urllib.error.URLError)):
-                asked(encrypted, *DOORS[door], {})
-        trusting = grpc.ssl_channel_credentials(authority.certificate.read_bytes())
 
-        assert called(encrypted, credentials=trusting) is grpc.StatusCode.OK
-        assert called(encrypted) is grpc.StatusCode.UNAVAILABLE
+def test_grpc_opens_with(running: Running) -> None:
+    """The token rides on the metadata; the health service needs none."""
+    assert called(running, authorization=f"Bearer {TOKEN}") is grpc.StatusCode.OK
+    assert called(running, HEALTH) is grpc.StatusCode.OK
 
-    def test_a_client_that_trusts_another_does_not_talk_to_us(self, encrypted: Running, stranger: Authority) -> None:
-        """The certificate is really ours to show."""
-        with pytest.raises(urllib.error.URLError):
-            asked(encrypted, *DOORS["metrics"], {}, stranger.client())
 
-    def test_a_client_of_ours_comes_in(self, mutual: Running, authority: Authority) -> None:
-        """With a certificate that our authority signed."""
-        pair = authority.issue("client")
-        trusting = grpc.ssl_channel_credentials(
-            authority.certificate.read_bytes(), pair.key.read_bytes(), pair.certificate.read_bytes()
-        )
+def test_refusals_are_counted(running: Running) -> None:
+    """By their reason, at each door."""
+    before = running.service.intake.requests.copy()
+    called(running)
+    asked(running, *DOORS["metrics"], {})
+    new = running.service.intake.requests - before
 
-        assert {
-            asked(mutual, *DOORS[door], {}, authority.client(pair)) for door in ("traces", "metrics", "agents")
-        } == {200}
-        assert called(mutual, credentials=trusting) is grpc.StatusCode.OK
+    assert new == {("traces", "grpc", "unauthenticated"): 1, ("", "http", "unauthenticated"): 1}
 
-    @pytest.mark.parametrize("wrong", ["none", "expired", "another authority's"])
-    @pytest.mark.parametrize("door", ["traces", "metrics", "agents", "grpc"])
-    def test_others_do_not(
-        self, mutual: Running, authority: Authority, stranger: Authority, wrong: str, door: str
-    ) -> None:
-        """No certificate, one that has ended, one that somebody else signed: no door opens."""
-        pairs = {"none": None, "expired": authority.issue("old", days=-1), "another authority's": stranger.issue("x")}
-        pair = pairs[wrong]
-        if door == "grpc":
-            key, chain = (None, None) if pair is None else (pair.key.read_bytes(), pair.certificate.read_bytes())
-            trusting = grpc.ssl_channel_credentials(authority.certificate.read_bytes(), key, chain)
-            assert called(mutual, credentials=trusting) is grpc.StatusCode.UNAVAILABLE
-            return
+
+def test_any_line_lets_in_and_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    """A new token is added before the old one is taken away: nobody is locked out in between."""
+    file = tmp_path / "tokens"
+    file.write_text("old\n")
+    tokens = Tokens(file=str(file))
+    seen = [tokens.allow("Bearer old"), tokens.allow("Bearer new")]
+    file.write_text("old\nnew\n")
+    seen += [tokens.allow("Bearer old"), tokens.allow("Bearer new")]
+    file.write_text("new-er\n")
+    seen += [tokens.allow("Bearer old"), tokens.allow("Bearer new-er")]
+
+    assert seen == [True, False, True, True, False, True]
+
+
+def test_a_file_that_goes_away_lets_nobody_else_in(tmp_path: Path) -> None:
+    """The last tokens stand; and a file that never could be read lets nobody in."""
+    file = tmp_path / "tokens"
+    file.write_text("secret")
+    tokens = Tokens(file=str(file))
+    tokens.allow("Bearer secret")
+    file.unlink()
+
+    assert tokens.allow("Bearer secret")
+    assert not tokens.allow("Bearer other")
+    assert not Tokens(file=str(file)).allow("Bearer secret")
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Whom server and clients trust."""
+    return Authority(tmp_path_factory.mktemp("ours"), "ours")
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Whom nobody trusts."""
+    return Authority(tmp_path_factory.mktemp("theirs"), "theirs")
+
+
+@pytest.fixture(scope="module")
+def server(authority: Authority) -> Pair:
+    """The service's own."""
+    return authority.issue("server")
+
+
+@pytest.fixture(scope="module")
+def encrypted(server: Pair) -> Iterator[Running]:
+    """A service with TLS."""
+    with serving(tls={"certificate": str(server.certificate), "key": str(server.key)}) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def mutual(server: Pair, authority: Authority) -> Iterator[Running]:
+    """A service that asks clients for a certificate."""
+    tls = {"certificate": str(server.certificate), "key": str(server.key), "client_ca": str(authority.certificate)}
+    with serving(tls=tls) as found:
+        yield found
+
+
+def test_every_door_is_encrypted(encrypted: Running, authority: Authority) -> None:
+    """Over TLS each answers; in plain text none does."""
+    for door in ("traces", "metrics", "agents"):
+        assert asked(encrypted, *DOORS[door], {}, authority.client()) == 200
         with pytest.raises((OSError, urllib.error.URLError)):
-            asked(mutual, *DOORS[door], {}, authority.client(pair))
+            asked(encrypted, *DOORS[door], {})
+    trusting = grpc.ssl_channel_credentials(authority.certificate.read_bytes())
+
+    assert called(encrypted, credentials=trusting) is grpc.StatusCode.OK
+    assert called(encrypted) is grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_client_that_trusts_another_does_not_talk_to_us(encrypted: Running, stranger: Authority) -> None:
+    """The certificate is really ours to show."""
+    with pytest.raises(urllib.error.URLError):
+        asked(encrypted, *DOORS["metrics"], {}, stranger.client())
+
+
+def test_a_client_of_ours_comes_in(mutual: Running, authority: Authority) -> None:
+    """With a certificate that our authority signed."""
+    pair = authority.issue("client")
+    trusting = grpc.ssl_channel_credentials(
+        authority.certificate.read_bytes(), pair.key.read_bytes(), pair.certificate.read_bytes()
+    )
+
+    assert {asked(mutual, *DOORS[door], {}, authority.client(pair)) for door in ("traces", "metrics", "agents")} == {
+        200
+    }
+    assert called(mutual, credentials=trusting) is grpc.StatusCode.OK
+
+
+@pytest.mark.parametrize("wrong", ["none", "expired", "another authority's"])
+@pytest.mark.parametrize("door", ["traces", "metrics", "agents", "grpc"])
+def test_others_do_not(mutual: Running, authority: Authority, stranger: Authority, wrong: str, door: str) -> None:
+    """No certificate, one that has ended, one that somebody else signed: no door opens."""
+    pairs = {"none": None, "expired": authority.issue("old", days=-1), "another authority's": stranger.issue("x")}
+    pair = pairs[wrong]
+    if door == "grpc":
+        key, chain = (None, None) if pair is None else (pair.key.read_bytes(), pair.certificate.read_bytes())
+        trusting = grpc.ssl_channel_credentials(authority.certificate.read_bytes(), key, chain)
+        assert called(mutual, credentials=trusting) is grpc.StatusCode.UNAVAILABLE
+        return
+    with pytest.raises((OSError, urllib.error.URLError)):
+        asked(mutual, *DOORS[door], {}, authority.client(pair))
