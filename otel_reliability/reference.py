@@ -17,7 +17,7 @@ FIELD = "change.reference"
 
 
 def pinned_by(settings: Settings) -> Mapping[AgentKey, Sequence[Unit]]:
-    """The units of the recording that the settings name, by agent; none where they name none, or change is not looked for.
+    """The units of the recording that the settings name, by agent; none where they name none.
 
     Agents are matched by service, environment and name. One that is not in the recording learns a reference of its own.
     Raises `ConfigurationError` where the file cannot be opened, or holds no run.
@@ -26,7 +26,7 @@ def pinned_by(settings: Settings) -> Mapping[AgentKey, Sequence[Unit]]:
     {}
     """
     path = settings.change.reference
-    if path is None or not settings.change.enabled:
+    if path is None:
         return {}
     try:
         found = _read(path, settings)

@@ -41,9 +41,13 @@ def test_the_units_of_the_recording_by_agent(reference: Path) -> None:
 
 
 def test_nothing_is_read_where_nothing_is_asked() -> None:
-    """Without a reference, and where change is not looked for."""
+    """Without a reference each agent learns its own."""
     assert pinned_by(Settings()) == {}
-    assert pinned_by(settings("absent", enabled=False)) == {}
+
+
+def test_it_is_read_for_reports_too_whose_engine_looks_for_no_change(reference: Path) -> None:
+    """They judge a recording apart."""
+    assert pinned_by(settings(reference, enabled=False)) == pinned_by(settings(reference))
 
 
 @pytest.mark.parametrize("content", [None, "", "{}\n"])

@@ -38,6 +38,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "inspect": Command("inspect", "What was recognised in your traces and what was not. Start here."),
     "report": Command("report", "A scorecard of each agent: what it is worth, why, and what would tell more."),
     "runs": Command("runs", "The runs that were rebuilt from spans, one JSON object a line."),
+    "change": Command("change", "Has an agent's behaviour changed? Since when, and by which signals."),
     "gate": Command("gate", "Hold a recording against targets; exits 1 where one fails."),
     "badge": Command("badge", "The badge of an agent: text, SVG, or JSON for shields.io."),
     "explain": Command("explain", "What a number means, how it is made, how to improve it."),

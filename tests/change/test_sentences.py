@@ -35,7 +35,7 @@ def test_two_recordings_are_told() -> None:
     text = sentences.of_comparison(compare(one, two, SETTINGS.signals))
     assert "tool calls 1 → 3 (p = " in text
     assert "7 signals compared" in text
-    assert "only 75% of the units are at tasks that both have" in text
+    assert "only 75 % of the units are at tasks that both have" in text
     assert sentences.of_comparison(compare(one, one, SETTINGS.signals)).startswith("no change: 7 signals")
     assert sentences.of_comparison(compare(one[:5], two, SETTINGS.signals)).startswith("no verdict: either side needs")
 

@@ -1,0 +1,192 @@
+"""What can be said of the agents of recordings, in values, on a terminal and as JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from rich.console import Console
+
+from otel_reliability.change.recording import units_of
+from otel_reliability.change.units import Unit
+from otel_reliability.change.verdict import Verdict
+from otel_reliability.config import ChangeSettings
+from otel_reliability.errors import ConfigurationError
+from otel_reliability.model.run import AgentKey
+from otel_reliability.report import change_page
+from otel_reliability.report.changes import NOT_PINNED, PINNED, Finding, UnitsOf, compared, judged, pairs, since
+from tests.change.build import random_units
+from tests.change.corpora import CLAUDE_AIRLINE, GPT_AIRLINE, recorded_runs
+
+SETTINGS = ChangeSettings(runs_per_false_alarm=500)
+SUPPORT = AgentKey("acme", "shop", "prod", "support")
+REFUNDS = AgentKey("acme", "shop", "prod", "refunds")
+STAGED = AgentKey("acme", "shop", "staging", "support")
+
+CHANGED = random_units(100) + random_units(40, 1, 101, longer=4)
+"""Units of an agent that changes at the 101st."""
+
+
+def verdicts(findings: Sequence[Finding]) -> dict[str, Verdict]:
+    """The verdicts by agent."""
+    return {finding.key.agent: finding.verdict for finding in findings if finding.key is not None}
+
+
+def page(findings: Sequence[Finding], width: int = 300) -> str:
+    """What a terminal shows."""
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    change_page.render(findings, SETTINGS, console)
+    assert isinstance(console.file, io.StringIO)
+    return "".join(line.rstrip() + "\n" for line in console.file.getvalue().splitlines())
+
+
+def test_each_agent_has_a_verdict_of_its_own() -> None:
+    """Changed, unchanged, too short: by key, and only those that were asked for."""
+    units = {SUPPORT: CHANGED, REFUNDS: random_units(140, 2), STAGED: random_units(30)}
+    findings = judged(units, SETTINGS, {})
+    assert [(one.key, one.verdict) for one in findings] == [
+        (REFUNDS, Verdict.NO_CHANGE),
+        (SUPPORT, Verdict.CHANGED),
+        (STAGED, Verdict.NO_VERDICT),
+    ]
+    assert findings[1].sentence.startswith("changed about unit 10")
+    assert [one.key for one in judged(units, SETTINGS, {}, ["refund*"])] == [REFUNDS]
+    with pytest.raises(ConfigurationError):
+        judged(units, SETTINGS, {}, ["nobody"])
+
+
+def test_a_reference_recording_stands_for_the_agents_it_holds() -> None:
+    """Of the others it is said that their own first units were the reference."""
+    units = {SUPPORT: random_units(40, 5, longer=4), REFUNDS: random_units(140, 2)}
+    support, refunds = sorted(judged(units, SETTINGS, {SUPPORT: random_units(100)}), key=lambda one: one.verdict.value)
+    assert (support.verdict, support.note) == (Verdict.CHANGED, PINNED)
+    assert (refunds.verdict, refunds.note) == (Verdict.NO_CHANGE, NOT_PINNED)
+    assert {one.note for one in judged(units, SETTINGS, {})} == {""}
+
+
+def test_two_recordings_are_compared_agent_by_agent() -> None:
+    """Those of one recording only have no verdict, whichever it is."""
+    before = {SUPPORT: random_units(60), REFUNDS: random_units(60, 1)}
+    late = AgentKey("", "other", "", "late")
+    after = {SUPPORT: random_units(60, 2, longer=4), late: random_units(60, 3)}
+    findings = compared(before, after, SETTINGS)
+    assert verdicts(findings) == {
+        "support": Verdict.CHANGED,
+        "refunds": Verdict.NO_VERDICT,
+        "late": Verdict.NO_VERDICT,
+    }
+    sentences = {one.key.agent: one.sentence for one in findings if one.key is not None}
+    assert "in the later recording" in sentences["refunds"]
+    assert "in the earlier recording" in sentences["late"]
+
+
+@pytest.mark.parametrize(("earlier", "later"), [(19, 60), (60, 19)])
+def test_fewer_than_20_units_on_either_side_give_no_verdict(earlier: int, later: int) -> None:
+    """However different they are."""
+    (finding,) = compared({SUPPORT: random_units(earlier)}, {SUPPORT: random_units(later, 1, longer=9)}, SETTINGS)
+    assert finding.verdict is Verdict.NO_VERDICT
+    assert f"{earlier} before and {later} after" in finding.sentence
+
+
+def test_agents_are_paired_by_key_then_by_name_then_alone() -> None:
+    """An agent that moved is known by its name, unless two have it; one alone on each side is the same under any name."""
+    assert pairs([SUPPORT, STAGED], [SUPPORT, STAGED]) == {SUPPORT: SUPPORT, STAGED: STAGED}
+    assert pairs([STAGED, REFUNDS], [SUPPORT, REFUNDS]) == {SUPPORT: STAGED, REFUNDS: REFUNDS}
+    assert pairs([STAGED, SUPPORT], [SUPPORT._replace(environment="x"), REFUNDS]) == {}
+    assert pairs([REFUNDS], [SUPPORT]) == {SUPPORT: REFUNDS}
+    assert pairs([REFUNDS], [SUPPORT, STAGED]) == {}
+
+
+def test_units_since_a_moment() -> None:
+    """Those that ended then or later; agents without any are gone."""
+    units = random_units(10)
+    found = since({SUPPORT: units, REFUNDS: units[:5]}, units[5].end_ns)
+    assert found == {SUPPORT: units[5:]}
+
+
+def test_without_any_agent_there_is_no_verdict() -> None:
+    """Neither of one recording nor of two."""
+    for findings in (judged({}, SETTINGS, {}), compared({}, {}, SETTINGS)):
+        assert [(one.key, one.verdict) for one in findings] == [(None, Verdict.NO_VERDICT)]
+        assert "the recording" in page(findings)
+
+
+def test_the_page_tells_changes_first_and_how_far_to_trust_them() -> None:
+    """Who, the sentence, what shows it since then; the rate of false alarms, and what nothing can be told of."""
+    shown = page(judged({SUPPORT: CHANGED, REFUNDS: random_units(140, 2)}, SETTINGS, {}))
+    lines = shown.splitlines()
+    assert lines[0] == "● support  acme / shop · prod"
+    assert lines[1].startswith("  changed about unit 10")
+    assert "report --agent support --since " in lines[2]
+    assert lines[3:5] == ["✓ refunds  acme / shop · prod", "  no change in 140 units"]
+    assert "2 agents: 1 changed, 1 unchanged" in lines
+    assert "once in 500 units or less often" in shown
+    assert "Of the first 60 units" in shown
+
+
+def test_the_page_on_two_recordings_says_who_was_compared() -> None:
+    """With the sizes, and the chance of a false word."""
+    shown = page(compared({REFUNDS: random_units(60)}, {SUPPORT: random_units(50, 1)}, SETTINGS))
+    assert "✓ support (before: refunds)" in shown
+    assert "60 units before, 50 after" in shown
+    assert "in at most 1 % of cases" in shown
+    moved = page(compared({STAGED: random_units(60)}, {SUPPORT: random_units(50, 1)}, SETTINGS))
+    assert "support (before: acme / shop · staging)" in moved
+
+
+def test_a_name_cannot_command_the_terminal() -> None:
+    """Control characters of a tool's or an agent's name are not passed on."""
+    evil = "\x1b[2Jevil"
+    units = [unit._replace(path=(evil,)) for unit in random_units(60, 3)]
+    shown = page(
+        compared({SUPPORT: random_units(60)}, {SUPPORT._replace(agent=evil): units}, ChangeSettings(signals=("path",)))
+    )
+    assert "evil is used in" in shown
+    assert "\x1b" not in shown
+
+
+def test_json_has_the_numbers_behind_the_sentence() -> None:
+    """Of one recording the alarms, of two the tests."""
+    document = json.loads(change_page.render_json(judged({SUPPORT: CHANGED}, SETTINGS, {}), SETTINGS))
+    (agent,) = document["agents"]
+    signal = agent["alarms"][0]["signals"][0]
+    assert (agent["service_namespace"], agent["service"], agent["environment"], agent["agent"]) == SUPPORT[:4]
+    assert (agent["verdict"], agent["units"], document["summary"]) == ("changed", 140, "1 changed")
+    assert signal["before"]["units"] > signal["after"]["units"] > 0
+    assert signal["since"].endswith("Z")
+    (agent,) = change_page.document(compared({REFUNDS: CHANGED}, {SUPPORT: random_units(50, 1)}, SETTINGS), SETTINGS)[
+        "agents"
+    ]
+    assert agent["earlier_agent"] == "refunds"
+    assert {test["signal"] for test in agent["tests"]} == set(SETTINGS.signals)
+
+
+# --- Recordings of two models at one work ------------------------------------------------------------------------------
+
+
+def test_two_recorded_models_differ() -> None:
+    """gpt-4.1 and Claude at the airline's tasks, from their spans; the one or the other way round."""
+    gpt, claude = units_of(recorded_runs(GPT_AIRLINE)), units_of(recorded_runs(CLAUDE_AIRLINE))
+    for before, after in ((gpt, claude), (claude, gpt)):
+        (finding,) = compared(before, after, ChangeSettings())
+        assert finding.verdict is Verdict.CHANGED
+        assert "output tokens a model call" in finding.sentence
+        assert "at tasks that both have" in finding.sentence
+
+
+@pytest.mark.parametrize("corpus", [GPT_AIRLINE, CLAUDE_AIRLINE])
+def test_the_halves_of_a_recording_do_not_differ(corpus: str) -> None:
+    """In at least 95 % of random splits; ten units a side are too few to say anything."""
+    (units,) = units_of(recorded_runs(corpus)).values()
+    found = [compared(*halves(units, seed), ChangeSettings())[0].verdict for seed in range(20)]
+    assert found.count(Verdict.CHANGED) <= 1
+    assert found.count(Verdict.NO_VERDICT) == (20 if len(units) < 40 else 0)
+
+
+def halves(units: Sequence[Unit], seed: int) -> tuple[UnitsOf, UnitsOf]:
+    """A random split."""
+    order = Random(seed).sample(list(units), len(units))
+    return {SUPPORT: order[: len(order) // 2]}, {SUPPORT: order[len(order) // 2 :]}
