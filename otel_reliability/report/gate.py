@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
+from otel_reliability.change import verdict as change
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.quantities import nearest
+from otel_reliability.report.changes import Finding
 from otel_reliability.report.doubt import doubt, few_runs
 from otel_reliability.report.report import Report, nearest_agent
 from otel_reliability.report.scorecard import ALL_SPECS, Scorecard
@@ -41,6 +43,17 @@ class Verdict(NamedTuple):
     doubt: str = ""
 
 
+class Unchanged(NamedTuple):
+    """The demand that an agent has not changed, held against what was found of it."""
+
+    finding: Finding
+
+    @property
+    def state(self) -> State:
+        """A change fails it; without a verdict evidence is missing."""
+        return OF_CHANGE[self.finding.verdict]
+
+
 class Found(NamedTuple):
     """A number that a target names."""
 
@@ -49,6 +62,11 @@ class Found(NamedTuple):
     reading: Reading
 
 
+OF_CHANGE: Final = {
+    change.Verdict.CHANGED: State.FAILED,
+    change.Verdict.NO_CHANGE: State.HELD,
+    change.Verdict.NO_VERDICT: State.MISSING,
+}
 PRECEDENCE: Final = (State.FAILED, State.MISSING, State.HELD)
 
 
@@ -64,13 +82,13 @@ def judge(report: Report, targets: Sequence[Target], min_runs: int) -> list[Verd
     ]
 
 
-def exit_code(verdicts: Sequence[Verdict]) -> int:
+def exit_code(verdicts: Sequence[Verdict | Unchanged]) -> int:
     """1 for a failed target, else 3 where evidence is missing, else 0."""
     states = {verdict.state for verdict in verdicts}
     return next((state.value for state in PRECEDENCE if state in states), 0)
 
 
-def summary(verdicts: Sequence[Verdict]) -> str:
+def summary(verdicts: Sequence[Verdict | Unchanged]) -> str:
     """How many targets held, failed, and could not be judged.
 
     >>> summary([])

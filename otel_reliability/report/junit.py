@@ -7,7 +7,8 @@ from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from otel_reliability.metrics.stability.tiers import Tier
-from otel_reliability.report.gate import State, Verdict, summary
+from otel_reliability.report.change_page import name_of
+from otel_reliability.report.gate import State, Unchanged, Verdict, summary
 from otel_reliability.report.report import Report
 from otel_reliability.report.scorecard import ALL_SPECS, Scorecard
 from otel_reliability.report.text import agent_name, count, measured, place
@@ -31,12 +32,14 @@ def render(report: Report) -> str:
     return _written(suites)
 
 
-def render_gate(verdicts: Sequence[Verdict]) -> str:
+def render_gate(verdicts: Sequence[Verdict], unchanged: Sequence[Unchanged] = ()) -> str:
     """A test for each verdict. A target without evidence is an error: neither passed nor failed."""
     suites = Element("testsuites", name="otel-reliability gate")
-    suite = _suite(suites, f"gate: {summary(verdicts)}")
+    suite = _suite(suites, f"gate: {summary([*verdicts, *unchanged])}")
     for verdict in verdicts:
         _verdict(suite, verdict)
+    for one in unchanged:
+        _unchanged(suite, one)
     return _written(suites)
 
 
@@ -81,6 +84,17 @@ def _verdict(suite: Element, verdict: Verdict) -> None:
         SubElement(case, "failure", message=f"{value:g}, {runs}", type="target").text = verdict.doubt
     else:
         SubElement(case, "system-out").text = " ".join(_present((f"{value:g}, {runs}.", verdict.doubt)))
+
+
+def _unchanged(suite: Element, one: Unchanged) -> None:
+    case = SubElement(suite, "testcase", classname="gate", name=allowed(f"no change [{name_of(one.finding)}]"))
+    sentence = allowed(one.finding.sentence)
+    if one.state is State.MISSING:
+        SubElement(case, "error", message=sentence, type="missing")
+    elif one.state is State.FAILED:
+        SubElement(case, "failure", message=sentence, type="change")
+    else:
+        SubElement(case, "system-out").text = sentence
 
 
 def _present(parts: Iterable[str]) -> list[str]:
