@@ -11,27 +11,40 @@ from otel_reliability.demo.stage import Act, Stage
 ATTEMPTS: Final = 6
 TASKS: Final = 4
 RUNS: Final = ATTEMPTS * TASKS
-"""Runs of each agent: every task is attempted so often."""
+"""Runs of an agent: every task is attempted so often."""
+LETTERS: Final = 6
+"""Letters that `triage` sorts while the others do one run: it takes many runs to tell a change from chance."""
 
 
 class Agent(NamedTuple):
-    """An agent's name, what it is like, and what it does in its n-th run, of 0 to `RUNS` − 1."""
+    """An agent's name, what it is like, and what it does in its n-th run, from 0 on."""
 
     name: str
     character: str
     play: Callable[[Act, Stage, int], None]
     tasks: tuple[str, ...]
     talks: bool = False
+    turns: int = 1
+    """Runs in each of its turns."""
+
+    @property
+    def runs(self) -> int:
+        """All its runs."""
+        return RUNS * self.turns
 
 
 def perform(stage: Stage) -> None:
     """Let every agent do all its runs, in turns."""
-    for number in range(RUNS):
+    for turn in range(RUNS):
         for agent in FLEET:
-            task = agent.tasks[number % TASKS]
-            with stage.run(agent.name, f"{agent.name}-{number // 3}" if agent.talks else None) as act:
-                annotate(task_id=task, trial=number // TASKS)
-                agent.play(act, stage, number)
+            for number in range(turn * agent.turns, (turn + 1) * agent.turns):
+                _run(agent, stage, number)
+
+
+def _run(agent: Agent, stage: Stage, number: int) -> None:
+    with stage.run(agent.name, f"{agent.name}-{number // 3}" if agent.talks else None) as act:
+        annotate(task_id=agent.tasks[number % TASKS], trial=number // TASKS)
+        agent.play(act, stage, number)
 
 
 def _order_desk(act: Act, stage: Stage, number: int) -> None:
@@ -81,7 +94,7 @@ def _summarizer(act: Act, stage: Stage, number: int) -> None:
 
 def _triage(act: Act, stage: Stage, number: int) -> None:
     """Half-way its prompt was changed: now it searches first, and escalates where it used to answer."""
-    changed = number >= RUNS // 2
+    changed = number >= RUNS * LETTERS // 2
     act.think()
     act.call("classify", letter=number)
     if changed:
@@ -109,6 +122,6 @@ FLEET: Final = (
     Agent("researcher", "wanders", _researcher, ("poets", "maps", "prices", "rivals")),
     Agent("importer", "does not give up", _importer, ("spring", "summer", "autumn", "winter")),
     Agent("summarizer", "works near the limit of its context", _summarizer, ("novel", "essay", "saga", "atlas")),
-    Agent("triage", "changes half-way", _triage, ("mail", "chat", "phone", "desk")),
+    Agent("triage", "changes half-way", _triage, ("mail", "chat", "phone", "desk"), turns=LETTERS),
     Agent("refunds", "is sure, and often wrong", _refunds, ("torn", "wrong", "twice", "gift"), talks=True),
 )

@@ -8,18 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from otel_reliability.demo.agreement import Agreement, agreement
-from otel_reliability.demo.fleet import FLEET, RUNS
+from otel_reliability.demo.fleet import FLEET, LETTERS, RUNS
 from otel_reliability.demo.live import SETTINGS, Numbers, of_agent, perform_live
 from otel_reliability.model.run import Run
 from otel_reliability.report import terminal
 from otel_reliability.report.recording import Recording, for_report
 from otel_reliability.report.report import report_of
-from otel_reliability.report.sections import INDENT, columns, dim, heading
+from otel_reliability.report.sections import columns, dim, heading
 from otel_reliability.report.text import ABSENT, count
 from otel_reliability.telemetry.names import PREFIX
 
@@ -49,8 +48,9 @@ def show(path: Path, seed: int, console: Console) -> bool:
     terminal.render(report, console, detailed=1)
     agreed = agreement(live, recording, runs)
     console.print(_verdict(agreed))
+    console.print(heading("Where to look next"))
     for line in _next(path):
-        console.print(line)
+        console.print(line, soft_wrap=True)  # a command that is broken over two lines cannot be copied
     return not agreed.differing
 
 
@@ -81,19 +81,20 @@ def _verdict(agreed: Agreement) -> Text:
     return told
 
 
-def _next(path: Path) -> Iterator[RenderableType]:
+def _next(path: Path) -> Iterator[Text]:
     program = _program()
     steps = (
         ("one agent in full", f"{program} report {path} --agent importer"),
         ("its runs, one JSON object a line", f"{program} runs {path} --agent importer"),
-        ("triage, only since it changed", f"{program} report {path} --agent triage --window {RUNS // 2}"),
+        ("who changed, since when, and in what", f"{program} change {path}"),
+        ("triage, only since it changed", f"{program} report {path} --agent triage --window {RUNS * LETTERS // 2}"),
         ("what a number means, and what to do about it", f"{program} explain token_budget_pressure"),
         ("a gate for CI", f"{program} gate {path} --require 'score>=60'"),
         ("the same in your own process", "provider.add_span_processor(ReliabilitySpanProcessor())"),
     )
-    yield heading("Where to look next")
     for what, command in steps:
-        yield Padding(Group(Text(what), Text(f"  {command}", "cyan")), INDENT)
+        yield Text(f"  {what}")
+        yield Text(f"    {command}", "cyan")
 
 
 def _program() -> str:

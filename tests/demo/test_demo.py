@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,12 +11,13 @@ from rich.console import Console
 
 from otel_reliability.demo import page
 from otel_reliability.demo.agreement import agreement
-from otel_reliability.demo.fleet import FLEET, RUNS
+from otel_reliability.demo.fleet import FLEET, LETTERS, RUNS
 from otel_reliability.demo.live import SETTINGS, perform_live
 from otel_reliability.metrics.stability.tiers import Tier
 from otel_reliability.model.run import Run
 from otel_reliability.report.recording import Recording, for_report
 from otel_reliability.report.report import Report, report_of
+from tests.cli.command_line import call
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,7 @@ def test_each_agent_has_its_character(told: Report) -> None:
     """What the page says of them is what the numbers say."""
     cards = {card.key.agent: card for card in told.cards}
 
-    assert {name: card.runs for name, card in cards.items()} == {agent.name: RUNS for agent in FLEET}
+    assert {name: card.runs for name, card in cards.items()} == {agent.name: agent.runs for agent in FLEET}
     assert cards["order_desk"].tier is Tier.STABLE
     assert min(cards.values(), key=lambda card: card.score or 0.0) is cards["researcher"]
     assert [use.tool for use in cards["researcher"].findings.rare_tools] == ["send_email"]
@@ -60,6 +62,29 @@ def test_each_agent_has_its_character(told: Report) -> None:
     assert (cards["refunds"].passes.hat[1].value or 1.0) < 0.6
     assert (cards["refunds"].readings["calibration"].value or 1.0) < 0.7
     assert cards["refunds"].sessions
+
+
+@pytest.mark.parametrize("seed", [7, 8, 9])
+def test_the_change_half_way_is_told_in_a_sentence(
+    seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who, since when, and what to look at: the tool that was not used before. Of the others too little is known."""
+    perform_live(tmp_path / "spans", seed)
+    done = call(capsys, "change", tmp_path / "spans", "--format", "json")
+    agents = {agent["agent"]: agent for agent in json.loads(done.out)["agents"]}
+    verdicts = {name: agent["verdict"] for name, agent in agents.items()}
+    (alarm,) = agents["triage"]["alarms"]
+
+    assert done.code == 0
+    assert verdicts == {agent.name: "no verdict" for agent in FLEET} | {"triage": "changed"}
+    assert abs(alarm["signals"][0]["since_unit"] - RUNS * LETTERS // 2) <= 3
+    assert alarm["unit"] < RUNS * LETTERS // 2 + 40
+    assert "search_kb is used in 0 % → 100 % of the units" in agents["triage"]["sentence"]
+
+
+def test_the_page_says_how_to_ask_for_it(shown: tuple[str, bool, Path]) -> None:
+    """Beside the other next steps."""
+    assert f"change {shown[2]}" in shown[0]
 
 
 def test_the_same_seed_gives_the_same_file(tmp_path: Path) -> None:
