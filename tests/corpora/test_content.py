@@ -6,6 +6,8 @@ import functools
 
 import pytest
 
+from otel_reliability.model.span import Resource
+from tests.conventions.reading import READER
 from tests.corpora.compare import FIELDS, match
 from tests.corpora.content import quotes_a_prompt, without_content
 from tests.corpora.known import RAW, misses
@@ -27,6 +29,7 @@ ONLY_WITH_CONTENT = {
     ("smolagents117-openinference", "tokens"),
 }
 """Fields that a capture tells in its content alone."""
+NOBODY = Resource()
 PROMISED = ("langgraph", "openai_agents", "pydantic_ai", "vercel")
 """Frameworks whose runs must not depend on content at all."""
 
@@ -71,6 +74,30 @@ def test_unknown_arguments_are_told(capture: str) -> None:
     for run in rebuilt_without_content(capture).runs:
         if run.tool_calls is not None:
             assert run.arguments_known is (not run.tool_calls)
+
+
+NEVER_WRONG = sorted(ONLY_WITH_CONTENT - {("google_adk15-native", "tokens")})
+"""ADK 1.5 writes a total as its output tokens, which only the response's JSON gives away."""
+
+
+@pytest.mark.parametrize(("capture", "field"), NEVER_WRONG)
+def test_what_only_content_tells_is_absent_without_it(capture: str, field: str) -> None:
+    """Not wrong, not zero, not empty: None."""
+    pairs = match(truth(capture), rebuilt_without_content(capture).tops).pairs
+    missed = misses(truth(capture), field, pairs)
+
+    for true, run in pairs:
+        if true.id in missed:
+            assert run is not None
+            told = {"tokens": (run.input_tokens, run.output_tokens), "session": (run.session_id,)}
+            assert not any(value is not None for value in told.get(field, (run.path, run.tool_calls))), true.id
+
+
+@every_agent_capture
+def test_no_content_is_kept(capture: str) -> None:
+    """What is kept of a span quotes no prompt, whatever the span does."""
+    for span in captured(capture):
+        assert quotes_a_prompt({"kept": READER.read(span)._replace(resource=NOBODY)}) == [], span.name
 
 
 @pytest.mark.parametrize("field", FIELDS)
