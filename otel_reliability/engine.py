@@ -330,10 +330,11 @@ class Engine:
             return {name: getattr(self, name) for name in _PARTS}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over the parts that `to_state` gave. The fleet is restored apart, and first."""
+        """Take over the parts that `to_state` gave, all or none (`KeyError`). The fleet is restored apart, and first."""
+        parts = {name: state[name] for name in _PARTS}
         with self._turn(-1):
-            for name in _PARTS:
-                setattr(self, name, state[name])
+            for name, part in parts.items():
+                setattr(self, name, part)
 
     # --- Within a turn ------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from otel_reliability.engine import Ceiling
 from otel_reliability.model.event import RunEvent
 from otel_reliability.model.run import AgentKey
 from otel_reliability.service import journal_codec as codec
@@ -74,7 +75,16 @@ class Sqlite:
         self._last = Moment(0.0, 0)
         self._changed: set[AgentKey] = set()
         self._shape = (-1, -1, -1)
+        self.refused = 0
+        """How often nothing could be kept."""
+        state.ceilings = self.ceilings
         state.engine.observers.append(self._observe)
+
+    def ceilings(self) -> Iterable[Ceiling]:
+        """How large the journal is, and may be; and how often that refused requests."""
+        store = self._store
+        if store is not None and self._limit is not None:
+            yield Ceiling("state_bytes", store.used, self._limit, self.refused)
 
     # --- At the start -------------------------------------------------------------------------------------------------
 
@@ -124,7 +134,7 @@ class Sqlite:
             self._state.restore(snapshot.read(rest, engine, shapes))
         except codec.Damaged:
             self.lost += 1
-        except snapshot.OtherVersion as error:
+        except (snapshot.OtherVersion, LookupError) as error:
             _logger.warning(
                 "The state was written by another version (%s). Windows are as they were; runs that were open then, sessions,"
                 " alarms and counters begin anew.",
@@ -219,6 +229,9 @@ class Sqlite:
         except WrongJournal as error:
             self._mend(str(error))
             self._store.append(entries)
+        except Unavailable:
+            self.refused += 1
+            raise
 
     def _mend(self, why: str) -> None:
         """The file was damaged while it was in use: all that was in it is still here."""

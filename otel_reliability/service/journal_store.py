@@ -60,6 +60,8 @@ class Store:
 
     def __init__(self, path: Path, sync: Sync = "normal", limit: int | None = None) -> None:
         self._limit = limit
+        self.used = 0
+        """Bytes in use when an entry was last added: any thread may ask."""
         self._db = sqlite3.connect(path, isolation_level=None, timeout=1.0, check_same_thread=False)
         try:
             self._open(sync)
@@ -101,7 +103,8 @@ class Store:
 
     def append(self, entries: Iterable[Entry]) -> None:
         """Keep entries, all or none. One that has the number of another takes its place."""
-        if self._limit is not None and self.size >= self._limit:
+        self.used = self.size
+        if self._limit is not None and self.used >= self._limit:
             raise Unavailable("state_full", f"the journal has reached its limit of {self._limit} bytes")
         rows = [(one.seq, one.kind, one.moment.now, one.moment.wall_ns, one.body) for one in entries]
         self._transact([("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?)", rows)])

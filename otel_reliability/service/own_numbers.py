@@ -69,3 +69,4 @@ class OwnNumbers:
         if self._memory.limit is not None:
             yield Ceiling("memory_bytes", self._memory.used, self._memory.limit, self._memory.crossings)
         yield from self._outlets.ceilings()
+        yield from self._state.ceilings()

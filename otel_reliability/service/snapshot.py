@@ -38,6 +38,10 @@ _ALLOWED: Final[Mapping[tuple[str, str], Any]] = {
 }
 
 
+_FOREIGN: Final = (pickle.UnpicklingError, AttributeError, ImportError, LookupError, TypeError, ValueError, EOFError)
+"""What goes wrong where bytes tell of objects that are made otherwise now."""
+
+
 class OtherVersion(Exception):
     """The bytes were written by a build whose classes look otherwise."""
 
@@ -62,7 +66,8 @@ def shape(kind: type[Any]) -> str:
     declared: Any = kind.__dict__.get("_fields" if issubclass(kind, tuple) else "__slots__", ())
     begin = kind.__dict__.get("__init__")
     set_at_first = begin.__code__.co_names if isinstance(begin, types.FunctionType) else ()
-    return " ".join((*declared, *set_at_first)) if isinstance(declared, tuple) else str(declared)
+    named = cast("tuple[str, ...]", declared) if isinstance(declared, tuple) else (str(declared),)
+    return " ".join((*named, *set_at_first))
 
 
 def write(state: object, engine: Engine) -> bytes:
@@ -74,7 +79,10 @@ def write(state: object, engine: Engine) -> bytes:
 
 def read(data: bytes, engine: Engine, known: Mapping[str, str]) -> Any:
     """The state that `write` was given. `known` are the shapes of then. Raises `OtherVersion`."""
-    return _Unpickler(io.BytesIO(data), engine, known).load()
+    try:
+        return _Unpickler(io.BytesIO(data), engine, known).load()
+    except _FOREIGN as error:
+        raise OtherVersion(f"{type(error).__name__} while reading it") from None
 
 
 class _Pickler(pickle.Pickler):

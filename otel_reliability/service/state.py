@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from otel_reliability.config import Settings
-from otel_reliability.engine import Engine
+from otel_reliability.engine import Ceiling, Engine
 from otel_reliability.model.run import CloseReason
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.run_inbox import RunInbox
@@ -37,6 +37,8 @@ class State:
         self.logs: Counter[tuple[str, str]] = Counter()
         self.watchers: list[Callable[[], None]] = []
         """Called after every step in which deadlines were met: they take what has settled."""
+        self.ceilings: Callable[[], Iterable[Ceiling]] = tuple
+        """What a journal may hold, where there is one."""
         self.keepers: dict[str, Keeper] = {}
         """What else must outlive the process, by name."""
 

@@ -122,12 +122,17 @@ def test_other_settings_take_the_windows_over(tmp_path: Path) -> None:
     assert kept.engine.sessions.open == 0
 
 
+def otherwise(kind: type) -> str:
+    """A shape that no class has."""
+    return f"not {kind.__name__}"
+
+
 def test_another_version_keeps_the_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where classes look otherwise than those that were written, windows come back and the rest begins anew."""
     kept = drive(tmp_path, frozenset())
     windows = kept.look().windows
     kept.journal.close()
-    monkeypatch.setattr(snapshot, "shape", lambda _: "otherwise")
+    monkeypatch.setattr(snapshot, "shape", otherwise)
 
     kept = Kept(tmp_path, kept.fake)
     assert kept.look().windows == windows

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
@@ -102,7 +102,7 @@ def _free_port() -> int:
 
 
 @contextmanager
-def clients_of(victim: Victim) -> Iterator[list[Client]]:
+def clients_of(victim: Victim) -> Generator[list[Client]]:
     """Clients at work."""
     clients = [Client(victim, number) for number in range(1, CLIENTS + 1)]
     for client in clients:
