@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import inspect
-import itertools
+import json
 import runpy
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +13,9 @@ from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
 from otel_reliability import config
 from otel_reliability.loading import Field, fields, rule_of, variable
+from otel_reliability.service.config_file import SECTION
+from otel_reliability.service.schema import schema, told
+from otel_reliability.service.settings import AGENTS, ServiceSettings
 
 HERE: Final = Path(__file__).resolve().parent
 BEHIND: Final = "<!-- Made from the code by `make docs`. -->\n\n"
@@ -40,45 +42,57 @@ What is wrong is refused with the name of the setting, its value, what is allowe
 """
 
 
+SERVICE: Final = f"""# Settings of the service
+
+`otel-reliability serve` reads a file (`--config`, in YAML, TOML or JSON) that holds the settings above, and below `service` those
+that follow. Over the file it reads the environment, where these begin with `{config.SERVICE_PREFIX}`
+(`service.push.endpoint` is `{variable("push.endpoint", config.SERVICE_PREFIX)}`), and over that its flags.
+Every setting has a flag, like `--set service.queue=1GiB`. `otel-reliability check-config` tells what is wrong and starts nothing.
+
+```yaml
+# yaml-language-server: $schema=settings.schema.json
+windows:
+  - {{name: recent, last: 100}}
+  - {{name: day, period: 24h}}
+service:
+  http: 0.0.0.0:4318
+  token_file: /run/secrets/tokens
+  push:
+    endpoint: http://collector:4317
+```
+
+In a service `limits.agents` is {AGENTS} if nobody says otherwise.
+"""
+
+
 def configuration() -> str:
     """The page of all settings: a section for each part, a row for each setting."""
     sections = [CONFIGURATION, _section("Settings of the whole", "", config.Settings)]
     sections.append(_section("`windows[…]`", "windows[…].", config.WindowSettings))
-    sections.extend(_section(f"`{part}`", f"{part}.", kind) for part, kind in _parts())
+    sections.extend(_section(f"`{part}`", f"{part}.", kind) for part, kind in _parts(config.Settings))
+    sections += [SERVICE, _section(f"`{SECTION}`", f"{SECTION}.", ServiceSettings)]
+    sections.extend(
+        _section(f"`{SECTION}.{part}`", f"{SECTION}.{part}.", kind) for part, kind in _parts(ServiceSettings)
+    )
     return BEHIND + "\n".join(sections)
 
 
-def _parts() -> Iterator[tuple[str, type[Any]]]:
-    """The parts of the settings, in order."""
-    for name, kind in get_type_hints(config.Settings).items():
-        if dataclasses.is_dataclass(kind):
-            yield name, cast("type[Any]", kind)
+def _parts(kind: type[Any]) -> Iterator[tuple[str, type[Any]]]:
+    """The parts of settings, in order."""
+    for name, part in get_type_hints(kind).items():
+        if dataclasses.is_dataclass(part):
+            yield name, cast("type[Any]", part)
 
 
 def _section(title: str, prefix: str, kind: type[Any]) -> str:
-    told = _told(kind)
+    meanings = told(kind)
     about = "" if kind is config.Settings else (inspect.getdoc(kind) or "").partition("\n\n")[0] + "\n\n"
     rows = "".join(
-        f"| `{prefix}{one.path}` | {_allowed(one.hint)} | {_default(one)} | {told.get(one.path, '')} |\n"
+        f"| `{prefix}{one.path}` | {_allowed(one.hint)} | {_default(one)} | {meanings.get(one.path, '')} |\n"
         for one in fields(kind)
         if "." not in one.path
     )
     return f"## {title}\n\n{about}| setting | what it can be | default | meaning |\n|---|---|---|---|\n{rows}"
-
-
-def _told(kind: type[Any]) -> Mapping[str, str]:
-    """What stands beneath each field of a dataclass."""
-    tree = ast.parse(inspect.getsource(kind))
-    return dict(_pairs(next(node.body for node in tree.body if isinstance(node, ast.ClassDef))))
-
-
-def _pairs(statements: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    for field, beneath in itertools.pairwise(statements):
-        match field, beneath:
-            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(value=ast.Constant(value=str(text))):
-                yield name, inspect.cleandoc(text).replace("\n", " ")
-            case _:
-                continue
 
 
 def _allowed(hint: Any) -> str:
@@ -112,7 +126,16 @@ def metrics() -> str:
     return BEHIND + page()
 
 
-PAGES: Final[Mapping[str, Callable[[], str]]] = {"configuration.md": configuration, "metrics.md": metrics}
+def settings_schema() -> str:
+    """The schema of a settings file, for editors."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "configuration.md": configuration,
+    "metrics.md": metrics,
+    "settings.schema.json": settings_schema,
+}
 
 
 if __name__ == "__main__":

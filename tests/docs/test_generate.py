@@ -10,6 +10,7 @@ import pytest
 
 from otel_reliability.config import Settings
 from otel_reliability.loading import fields
+from otel_reliability.service.settings import ServiceSettings
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES: Mapping[str, Callable[[], str]] = runpy.run_path(str(DOCS / "generate.py"))["PAGES"]
@@ -21,7 +22,9 @@ def test_no_page_has_fallen_behind(name: str) -> None:
     assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name](), "run `make docs`"
 
 
-@pytest.mark.parametrize("path", [one.path for one in fields(Settings)])
+@pytest.mark.parametrize(
+    "path", [one.path for one in fields(Settings)] + [f"service.{one.path}" for one in fields(ServiceSettings)]
+)
 def test_every_setting_is_told(path: str) -> None:
     """Each setting has a row, and what stands in it is not empty."""
     rows = [row for row in PAGES["configuration.md"]().splitlines() if row.startswith(f"| `{path}` |")]

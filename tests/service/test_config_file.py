@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from otel_reliability.errors import ConfigurationError
+from otel_reliability.service.config_file import Config, load_config
+from otel_reliability.service.schema import schema
+from otel_reliability.service.settings import AGENTS
+from tests.service.certificates import Authority
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def loaded(tmp_path: Path, content: str, env: dict[str, str] | None = None, **flags: Any) -> Config:
+    """Settings from a YAML file, the environment and flags."""
+    file = tmp_path / "service.yaml"
+    file.write_text(content)
+    return load_config(file, env or {}, flags)
+
+
+def test_the_file_is_below_the_environment_and_that_below_flags(tmp_path: Path) -> None:
+    """Each layer replaces what it says, and leaves the rest."""
+    content = """
+metrics: {min_runs: 7, retry_threshold: 4}
+service: {queue: 300MiB, drain: 3s, http: "127.0.0.1:1", push: {endpoint: "http://file:4317", timeout: 3s}}
+"""
+    env = {
+        "OTEL_RELIABILITY_METRICS_MIN_RUNS": "8",
+        "OTEL_RELIABILITY_SERVICE_HTTP": "127.0.0.1:2",
+        "OTEL_RELIABILITY_SERVICE_PUSH_ENDPOINT": "http://environment:4317",
+    }
+    found = loaded(tmp_path, content, env, service={"http": "127.0.0.1:3"}, metrics={"min_runs": 9})
+
+    assert (found.engine.metrics.min_runs, found.engine.metrics.retry_threshold) == (9, 4)
+    assert (found.service.http, found.service.drain, found.service.queue) == ("127.0.0.1:3", 3.0, 300 << 20)
+    assert (found.service.push.endpoint, found.service.push.timeout) == ("http://environment:4317", 3.0)
+
+
+def test_without_a_word_everything_is_local_and_large() -> None:
+    """Loopback at every door, and room for many agents."""
+    found = load_config()
+
+    assert {found.service.grpc, found.service.http, found.service.metrics, found.service.pages} == {
+        "127.0.0.1:4317",
+        "127.0.0.1:4318",
+        "127.0.0.1:9464",
+        "127.0.0.1:8080",
+    }
+    assert found.engine.limits.agents == AGENTS
+
+
+@pytest.mark.parametrize("ending", [".yaml", ".yml", ".toml", ".json"])
+def test_a_file_is_read_by_its_ending(tmp_path: Path, ending: str) -> None:
+    """The same settings in three formats."""
+    content = {"service": {"queue": "1GiB"}, "metrics": {"min_runs": 3}}
+    texts = {
+        ".toml": '[service]\nqueue = "1GiB"\n[metrics]\nmin_runs = 3\n',
+        ".json": json.dumps(content),
+    }
+    file = tmp_path / f"settings{ending}"
+    file.write_text(texts.get(ending) or yaml.safe_dump(content))
+    found = load_config(file)
+
+    assert (found.service.queue, found.engine.metrics.min_runs) == (1 << 30, 3)
+
+
+@pytest.mark.parametrize("content", ["", "# nothing\n", "service:\n", "service: {}\nmetrics:\n"])
+def test_an_empty_file_says_nothing(tmp_path: Path, content: str) -> None:
+    """Nor does an empty section."""
+    assert loaded(tmp_path, content) == load_config()
+
+
+@pytest.mark.parametrize(
+    ("content", "field", "remedy"),
+    [
+        ("service: {http: 80}", "service.http", "127.0.0.1:4317"),
+        ("service: {http: 'here'}", "service.http", "127.0.0.1:4317"),
+        ("service: {http: '::1:4318'}", "service.http", "127.0.0.1:4317"),
+        ("service: {http: 'host:99999'}", "service.http", "127.0.0.1:4317"),
+        ("service: {htp: 'off'}", "service.htp", "nearest is http"),
+        ("service: {queue: lots}", "service.queue", "64KiB"),
+        ("service: {queue: 1MiB}", "service.queue", "larger"),
+        ("service: {push: {endpoint: 'box:4317'}}", "service.push.endpoint", "http://"),
+        ("service: {push: {protocol: udp}}", "service.push.protocol", "grpc"),
+        ("service: {push: {headers: [a]}}", "service.push.headers", "{name: value}"),
+        ("service: {token: 'two words'}", "service.token", ""),
+        ("service: {token_file: /nowhere}", "service.token_file", "path"),
+        ("service: {tls: {certificate: /nowhere}}", "service.tls.certificate", "tls.key too"),
+        ("service: {tls: {client_ca: /nowhere}}", "service.tls.client_ca", "tls.certificate too"),
+        ("service: {emit_runs: {endpoint: 'http://next:4317'}}", "hash_key", "same"),
+        ("service: [1]", "service", "{name: value}"),
+        ("- 1", "--config", "name: value"),
+        ("a: [", "--config", "indentation"),
+        ("metrics: {min_runs: 0}", "metrics.min_runs", "1"),
+    ],
+)
+def test_what_is_wrong_is_told_in_four_parts(tmp_path: Path, content: str, field: str, remedy: str) -> None:
+    """Which setting, what it was, what is allowed, what to do."""
+    with pytest.raises(ConfigurationError) as raised:
+        loaded(tmp_path, content)
+
+    assert raised.value.field == field
+    assert remedy in raised.value.remedy
+    assert f"{field}: " in str(raised.value)
+    assert " is not " in str(raised.value)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """With the system's own reason; and so is one of another ending."""
+    with pytest.raises(ConfigurationError, match="No such file"):
+        load_config(tmp_path / "none.yaml")
+    with pytest.raises(ConfigurationError, match=r"\.yaml, \.toml or \.json"):
+        load_config(tmp_path / "settings.ini")
+
+
+def test_a_misspelt_variable_is_told() -> None:
+    """Of the service as of its engine."""
+    with pytest.raises(ConfigurationError, match="OTEL_RELIABILITY_SERVICE_HTTP"):
+        load_config(env={"OTEL_RELIABILITY_SERVICE_HTPP": "off"})
+    with pytest.raises(ConfigurationError, match="OTEL_RELIABILITY_METRICS_MIN_RUNS"):
+        load_config(env={"OTEL_RELIABILITY_METRICS_MINRUNS": "3"})
+
+
+def test_secrets_are_not_shown() -> None:
+    """Neither in a message nor where settings are printed."""
+    with pytest.raises(ConfigurationError) as raised:
+        load_config(env={"OTEL_RELIABILITY_SERVICE_TOKEN": "se cret"})
+    found = load_config(flags={"service": {"token": "sesame", "push": {"headers": {"authorization": "sesame"}}}})
+
+    assert "se cret" not in str(raised.value)
+    assert "sesame" not in repr(found)
+
+
+class TestPublicDoors:
+    """What is open to other machines must be guarded, or be meant so."""
+
+    @pytest.mark.parametrize("door", ["grpc", "http", "metrics", "pages"])
+    @pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "192.168.0.7", "example"])
+    def test_an_open_door_is_refused(self, door: str, host: str) -> None:
+        """Every door, every interface but loopback, and names, of which nobody knows."""
+        with pytest.raises(ConfigurationError) as raised:
+            load_config(flags={"service": {door: f"{host}:4000"}})
+
+        assert raised.value.field == f"service.{door}"
+        assert "allow_public" in raised.value.remedy
+
+    @pytest.mark.parametrize("address", ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1", "off"])
+    def test_a_local_door_is_not(self, address: str) -> None:
+        """Nobody else can reach it."""
+        assert load_config(flags={"service": {"http": address}}).service.http == address
+
+    @pytest.mark.parametrize("guard", ["token", "token_file", "tls", "allow_public"])
+    def test_a_guarded_one_is_not(self, tmp_path: Path, guard: str) -> None:
+        """A token, a file of tokens, encryption, or the word that something else guards it."""
+        pair = Authority(tmp_path, "ours").issue("server")
+        (tmp_path / "tokens").write_text("secret")
+        guards: dict[str, dict[str, object]] = {
+            "token": {"token": "secret"},
+            "token_file": {"token_file": str(tmp_path / "tokens")},
+            "tls": {"tls": {"certificate": str(pair.certificate), "key": str(pair.key)}},
+            "allow_public": {"allow_public": True},
+        }
+        found = load_config(flags={"service": {"http": "0.0.0.0:4318", **guards[guard]}})
+
+        assert found.service.http == "0.0.0.0:4318"
+
+    def test_the_guard_may_stand_in_another_layer(self, tmp_path: Path) -> None:
+        """The file opens the door, the environment brings the token: settings are checked when all are read."""
+        found = loaded(
+            tmp_path, "service: {http: '0.0.0.0:4318'}", {"OTEL_RELIABILITY_SERVICE_TOKEN": "from-a-secret-store"}
+        )
+
+        assert found.service.token == "from-a-secret-store"
+
+
+class TestCertificates:
+    """Files of TLS that are no such."""
+
+    def test_a_key_of_another_certificate_is_refused(self, tmp_path: Path) -> None:
+        """They do not go together."""
+        authority = Authority(tmp_path, "ours")
+        one, other = authority.issue("one"), authority.issue("other")
+        with pytest.raises(ConfigurationError, match=r"service\.tls\.certificate"):
+            load_config(flags={"service": {"tls": {"certificate": str(one.certificate), "key": str(other.key)}}})
+
+    def test_signers_that_are_none_are_refused(self, tmp_path: Path) -> None:
+        """A file of something else."""
+        pair = Authority(tmp_path, "ours").issue("one")
+        other = tmp_path / "other"
+        other.write_text("nothing of the kind")
+        tls = {"certificate": str(pair.certificate), "key": str(pair.key), "client_ca": str(other)}
+        with pytest.raises(ConfigurationError, match=r"service\.tls\.client_ca"):
+            load_config(flags={"service": {"tls": tls}})
+
+
+class TestSchema:
+    """What editors check a file with."""
+
+    def test_it_knows_every_setting_and_no_other(self) -> None:
+        """Of the engine and of the service, down to the last section."""
+        properties: Any = schema()["properties"]
+
+        assert properties["service"]["properties"]["push"]["properties"]["interval"]["anyOf"]
+        assert properties["assembly"]["properties"]["linger"]["default"] == 2.0
+        assert schema()["additionalProperties"] is False
+        assert properties["service"]["additionalProperties"] is False
+
+    def test_every_setting_has_a_word(self) -> None:
+        """An editor shows it."""
+        told = [part for part in _leaves(schema()) if "description" not in part]
+
+        assert not told
+
+    def test_the_file_of_the_docs_is_this_one(self) -> None:
+        """The example of the docs names it."""
+        assert json.loads((DOCS / "settings.schema.json").read_text()) == schema()
+
+
+def _leaves(part: Any) -> list[Any]:
+    """The fields of all objects of a schema."""
+    found: list[Any] = []
+    for field in part.get("properties", {}).values():
+        found += [field, *_leaves(field)]
+    return found
