@@ -7,7 +7,10 @@ from collections.abc import Iterator
 
 import click
 
+from otel_reliability.change.detector import BLIND
 from otel_reliability.cli.service_options import of_service
+from otel_reliability.reference import pinned_by
+from otel_reliability.report.text import count
 from otel_reliability.service.addresses import place_of
 from otel_reliability.service.config_file import Config
 from otel_reliability.service.schema import schema
@@ -49,6 +52,7 @@ def summary(config: Config) -> Iterator[str]:
     yield f"{'agents':8}{config.engine.limits.agents} at most"
     if config.engine.change.enabled:
         yield from _false_alarms(config.engine.change.runs_per_false_alarm)
+        yield from _reference(config)
 
 
 def _tls(config: Config) -> str:
@@ -67,3 +71,13 @@ def _false_alarms(runs: float) -> Iterator[str]:
     """What the promise of change detection comes to."""
     yield f"{'change':8}about one false alarm in {runs:g} runs (or sessions) of an agent:"
     yield f"{'':8}at 100 a day, one in {runs / 100:g} days; over 1000 such agents, {1000 * 100 / runs:g} a day"
+
+
+def _reference(config: Config) -> Iterator[str]:
+    """What agents are measured against, and which of them too little is known of. Raises where it cannot be read."""
+    pinned = pinned_by(config.engine)
+    short = sum(len(units) < BLIND for units in pinned.values())
+    if pinned:
+        yield f"{'':8}measured against {config.engine.change.reference}: {count(len(pinned), 'agent')}"
+    if short:
+        yield f"{'':8}of {short} of them it has fewer than {BLIND} units, so no change can be told"

@@ -9,15 +9,18 @@ import pytest
 from opentelemetry import _logs as logs
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
-from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor
-from opentelemetry.sdk.resources import Resource
 
 from otel_reliability.change.alarm import Alarm, Summary, Told, ToolShift
 from otel_reliability.change.monitor import Change
-from otel_reliability.model.run import AgentKey
+from otel_reliability.config import ChangeSettings, Settings
+from otel_reliability.model.run import AgentKey, CloseReason
 from otel_reliability.telemetry import change_event, names
 from otel_reliability.telemetry.change_event import EVENT_NAME, tell
 from otel_reliability.telemetry.guard import Guard
+from otel_reliability.telemetry.live import live_of
+from tests.report.build import run_spans
+from tests.telemetry.loggers import Kept, loggers
+from tests.telemetry.meters import Meters
 from tests.telemetry.spans import provider as tracers
 
 KEY = AgentKey("acme", "shop", "prod", "support", (("service.version", "2"),))
@@ -26,27 +29,12 @@ PATH = Told("path", 1e4, 203, 1_700_000_000_000_000_000, None, Summary(16, 0.4, 
 CHANGE = Change(KEY, Alarm(218, "run-218", 1_700_000_500_000_000_000, (CALLS, PATH), (ToolShift("refund", 0.0, 0.64),)))
 
 
-class Kept(LogRecordProcessor):
-    """Keeps what is emitted. What it is handed is called otherwise in each SDK, and alike inside."""
-
-    def __init__(self) -> None:
-        self.emitted: list[Any] = []
-
-    def on_emit(self, log_record: Any) -> None:
-        self.emitted.append(log_record)
-
-    def shutdown(self) -> None:
-        pass
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        return True
-
-
-def loggers(processor: LogRecordProcessor) -> LoggerProvider:
-    """A LoggerProvider of the SDK with this processor."""
-    made = LoggerProvider(resource=Resource({"service.name": "shop"}), shutdown_on_exit=False)
-    made.add_log_record_processor(processor)
-    return made
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
+    """What is emitted to the global LoggerProvider."""
+    processor = Kept()
+    monkeypatch.setattr("opentelemetry._logs._internal._LOGGER_PROVIDER", loggers(processor))
+    return processor
 
 
 def test_a_change_is_told_by_names_and_numbers() -> None:
@@ -132,14 +120,33 @@ def test_a_logger_that_takes_records_only_is_handed_one() -> None:
     """As other vendors' loggers, and the API before keywords."""
     taken: list[Any] = []
 
-    class Old(logs.NoOpLogger):
+    class Old:
         def emit(self, record: Any) -> None:
             taken.append(record)
 
     class Provider(logs.NoOpLoggerProvider):
-        def get_logger(self, name: str, *args: Any, **options: Any) -> logs.Logger:
-            return Old(name)
+        def get_logger(self, name: str, *args: Any, **options: Any) -> Any:
+            return Old()
 
     tell([CHANGE], Provider())
     assert [(one.event_name, one.attributes["signal"]) for one in taken] == [(EVENT_NAME, "calls")]
     assert change_event.event_of(CHANGE).body == taken[0].body
+
+
+def test_in_process_a_change_is_told_once(kept: Kept) -> None:
+    """By whichever door the runs came: counted, and told as an event, with what was and what is."""
+    meters = Meters()
+    live = live_of(meters.provider, Settings(change=ChangeSettings(runs_per_false_alarm=100)))
+    for first, number, path in ((1, 80, "search reply"), (81, 40, "search escalate wait reply")):
+        live.engine.receive([one for n in range(first, first + number) for one in run_spans(n, path)])
+        live.flush(CloseReason.FLUSH, 5)
+
+    (record,) = (one.log_record for one in kept.emitted)
+    assert meters.look().value("changes", gen_ai__agent__name="support") == 1
+    assert record.attributes["gen_ai.agent.name"] == "support"
+    assert abs(record.attributes["agent.reliability.change.since_unit"] - 81) <= 3
+    assert 81 < record.attributes["agent.reliability.change.unit"] < 120
+    calls = next(one for one in record.body["signals"] if one["signal"] == "calls")
+    assert calls["before"]["mean"] == pytest.approx(2, abs=0.2)
+    assert calls["after"]["mean"] == pytest.approx(4, abs=0.2)
+    assert {one["tool"] for one in record.body["tools"]} == {"escalate", "wait"}

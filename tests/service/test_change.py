@@ -1,0 +1,70 @@
+"""Change, as the service tells it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from otel_reliability.errors import ConfigurationError
+from otel_reliability.testing import write_otlp
+from tests.cli.command_line import call
+from tests.service.running import body_of, runs_of, serving
+from tests.telemetry.loggers import Kept, loggers
+
+USUAL, OTHER = ("search", "reply"), ("search", "escalate", "wait", "reply")
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
+    """What is emitted to the global LoggerProvider."""
+    processor = Kept()
+    monkeypatch.setattr("opentelemetry._logs._internal._LOGGER_PROVIDER", loggers(processor))
+    return processor
+
+
+def test_a_change_is_counted_and_told_once(kept: Kept) -> None:
+    """As the counter that Prometheus reads, and as a log event where a LoggerProvider is set."""
+    with serving({"change": {"runs_per_false_alarm": 100}}) as running:
+        for spans in (runs_of(80, USUAL), runs_of(40, OTHER, first=81)):
+            assert running.post("traces", body_of(spans)).status == 200
+            running.settle()
+        assert running.sum("agent_reliability_changes_total", gen_ai_agent_name="support") == 1
+
+    (record,) = (one.log_record for one in kept.emitted)
+    assert record.attributes["gen_ai.agent.name"] == "support"
+    assert 81 < record.attributes["agent.reliability.change.unit"] < 120
+
+
+def test_a_reference_recording_is_read_at_the_start(kept: Kept, tmp_path: Path) -> None:
+    """Another behaviour is told though the service never saw the usual one."""
+    reference = write_otlp(tmp_path / "reference.jsonl", runs_of(80, USUAL))
+    with serving({"change": {"runs_per_false_alarm": 100, "reference": str(reference)}}) as running:
+        assert running.post("traces", body_of(runs_of(40, OTHER))).status == 200
+        running.settle()
+
+    units = [one.log_record.attributes["agent.reliability.change.unit"] for one in kept.emitted]
+    assert units[0] < 20
+    assert len(units) > 1, "an alarm leads back to the reference, from which the agent still differs"
+
+
+def test_a_reference_that_is_not_there_keeps_the_service_from_starting() -> None:
+    """It says which setting, and what to do."""
+    with pytest.raises(ConfigurationError, match=r"^change\.reference: "), serving({"change": {"reference": "absent"}}):
+        pass
+
+
+def test_the_reference_is_checked_without_starting(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """How many agents it has, and of which it knows too little; absent, it is bad usage."""
+    spans = [*runs_of(80, USUAL), *runs_of(30, USUAL, agent="short", first=200)]
+    reference = write_otlp(tmp_path / "reference.jsonl", spans)
+    config = tmp_path / "service.toml"
+    config.write_text(f'[change]\nreference = "{reference}"\n')
+    done = call(capsys, "check-config", "--config", config)
+
+    assert done.code == 0
+    assert f"measured against {reference}: 2 agents" in done.out
+    assert "of 1 of them it has fewer than 60 units" in done.out
+
+    reference.unlink()
+    assert "change.reference: " in call(capsys, "check-config", "--config", config).err
