@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import Final
 
 from otel_reliability.change.alarm import Alarm, Summary, Told, ToolShift
 from otel_reliability.change.compare import Comparison, SignalTest
@@ -14,6 +15,9 @@ from otel_reliability.change.detector import Evidence, Standing
 from otel_reliability.change.recording import Judgement
 from otel_reliability.change.signals import SIGNALS
 from otel_reliability.change.verdict import Verdict
+
+TOLD_ALARMS: Final = 3
+"""Alarms of a recording that are told in full: against a pinned reference, one that stays different alarms again and again."""
 
 
 def of_alarm(alarm: Alarm) -> str:
@@ -35,7 +39,9 @@ def of_judgement(judgement: Judgement) -> str:
         return f"no verdict: {judgement.why}"
     if judgement.verdict is Verdict.NO_CHANGE:
         return f"no change in {judgement.units} units"
-    return "; then ".join(map(of_alarm, judgement.alarms))
+    told = "; then ".join(map(of_alarm, judgement.alarms[:TOLD_ALARMS]))
+    more = len(judgement.alarms) - TOLD_ALARMS
+    return f"{told}; and {more} more times, at last at unit {judgement.alarms[-1].unit}" if more > 0 else told
 
 
 def of_comparison(comparison: Comparison) -> str:

@@ -54,3 +54,12 @@ def test_a_detector_says_what_it_waits_for() -> None:
 def test_numbers_that_are_not_known_are_called_so() -> None:
     """A side without values is unknown, not 0."""
     assert sentences._shift(None, sentences.Summary(3, 12_345.6, 1.0)) == "unknown → 12,346"
+
+
+def test_of_many_alarms_the_first_are_told() -> None:
+    """An agent that is not as the pinned reference says alarms again and again; the others are counted."""
+    judgement = judge(random_units(200, 1, longer=4), SETTINGS, random_units(100))
+    text = sentences.of_judgement(judgement)
+    last = judgement.alarms[-1].unit
+    assert text.count("changed about unit") == sentences.TOLD_ALARMS
+    assert text.endswith(f"and {len(judgement.alarms) - sentences.TOLD_ALARMS} more times, at last at unit {last}")
