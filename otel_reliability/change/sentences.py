@@ -54,7 +54,9 @@ def of_comparison(comparison: Comparison) -> str:
     differing = [_test(test) for test in comparison.tests if test.differs]
     text = f"changed: {_listed([*differing, *map(_tool, comparison.tools)])} ({tested})"
     if comparison.shared_tasks is not None and comparison.shared_tasks < 1:
-        text += f"; only {100 * comparison.shared_tasks:.0f} % of the units are at tasks that both have, which may be why"
+        text += (
+            f"; only {100 * comparison.shared_tasks:.0f} % of the units are at tasks that both have, which may be why"
+        )
     return text
 
 
