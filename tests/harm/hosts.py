@@ -82,7 +82,7 @@ def run_host(
         env={**quiet, **(env or {})},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=3_600 if measured else PATIENCE,
         check=False,
     )
     return Host(done.returncode, done.stdout, done.stderr)
