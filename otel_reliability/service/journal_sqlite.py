@@ -11,9 +11,11 @@ settings. The rest is written as it is (`snapshot`), for a process of the same b
 
 from __future__ import annotations
 
+import gc
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from otel_reliability.engine import Ceiling
@@ -95,7 +97,8 @@ class Sqlite:
         trouble = ""
         try:
             self._store = self._opened()
-            self._take_over(self._store)
+            with _no_collections():
+                self._take_over(self._store)
         except WrongJournal as error:
             trouble = str(error)
         self._clock.resume(self._last.now)
@@ -246,7 +249,8 @@ class Sqlite:
         self._retry_at = now + RETRY
         with _CHECKPOINT:
             try:
-                self._checkpoint(self._store)
+                with _no_collections():
+                    self._checkpoint(self._store)
             except (Unavailable, WrongJournal, RecursionError) as error:
                 _logger.warning("No checkpoint could be written; entries are kept until one can: %s", error)
             else:
@@ -282,6 +286,18 @@ class Sqlite:
         changed = shape != self._shape
         self._shape = shape
         return changed
+
+
+@contextmanager
+def _no_collections() -> Generator[None]:
+    """Without the collector of cycles: what is made here stays, and looking through it again and again takes most of the time."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 def _write_fleet(state: dict[str, Any]) -> dict[str, Any]:
