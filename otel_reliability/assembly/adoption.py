@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import count
 
 from otel_reliability.assembly.build import Built
-from otel_reliability.assembly.unit import RUN_KEYS, Implicit, Trace, Unit, Verdict
-from otel_reliability.model.span import SpanId, TraceId
+from otel_reliability.assembly.unit import RUN_KEYS, Implicit, SpanKey, Trace, Unit, Verdict
+from otel_reliability.model.span import TraceId
 
 
-def hosts(units: Iterable[Unit]) -> dict[Unit, tuple[Unit, SpanId]]:
+def hosts(units: Iterable[Unit]) -> dict[Unit, tuple[Unit, SpanKey]]:
     """For each closed unit that some run adopts, whose run that is, and the run's root.
 
     The longest are decided first, and only what is itself adopted by nobody adopts others: so who adopts whom does not depend
@@ -22,7 +22,7 @@ def hosts(units: Iterable[Unit]) -> dict[Unit, tuple[Unit, SpanId]]:
         (unit for unit in closed if unit.is_adoptable),
         key=lambda unit: (unit.extent[0], -unit.extent[1], unit.trace.id, unit.stand_in),
     )
-    found: dict[Unit, tuple[Unit, SpanId]] = {}
+    found: dict[Unit, tuple[Unit, SpanKey]] = {}
     enclosing = _Enclosing(unit for unit in closed if not unit.is_adoptable)
     for unit in adoptable:
         host = enclosing.only(*unit.extent)
@@ -38,8 +38,8 @@ class _Enclosing:
 
     def __init__(self, units: Iterable[Unit]) -> None:
         self._ticket = count()
-        self._ahead: list[tuple[int, int, int, Unit, SpanId]] = []
-        self._longest: list[tuple[int, int, Unit, SpanId]] = []
+        self._ahead: list[tuple[int, int, int, Unit, SpanKey]] = []
+        self._longest: list[tuple[int, int, Unit, SpanKey]] = []
         for unit in units:
             self.add(unit)
 
@@ -47,7 +47,7 @@ class _Enclosing:
         for start, end, root in unit.tops:
             heapq.heappush(self._ahead, (start, end, next(self._ticket), unit, root))
 
-    def only(self, start: int, end: int) -> tuple[Unit, SpanId] | None:
+    def only(self, start: int, end: int) -> tuple[Unit, SpanKey] | None:
         """The one run from `start` or before to `end` or after, None where there is none or there are several."""
         while self._ahead and self._ahead[0][0] <= start:
             _, run_end, ticket, unit, root = heapq.heappop(self._ahead)
@@ -124,7 +124,7 @@ def note(unit: Unit, built: Built) -> None:
     unit.loose, unit.loose_calls = built.loose, built.loose_calls
     unit.agents, unit.invocations = built.agents, built.invocations
     unit.tops = tuple(
-        (run.start_ns, run.end_ns, run.root_span_id)
+        (run.start_ns, run.end_ns, unit.key(run.trace_id, run.root_span_id))
         for run in built.runs
         if not run.nested and run.root_span_id is not None
     )

@@ -20,11 +20,11 @@ from otel_reliability.assembly.chains import parent_of
 from otel_reliability.assembly.evaluations import Evaluations
 from otel_reliability.assembly.gathering import Gathering
 from otel_reliability.assembly.judged import SettledRuns
-from otel_reliability.assembly.unit import Implicit, Trace, Unit
+from otel_reliability.assembly.unit import Implicit, SpanKey, Trace, Unit
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import CloseReason
-from otel_reliability.model.span import AgentSpan, Evaluation, Session, SpanId, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, Session, SpanId, SpanRef, TraceId
 
 _SHARE: Final = 32
 """Above a ceiling, one 32nd more than needed is closed, so that not every span has to look for the heaviest."""
@@ -151,43 +151,48 @@ class Assembler:
         unit.reason = reason
         built = self._build(unit)
         note(unit, built)
+        former = unit.host if not built.loose else None
+        if former is not None:
+            unit.verdict, former.stale = None, True
+            del former.guests[unit]
         unit.stale = built.loose > 0 or bool(unit.guests)
         for trace in unit.traces:
             if built.loose:
                 trace.loose[unit] = None
             else:
                 trace.loose.pop(unit, None)
-            if trace.loose or unit.stale:
+            if trace.loose or unit.stale or former is not None:
                 self._undecided[trace.id] = trace
         if not unit.stale:
             self._tell(unit, built)
 
     def _build(self, unit: Unit, implicit: Implicit | None = None, guests: Iterable[Unit] = ()) -> Built:
         """The runs of a unit, with the spans that they have adopted."""
-        spans = list(unit.spans.values())
-        parents = {span.span_id: self._member_above(unit, span) for span in spans}
+        spans = dict(unit.spans)
+        parents = {key: self._parent(unit, span) for key, span in unit.spans.items()}
         evaluations, sessions = self._evaluations_of(unit), self._sessions_above(unit)
         for guest in guests:
             root = guest.verdict.root if guest.verdict is not None else None
             for span in guest.spans.values():
-                spans.append(span)
-                parents[span.span_id] = self._member_above(guest, span) or root
+                key = unit.key(span.trace_id, span.span_id)
+                spans[key], parents[key] = span, self._parent(guest, span, unit) or root
             evaluations += self._evaluations_of(guest)
             sessions += self._sessions_above(guest)
+        told = [(evaluation, unit.key(*ref) if ref is not None else None) for evaluation, ref in evaluations]
         return self._builder.build(
-            BuildUnit(spans, parents, sorted(sessions), evaluations, implicit, has_gap=unit.has_local_gap)
+            BuildUnit(spans, parents, sorted(sessions), told, implicit, has_gap=unit.has_local_gap)
         )
 
-    def _member_above(self, unit: Unit, span: AgentSpan) -> SpanId | None:
-        """The nearest span of the unit above a span, through other spans."""
-        if span.parent_id is not None and span.parent_id in unit.spans:
-            return span.parent_id
+    def _parent(self, unit: Unit, span: AgentSpan, teller: Unit | None = None) -> SpanKey | None:
+        """The nearest span of the unit above a span, through other spans, as the `teller` calls it."""
         if parent_of(span) is None:
             return None
+        if teller is None and span.parent_id in unit.spans and len(unit.traces) == 1:
+            return span.parent_id
         above = self._gathering.chains.above(span)
-        return above.member if above.unit is unit else None
+        return (teller or unit).key(*above.member) if above.unit is unit and above.member is not None else None
 
-    def _evaluations_of(self, unit: Unit) -> list[tuple[Evaluation, SpanId | None]]:
+    def _evaluations_of(self, unit: Unit) -> list[tuple[Evaluation, SpanRef | None]]:
         return list(self._evaluations.of(unit)) if any(trace.evaluations for trace in unit.traces) else []
 
     def _sessions_above(self, unit: Unit) -> list[Session]:
@@ -253,7 +258,8 @@ class Assembler:
                 self._events.append(RunEvent(RunChange.CLOSED, run))
             elif known._replace(closed_by=reason) != run:
                 self._events.append(RunEvent(RunChange.REVISED, run, known))
-            unit.emitted[run_id], tellers[run_id] = run, unit
+            same = known is not None and known._replace(closed_by=reason) == run
+            unit.emitted[run_id], tellers[run_id] = known if known is not None and same else run, unit
         self._count(unit, built)
 
     def _count(self, unit: Unit, built: Built) -> None:
@@ -323,21 +329,17 @@ class Assembler:
             gathering.bury(trace, span.span_id)
         if unit.missing is not None and (unit.host is not None or any(run.implicit for run in unit.emitted.values())):
             gathering.bury(gathering.trace(unit.missing[0], closed_at), unit.missing[1])
-        if unit.anchor[0] in gathering.traces:
-            gathering.traces[unit.anchor[0]].hanging.pop(unit, None)
+        gathering.unhang(unit)
         for trace in unit.traces:
             self._leave(trace, unit)
             if not trace.units:
                 gathering.quiet[trace.id] = closed_at
         unit.part()
-        unit.spans, unit.emitted, unit.closed_at, unit.sealed = {}, {}, None, True
+        unit.spans, unit.emitted, unit.counted, unit.closed_at, unit.sealed = {}, {}, {}, None, True
 
     def _leave(self, trace: Trace, unit: Unit) -> None:
         trace.units.pop(unit, None)
         trace.loose.pop(unit, None)
-        held = trace.loose_at.get(unit.anchor)
-        if held is not None and held.current() is unit:
-            del trace.loose_at[unit.anchor]
         trace.agents |= unit.agents
         if unit.invocations:
             trace.had_invocation = trace.has_invocation = True

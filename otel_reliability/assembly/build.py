@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from otel_reliability.assembly import calls, models, outcome, retries
@@ -13,7 +13,7 @@ from otel_reliability.assembly.limits import ContextLimits
 from otel_reliability.assembly.models import ModelItem
 from otel_reliability.assembly.sampling import weight
 from otel_reliability.assembly.tree import NONE, Tree
-from otel_reliability.assembly.unit import Implicit
+from otel_reliability.assembly.unit import Implicit, SpanKey
 from otel_reliability.config import Settings
 from otel_reliability.model.run import AgentKey, ModelCall, Run, ToolCall, Tools
 from otel_reliability.model.span import (
@@ -38,6 +38,7 @@ _LOOSE: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.RETRIEVAL})
 class Unit(NamedTuple):
     """What is built at once: spans, who stands above whom, and what lies outside.
 
+    - `spans`: by what they are called here: their ids, unless several traces are joined.
     - `parents`: for each span the nearest span of the unit above it, through any other span.
     - `sessions`: session ids of the non-agent ancestors above, nearest first.
     - `evaluations`: judgements that arrived apart, with the span they belong to (None: to the unit's outermost run).
@@ -45,10 +46,10 @@ class Unit(NamedTuple):
     - `has_gap`: whether a local parent above the tops never came, so that an invocation may stand there.
     """
 
-    spans: Sequence[AgentSpan]
-    parents: dict[bytes, bytes | None]
+    spans: Mapping[SpanKey, AgentSpan]
+    parents: Mapping[SpanKey, SpanKey | None]
     sessions: Sequence[Session] = ()
-    evaluations: Sequence[tuple[Evaluation, bytes | None]] = ()
+    evaluations: Sequence[tuple[Evaluation, SpanKey | None]] = ()
     implicit: Implicit | None = None
     has_gap: bool = False
 
@@ -418,11 +419,11 @@ def _evaluations(
     """The judgements of a run; of several of one name the greatest (time, score) stands (DESIGN §5.5)."""
     own = set(_own(tree, invocations, root, spans))
     found = [evaluation for i in own for evaluation in tree.spans[i].evaluations]
-    for evaluation, span_id in unit.evaluations:
-        if span_id is None:
+    for evaluation, key in unit.evaluations:
+        if key is None:
             if not nested:
                 found.append(evaluation)
-        elif tree.index.get(span_id) in own:
+        elif tree.index.get(key) in own:
             found.append(evaluation)
     return best(found)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from otel_reliability.assembly.unit import Place, Trace, Unit
-from otel_reliability.model.span import AgentSpan, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import AgentSpan, SpanRef, TraceId
 
 LONG: Final = 32
 """Steps after which a chain of other spans is remembered, and looked at for cycles."""
@@ -19,7 +19,7 @@ class Above(NamedTuple):
     """
 
     unit: Unit | None
-    member: SpanId | None
+    member: SpanRef | None
     missing: SpanRef | None
     remote: bool
     anchor: SpanRef
@@ -51,7 +51,7 @@ class Chains:
             unit = trace.homes.get(parent[1]) if trace is not None else None
             if unit is not None:
                 self._remember(walked, anchor)
-                return Above(unit.current(), parent[1], None, False, anchor)
+                return Above(unit.current(), parent, None, False, anchor)
             place = trace.places.get(parent[1]) if trace is not None else None
             if trace is None or place is None or parent[1] in trace.cut:
                 self._remember(walked, anchor)

@@ -8,7 +8,7 @@ from typing import Final
 from otel_reliability.assembly.chains import Chains
 from otel_reliability.assembly.gathering import Accounts, Gathering
 from otel_reliability.assembly.unit import Trace, Unit
-from otel_reliability.model.span import AgentSpan, Evaluation, ModelFacts, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, ModelFacts, SpanRef, TraceId
 
 WAIT: Final = 600.0
 """Seconds for which a judgement waits for its run."""
@@ -70,7 +70,7 @@ class Evaluations:
                 self.waiting -= 1
                 self._add_by_response(facts.response_id, evaluation, now)
 
-    def of(self, unit: Unit) -> Iterator[tuple[Evaluation, SpanId | None]]:
+    def of(self, unit: Unit) -> Iterator[tuple[Evaluation, SpanRef | None]]:
         """The judgements that belong to a unit, each with the span it names there (None: the unit's outermost run)."""
         for trace in unit.traces:
             for evaluation in trace.evaluations:
@@ -130,11 +130,11 @@ class Evaluations:
                     if isinstance(span.facts, ModelFacts) and span.facts.response_id is not None:
                         yield span.facts.response_id, (span.trace_id, span.span_id)
 
-    def _target(self, trace: Trace, evaluation: Evaluation) -> tuple[Unit, SpanId | None] | None:
+    def _target(self, trace: Trace, evaluation: Evaluation) -> tuple[Unit, SpanRef | None] | None:
         """Where a judgement belongs: the run of the span it names, else the one run below that, else the trace's one."""
         span_id = evaluation.span_id
         if span_id is not None and span_id in trace.homes:
-            return trace.homes[span_id].current(), span_id
+            return trace.homes[span_id].current(), (trace.id, span_id)
         if span_id is not None and span_id in trace.places:
             place = trace.places[span_id]
             above = self._chains.climb(place.parent, place.parent_remote, (trace.id, span_id))

@@ -140,7 +140,7 @@ class Gathering:
             self.touch(unit, now)
         if trace is not unit.traces[0]:
             self._join_trace(unit, trace)
-        unit.spans[span_id] = span
+        unit.spans[unit.key(trace.id, span_id)] = span
         trace.homes[span_id] = unit
         self.open_bytes += SPAN_BYTES
         if kind is _AGENT or kind is _WORKFLOW:
@@ -160,45 +160,63 @@ class Gathering:
     def _unit_at(self, trace: Trace, span: AgentSpan, above: Above, now: float) -> Unit:
         """A unit of its own for an invocation or a top; other work gathers by what it hangs on."""
         is_loose = span.kind is not _AGENT and span.kind is not _WORKFLOW
-        gatherer = trace if above.anchor[0] != RUN_KEYS else self.trace(RUN_KEYS, now)
         if is_loose and above.anchor != (trace.id, span.span_id):
-            shared = gatherer.loose_at.get(above.anchor)
+            shared = self._gathering_at(above.anchor)
             if shared is not None:
-                return shared.current()
-        unit = Unit(gatherer, now, is_loose=is_loose)
-        gatherer.units[unit] = None
+                return shared
+        first = trace if above.anchor[0] != RUN_KEYS else self.trace(RUN_KEYS, now)
+        unit = Unit(first, now, is_loose=is_loose)
+        first.units[unit] = None
         self.open[unit] = None
-        self.quiet.pop(gatherer.id, None)
+        self.quiet.pop(first.id, None)
         self._hang(unit, above)
         return unit
+
+    def _gathering_at(self, anchor: SpanRef) -> Unit | None:
+        """The unit of the loose work that hangs on a span, there or not."""
+        over = self.traces.get(anchor[0])
+        return over.loose_at.get(anchor[1]) if over is not None else None
 
     def _hang(self, unit: Unit, above: Above) -> None:
         """A unit hangs on what stands above it: a gap it waits for, or nothing."""
         unit.missing, unit.remote, unit.anchor = above.missing, above.remote, above.anchor
+        self._register(unit)
+
+    def _register(self, unit: Unit) -> None:
+        """What comes shall find a unit by what it hangs on."""
+        over = self.trace(unit.anchor[0], unit.last_seen)
         if unit.is_loose:
-            unit.trace.loose_at[unit.anchor] = unit
+            over.loose_at[unit.anchor[1]] = unit
+        if over is not unit.trace:
+            over.hanging[unit] = None
         if unit.missing is not None:
-            self.trace(unit.missing[0], unit.last_seen).waiting.setdefault(unit.missing[1], []).append(unit)
-        if unit.anchor[0] not in (unit.trace.id, RUN_KEYS):
-            self.trace(unit.anchor[0], unit.last_seen).hanging[unit] = None
+            self.trace(unit.missing[0], unit.last_seen).waiting.setdefault(unit.missing[1], {})[unit] = None
         self._on_change(unit)
+
+    def unhang(self, unit: Unit) -> None:
+        """What comes shall find a unit no more by what it hangs on."""
+        over = self.traces.get(unit.anchor[0])
+        if over is not None:
+            over.hanging.pop(unit, None)
+            if over.loose_at.get(unit.anchor[1]) is unit:
+                del over.loose_at[unit.anchor[1]]
+        if unit.missing is None or unit.missing[0] not in self.traces:
+            return
+        waiting = self.traces[unit.missing[0]].waiting
+        if unit in (units := waiting.get(unit.missing[1], {})):
+            del units[unit]
+            if not units:
+                del waiting[unit.missing[1]]
 
     def _rehang(self, unit: Unit, above: Above, now: float) -> None:
         """A unit's gap has moved up, or has closed."""
         self.touch(unit, now)
-        if unit.is_loose:
-            self._leave_loose(unit)
-            other = unit.trace.loose_at.get(above.anchor)
-            if other is not None and other.current() is not unit:
-                self._merge(other.current(), unit, now)
-                return
-        self._hang(unit, above)
-
-    def _leave_loose(self, unit: Unit) -> None:
-        for trace in unit.traces:
-            held = trace.loose_at.get(unit.anchor)
-            if held is not None and held.current() is unit:
-                del trace.loose_at[unit.anchor]
+        self.unhang(unit)
+        shared = self._gathering_at(above.anchor) if unit.is_loose else None
+        if shared is None:
+            self._hang(unit, above)
+        else:
+            self._merge(shared, unit, now)
 
     def _join_trace(self, unit: Unit, trace: Trace) -> None:
         if trace not in unit.traces:
@@ -209,7 +227,7 @@ class Gathering:
     def _arrived(self, trace: Trace, span_id: SpanId, now: float) -> None:
         """A span that units have waited for is here: they join its unit, or hang on what stands above it."""
         home = trace.homes[span_id].current() if span_id in trace.homes else None
-        for unit in dict.fromkeys(waiting.current() for waiting in trace.waiting.pop(span_id)):
+        for unit in trace.waiting.pop(span_id):
             if home is not None:
                 self._join(home, unit, now)
                 continue
@@ -236,17 +254,17 @@ class Gathering:
             return
         self.touch(upper, now)
         self.touch(lower, now)
-        if lower.is_loose:
-            self._leave_loose(lower)
-        missing, remote, anchor = upper.missing, upper.remote, upper.anchor
-        is_loose, circular = upper.is_loose, upper.circular
+        self.unhang(upper)
+        self.unhang(lower)
         one, two = (upper, lower) if len(upper.spans) >= len(lower.spans) else (lower, upper)
-        one.missing, one.remote, one.anchor, one.is_loose, one.circular = missing, remote, anchor, is_loose, circular
-        if is_loose:
-            one.trace.loose_at[anchor] = one
+        one.missing, one.remote, one.anchor = upper.missing, upper.remote, upper.anchor
+        one.is_loose, one.circular = upper.is_loose, upper.circular
         self._part(one, now)
         self._part(two, now)
-        one.spans.update(two.spans)
+        if one.trace is two.trace:
+            one.spans.update(two.spans)
+        else:
+            one.spans.update({one.key(span.trace_id, span.span_id): span for span in two.spans.values()})
         one.emitted.update(two.emitted)
         for key, number in two.counted.items():
             one.counted[key] = one.counted.get(key, 0) + number
@@ -260,7 +278,7 @@ class Gathering:
         two.spans, two.emitted, two.counted = {}, {}, {}
         two.merged_into = one
         self.open.pop(two, None)
-        self._on_change(one)
+        self._register(one)
 
     def _again(self, trace: Trace, span: AgentSpan, now: float) -> Unit | None:
         """The same span once more: dropped, unless it says more. A span that is kept says more than one of which only the place
@@ -272,19 +290,19 @@ class Gathering:
             says_more = _is_kept(span) or _place_order(_place_of(span)) > _place_order(trace.places[span.span_id])
             return self._replace(trace, span, now) if says_more else None
         unit = home.current()
-        known = unit.spans[span.span_id]
+        key = unit.key(trace.id, span.span_id)
+        known = unit.spans[key]
         if known == span or not _is_kept(span) or _content(span) <= _content(known):
             return None
         if _standing(known) != _standing(span):
             return self._replace(trace, span, now)
-        unit.spans[span.span_id] = span
+        unit.spans[key] = span
         self.touch(unit, now)
         return None
 
     def _replace(self, trace: Trace, span: AgentSpan, now: float) -> Unit | None:
         """A span has changed its kind or its parent: the units of its trace, and those that hang on it, are gathered again."""
-        units = list(dict.fromkeys([*trace.units, *(unit.current() for unit in trace.hanging)]))
-        trace.hanging.clear()
+        units = list(dict.fromkeys([*trace.units, *trace.hanging]))
         spans = [known for unit in units for known in unit.spans.values() if _ref(known) != _ref(span)]
         emitted: dict[str, Run] = {}
         counted: Accounts = Counter()
@@ -320,16 +338,12 @@ class Gathering:
         """Take a unit apart, as if its spans had not come."""
         self.open.pop(unit, None)
         self.open_bytes -= unit.weight
-        self._leave_loose(unit)
         for trace in unit.traces:
             trace.units.pop(unit, None)
             trace.loose.pop(unit, None)
         for span in unit.spans.values():
             self.traces[span.trace_id].homes.pop(span.span_id, None)
-        waited = self.traces.get(unit.missing[0]) if unit.missing is not None else None
-        if waited is not None and unit.missing is not None and unit.missing[1] in waited.waiting:
-            waiting = waited.waiting[unit.missing[1]]
-            waiting[:] = [other for other in waiting if other.current() is not unit]
+        self.unhang(unit)
         unit.spans, unit.emitted, unit.counted = {}, {}, {}
 
     def _leads_to(self, trace: Trace, span_id: SpanId, unit: Unit) -> bool:

@@ -6,9 +6,10 @@ they came in, so everything computed here is a function of the set of spans.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Final
 
+from otel_reliability.assembly.unit import SpanKey
 from otel_reliability.model.span import (
     KIND_CONSUMER,
     KIND_SERVER,
@@ -24,9 +25,9 @@ WORK: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.AGENT, Kind.HANDOFF, Kind.R
 _NO_FACTS: Final = InvocationFacts()
 
 
-def span_order(span: AgentSpan) -> tuple[int, int, bytes]:
-    """The one order of spans: start, end, span id."""
-    return (span.start_ns, span.end_ns, span.span_id)
+def span_order(span: AgentSpan) -> tuple[int, int, bytes, bytes]:
+    """The one order of spans: start, end, span id; across traces that are joined, trace id."""
+    return (span.start_ns, span.end_ns, span.span_id, span.trace_id)
 
 
 class Tree:
@@ -43,11 +44,12 @@ class Tree:
     """
 
     def __init__(
-        self, spans: Sequence[AgentSpan], parents: dict[bytes, bytes | None], *, has_gap: bool = False
+        self, spans: Mapping[SpanKey, AgentSpan], parents: Mapping[SpanKey, SpanKey | None], *, has_gap: bool = False
     ) -> None:
-        self.spans = sorted(spans, key=span_order)
-        self.index = {span.span_id: i for i, span in enumerate(self.spans)}
-        self.parent = self._parents(parents)
+        ordered = sorted(spans, key=lambda key: span_order(spans[key]))
+        self.spans = [spans[key] for key in ordered]
+        self.index = {key: i for i, key in enumerate(ordered)}
+        self.parent = [self.index.get(above, NONE) if (above := parents[key]) else NONE for key in ordered]
         self.down = self._top_down()
         self._mark(may_promote=not has_gap)
 
@@ -55,14 +57,6 @@ class Tree:
         """The invocation's facts; a chain that tells none is unnamed."""
         found = self.spans[i].facts
         return found if isinstance(found, InvocationFacts) else _NO_FACTS
-
-    def _parents(self, parents: dict[bytes, bytes | None]) -> list[int]:
-        index = self.index
-        found: list[int] = []
-        for span in self.spans:
-            above = parents.get(span.span_id)
-            found.append(NONE if above is None else index.get(above, NONE))
-        return found
 
     def _top_down(self) -> list[int]:
         """Parents before children. A cycle of parents is cut where its earliest span stands."""

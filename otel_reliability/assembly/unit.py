@@ -7,11 +7,13 @@ a messaging hop joins them.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, Kind, Session, SpanId, SpanRef, TraceId
 
+SpanKey: TypeAlias = bytes
+"""What a span is called within one unit."""
 SPAN_BYTES: Final = 900
 """What an agent span is reckoned to weigh with its facts and its place in the indexes."""
 RUN_KEYS: Final = b"run.key"
@@ -42,7 +44,7 @@ class Verdict(NamedTuple):
     """
 
     host: Unit | None
-    root: SpanId | None
+    root: SpanKey | None
     implicit: Implicit | None
     beside_agent: bool
 
@@ -50,6 +52,7 @@ class Verdict(NamedTuple):
 class Unit:
     """A growing tree of agent spans, with what was told of it.
 
+    - `spans`: by their ids; those of other traces than its first, which ids alone cannot tell apart, by both ids (`key`).
     - `missing`: the parent above its tops that is not here yet; `remote`: whether it lives in another process.
     - `anchor`: what its tops hang on, the missing parent or the topmost span known.
     - `circular`: what it waited for hangs on itself.
@@ -92,7 +95,7 @@ class Unit:
 
     def __init__(self, trace: Trace, now: float, *, is_loose: bool) -> None:
         self.traces = [trace]
-        self.spans: dict[SpanId, AgentSpan] = {}
+        self.spans: dict[SpanKey, AgentSpan] = {}
         self.born = self.last_seen = now
         self.missing: SpanRef | None = None
         self.remote = False
@@ -106,7 +109,7 @@ class Unit:
         self.reason = CloseReason.ROOT
         self.loose = self.loose_calls = self.invocations = 0
         self.agents: frozenset[str] = frozenset()
-        self.tops: tuple[tuple[int, int, SpanId], ...] = ()
+        self.tops: tuple[tuple[int, int, SpanKey], ...] = ()
         self.extent: tuple[int, int] = (0, 0)
         self.verdict: Verdict | None = None
         self.guests: dict[Unit, None] = {}
@@ -117,6 +120,10 @@ class Unit:
     def trace(self) -> Trace:
         """The trace it began in."""
         return self.traces[0]
+
+    def key(self, trace_id: TraceId, span_id: SpanId) -> SpanKey:
+        """What a span is called among the spans of this unit."""
+        return span_id if trace_id == self.traces[0].id else trace_id + span_id
 
     @property
     def has_local_gap(self) -> bool:
@@ -173,7 +180,8 @@ class Trace:
 
     - `homes`: the unit of each agent span. `places`: the other spans. `shortcuts`: where long chains of them led. `cut`: where
       cycles of them are cut.
-    - `waiting`: the units that wait for a span. `loose_at`: the unit that gathers loose work, by what it hangs on.
+    - `waiting`: the units that wait for a span. `loose_at`: the unit that gathers loose work, by what it hangs on, which
+      need not be here.
     - `hanging`: units of other traces that hang on a span of this one, by a link.
     - `units`: all of them; `loose`: those that, when last closed, held work with no invocation above it.
     - `open`: spans known to have started, with their parents (in process only).
@@ -208,8 +216,8 @@ class Trace:
         self.places: dict[SpanId, Place] = {}
         self.shortcuts: dict[SpanId, SpanRef] = {}
         self.cut: set[SpanId] = set()
-        self.waiting: dict[SpanId, list[Unit]] = {}
-        self.loose_at: dict[SpanRef, Unit] = {}
+        self.waiting: dict[SpanId, dict[Unit, None]] = {}
+        self.loose_at: dict[SpanId, Unit] = {}
         self.hanging: dict[Unit, None] = {}
         self.units: dict[Unit, None] = {}
         self.loose: dict[Unit, None] = {}
