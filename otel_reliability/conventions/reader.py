@@ -89,6 +89,11 @@ class Reader:
                 break
         return self._agent_span(span, told)
 
+    def ordinary_scope(self, scope: str) -> str | None:
+        """The name a scope is told by, where no convention is keyed on it; None where one is."""
+        told, conventions = self._conventions(scope)
+        return None if any(convention.scopes for convention in conventions) else told
+
     def _agent_span(self, span: RawSpan, told: Told) -> AgentSpan:
         attributes = span.attributes
         keys = "\n".join(attributes)  # to look for a prefix in all keys at once costs a tenth of asking each

@@ -6,14 +6,16 @@ Spans are read here, on the receiver's thread. So no text of a request is kept o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
+from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.record import RunRecord
 from otel_reliability.model.span import AgentSpan, Evaluation
 from otel_reliability.service.answers import Encoding, Signal
+from otel_reliability.service.ordinary import Ordinary
 from otel_reliability.service.refusal import Problem, Refused
 from otel_reliability.sources import otlp, otlp_json
 from otel_reliability.sources.batch import Batch, Malformed
@@ -41,21 +43,35 @@ class Decoded(NamedTuple):
         return sum(self.malformed.values())
 
 
-def decode(signal: Signal, encoding: Encoding, body: bytes, reader: Reader) -> Decoded:
-    """Read a body that is unpacked already. Raises `Refused` where it cannot be read at all."""
-    try:
+class Decoder:
+    """Reads bodies that are unpacked already."""
+
+    def __init__(self, settings: Settings, reader: Reader) -> None:
+        self._read, self._ordinary = reader.read, Ordinary(settings, reader)
+
+    def __call__(self, signal: Signal, encoding: Encoding, body: bytes) -> Decoded:
+        """What a body holds. Raises `Refused` where it cannot be read at all."""
+        try:
+            return self._decoded(signal, encoding, body)
+        except UndecodableBody as error:
+            raise Refused(Problem.UNDECODABLE, "undecodable", str(error)) from None
+
+    def _decoded(self, signal: Signal, encoding: Encoding, body: bytes) -> Decoded:
+        if signal is Signal.TRACES and encoding is Encoding.PROTOBUF and (found := self._ordinary.read(body)):
+            spans, malformed = found
+            return _told(Decoded(tuple(spans)), malformed)
         batch = _batch(signal, encoding, body)
-    except UndecodableBody as error:
-        raise Refused(Problem.UNDECODABLE, "undecodable", str(error)) from None
-    counts = Counter(str(problem.reason) for problem in batch.malformed)
-    return Decoded(
-        tuple(map(reader.read, batch.spans)),
-        tuple(batch.evaluations),
-        tuple(batch.records),
-        counts,
-        _message(batch.malformed, counts),
-        batch.other_logs,
-    )
+        spans = tuple(map(self._read, batch.spans))
+        found = Decoded(spans, tuple(batch.evaluations), tuple(batch.records), other_logs=batch.other_logs)
+        return _told(found, batch.malformed)
+
+
+def _told(decoded: Decoded, malformed: list[Malformed]) -> Decoded:
+    """With what is malformed."""
+    if not malformed:
+        return decoded
+    counts = Counter(str(problem.reason) for problem in malformed)
+    return decoded._replace(malformed=counts, message=_message(malformed, counts))
 
 
 def _batch(signal: Signal, encoding: Encoding, body: bytes) -> Batch:
@@ -79,12 +95,7 @@ def _json(signal: Signal, body: bytes) -> Batch:
 
 def _message(malformed: list[Malformed], counts: Mapping[str, int]) -> str:
     """What is wrong, one example a reason."""
-    if not malformed:
-        return ""
     examples = {str(problem.reason): problem.detail for problem in reversed(malformed)}
     told = [f"{counts[reason]} for {reason} ({examples[reason]})" for reason in sorted(counts)]
     more = "" if len(told) <= _TOLD else f"; and {len(told) - _TOLD} more reasons"
     return "refused: " + "; ".join(told[:_TOLD]) + more
-
-
-Decoder = Callable[[Signal, Encoding, bytes], Decoded]

@@ -10,9 +10,8 @@ from collections import Counter
 from concurrent.futures import Future
 from typing import Final
 
-from otel_reliability.conventions.reader import Reader
 from otel_reliability.service.answers import Encoding, Signal
-from otel_reliability.service.decoded import decode
+from otel_reliability.service.decoded import Decoder
 from otel_reliability.service.inflate import inflate
 from otel_reliability.service.readiness import Readiness
 from otel_reliability.service.refusal import Problem, Refused, overload
@@ -30,11 +29,11 @@ class Intake:
     """
 
     def __init__(
-        self, reader: Reader, writer: Writer, readiness: Readiness, room: Room, *, limit: int, patience: float
+        self, decoder: Decoder, writer: Writer, readiness: Readiness, room: Room, *, limit: int, patience: float
     ) -> None:
         self.room, self.limit, self.patience = room, limit, patience
         self.requests: Counter[tuple[str, str, str]] = Counter()
-        self._reader, self._writer, self._readiness = reader, writer, readiness
+        self._decode, self._writer, self._readiness = decoder, writer, readiness
         self._lock = threading.Lock()
 
     def admit(self, size: int | None = None) -> None:
@@ -56,7 +55,7 @@ class Intake:
             body = inflate(body, self.limit, place.grow)
         if encoding is Encoding.JSON:
             place.grow(min(JSON_WEIGHT * len(body), self.room.capacity - place.size))
-        return self._writer.commit(decode(signal, encoding, body, self._reader))
+        return self._writer.commit(self._decode(signal, encoding, body))
 
     def late(self, answer: Future[Ack]) -> Refused:
         """The writer did not answer in time: the request is taken back where it can be, and is to be sent again."""

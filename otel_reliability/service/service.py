@@ -24,6 +24,7 @@ from otel_reliability.service.auth import Tokens
 from otel_reliability.service.checks import check
 from otel_reliability.service.clock import Clock
 from otel_reliability.service.config_file import Config
+from otel_reliability.service.decoded import Decoder
 from otel_reliability.service.grpc import OtlpGrpc
 from otel_reliability.service.http import TRANSPORT as HTTP
 from otel_reliability.service.http import OtlpHttp
@@ -103,7 +104,7 @@ class Service:
         self.journal = journals.Memory() if journal_of is None else journal_of(self.state)
         self.writer = Writer(self.state, self.journal, self.readiness)
         self.intake = Intake(
-            self.engine.reader,
+            Decoder(config.engine, self.engine.reader),
             self.writer,
             self.readiness,
             Room(settings.queue),

@@ -122,9 +122,9 @@ def decode(body: bytes) -> Batch:
         request = Request.FromString(body)
         batch, memo = Batch(), dict[bytes, Any]()
         for resource_spans in request.resource_spans:
-            resource = _resource(resource_spans.resource)
+            resource = resource_of(resource_spans.resource)
             for scope_spans in resource_spans.scope_spans:
-                _take(batch, scope_spans.spans, _scope(scope_spans.scope), resource, memo)
+                _take(batch, scope_spans.spans, scope_of(scope_spans.scope), resource, memo)
     except DecodeError as error:
         raise NeedsFullSchema(f"not an OTLP trace request in protobuf ({len(body)} bytes)") from error
     return batch
@@ -196,12 +196,14 @@ def _link(raw: bytes) -> SpanRef | None:
     return link_ref(link.trace_id, link.span_id)
 
 
-def _resource(parts: Any) -> Resource:
+def resource_of(parts: Any) -> Resource:
+    """The resource whose message came in these parts, mostly one."""
     raw = b"".join(parts)
     return _read_resource(raw) if len(raw) <= _CACHED_BYTES else _read_resource.__wrapped__(raw)
 
 
-def _scope(parts: Any) -> tuple[str, str]:
+def scope_of(parts: Any) -> tuple[str, str]:
+    """Name and version of the scope whose message came in these parts, mostly one."""
     raw = b"".join(parts)
     return _read_scope(raw) if len(raw) <= _CACHED_BYTES else _read_scope.__wrapped__(raw)
 
