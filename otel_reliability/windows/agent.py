@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from otel_reliability.config import Settings
@@ -95,7 +95,10 @@ class AgentState:
     def to_state(self) -> dict[str, Any]:
         """Everything but what all agents share, in plain values."""
         return {
-            "rows": [(write_row(row), row.run_id in self._reopenable) for row in sorted(self._rows.values())],
+            "rows": [
+                (write_row(row), row.run_id in self._reopenable, self._without(row))
+                for row in sorted(self._rows.values())
+            ],
             "windows": {name: tuple(window.standing) for name, window in self.windows.items()},
             "recent": [write_run(run) for run in self.recent],
         }
@@ -104,29 +107,33 @@ class AgentState:
         """Take over what `to_state` wrote, into the windows that there are now, while there are no runs."""
         for run in state["recent"]:
             self.recent.add(read_run(run))
-        rows = [(read_row(plain, self._paths), reopenable) for plain, reopenable in state["rows"]]
-        latest = max((row.end_ns for row, reopenable in rows if not reopenable), default=None)
+        rows = [(read_row(plain, self._paths), *rest) for plain, *rest in state["rows"]]
+        latest = max((row.end_ns for row, reopenable, _ in rows if not reopenable), default=None)
         known = {name: Standing(*one) for name, one in state["windows"].items()}
         standings = {name: known.get(name, Standing(0, latest, 0)) for name in self.windows}
         self._restore_standings(standings)
-        for row, reopenable in rows:
+        for row, reopenable, without in rows:
             if reopenable:
                 self._reopenable.add(row.run_id)
             if row.task is not None and row.task != OTHER_TASK:
                 self._tasks[row.task] += 1
-            self._enter(row)
+            self._enter(row, without)
         self._restore_standings(standings)
+
+    def _without(self, row: Row) -> tuple[str, ...]:
+        """The names of the windows that let go of a row which another keeps."""
+        return tuple(name for name, window in self.windows.items() if row not in window)
 
     def _restore_standings(self, standings: Mapping[str, Standing]) -> None:
         """Before the rows, since it says which of them are spent; and after, since they were counted before."""
         for name, window in self.windows.items():
             window.restore(standings[name])
 
-    def _enter(self, row: Row) -> list[str]:
-        """Put a row into every window. Gives the names of those that refused it."""
+    def _enter(self, row: Row, without: Sequence[str] = ()) -> list[str]:
+        """Put a row into every window, but for those of these names. Gives the names of those that refused it."""
         self._rows[row.run_id] = row
         self._entering = row
-        refused = [name for name, window in self.windows.items() if not window.insert(row)]
+        refused = [name for name, window in self.windows.items() if name not in without and not window.insert(row)]
         self._entering = None
         self._dropped(row)
         return refused
