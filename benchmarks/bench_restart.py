@@ -1,6 +1,6 @@
 """How long a service takes to be where it was: 10 000 agents with windows of 100 runs each, and then requests since.
 
-python benchmarks/bench_restart.py [AGENTS] [RUNS] [REQUESTS]
+Other numbers may be given: agents, runs, requests.
 """
 
 from __future__ import annotations
