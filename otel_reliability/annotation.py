@@ -1,4 +1,4 @@
-"""What only the user knows of a run: its task, whether it succeeded, how sure it was (DESIGN §3.10)."""
+"""What only the user knows of a run: its task, whether it succeeded, how sure it was."""
 
 from __future__ import annotations
 

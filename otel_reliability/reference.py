@@ -1,4 +1,4 @@
-"""`change.reference`: a recording → the units of its agents, which change is measured against (DESIGN §5.7h)."""
+"""`change.reference`: a recording → the units of its agents, which change is measured against."""
 
 from __future__ import annotations
 

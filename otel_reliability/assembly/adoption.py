@@ -1,4 +1,4 @@
-"""Work whose parent never came: the one run of its trace that encloses it in time takes it in (DESIGN §3.2h)."""
+"""Work whose parent never came: the one run of its trace that encloses it in time takes it in."""
 
 from __future__ import annotations
 

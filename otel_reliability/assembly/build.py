@@ -176,7 +176,7 @@ class Builder:
         )
 
     def _pressure(self, items: Sequence[ModelItem], tokens: Tokens, notes: Notes) -> float | None:
-        """DESIGN §3.9: the largest share of a context window that one model call filled, cut at 1."""
+        """The largest share of a context window that one model call filled, cut at 1."""
         shares: list[float] = []
         for item in items:
             limit = notes.context_limit or self._limits.of(item.facts)
@@ -226,7 +226,7 @@ class _Steps:
         return found
 
     def _observed(self, spans: Sequence[int], items: Sequence[Item]) -> Tools:
-        """DESIGN §3.6: decided by the run's own spans alone."""
+        """Decided by the run's own spans alone."""
         if any(item.call.name is None and not item.handoff for item in items):
             return Tools.UNOBSERVABLE
         if items or any(isinstance(self._tree.spans[i].facts, ToolFacts) for i in spans):
@@ -416,7 +416,7 @@ def _merged_notes(tree: Tree, invocations: Invocations, root: int, spans: Sequen
 def _evaluations(
     tree: Tree, invocations: Invocations, root: int, spans: Sequence[int], unit: Unit, nested: bool
 ) -> tuple[Evaluation, ...]:
-    """The judgements of a run; of several of one name the greatest (time, score) stands (DESIGN §5.5)."""
+    """The judgements of a run; of several of one name the greatest (time, score) stands."""
     own = set(_own(tree, invocations, root, spans))
     found = [evaluation for i in own for evaluation in tree.spans[i].evaluations]
     for evaluation, key in unit.evaluations:
@@ -429,7 +429,7 @@ def _evaluations(
 
 
 def _session(tree: Tree, root: int, spans: Sequence[int], unit: Unit, nested: bool) -> str | None:
-    """DESIGN §3.11: the best key first; of one key the root's, then the steps' by start, then the ancestors'."""
+    """The best key first; of one key the root's, then the steps' by start, then the ancestors'."""
     candidates: list[tuple[int, int, str]] = []
     ordered = [root, *spans] if root != NONE else list(spans)
     for position, i in enumerate(ordered):

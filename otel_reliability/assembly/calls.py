@@ -1,4 +1,4 @@
-"""The tool calls of a run: one call told twice becomes one, and calls stand in order (DESIGN §3.3, §3.4)."""
+"""The tool calls of a run: one call told twice becomes one, and calls stand in order."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def _canonical_order(item: Item) -> tuple[str, int, bytes, int]:
 
 
 def _groups(stream: list[Item], model_starts: list[int]) -> Iterator[list[Item]]:
-    """DESIGN §3.3: a call joins the group if it starts before the group's earliest end, or with its last, no model between."""
+    """A call joins the group if it starts before the group's earliest end, or with its last, no model between."""
     group: list[Item] = []
     earliest_end = 0
     for item in stream:

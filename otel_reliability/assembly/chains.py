@@ -1,4 +1,4 @@
-"""Parent chains: from a span up to the unit it belongs to, to a gap, or to a top (DESIGN §3.2a, §3.7)."""
+"""Parent chains: from a span up to the unit it belongs to, to a gap, or to a top."""
 
 from __future__ import annotations
 

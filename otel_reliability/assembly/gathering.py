@@ -1,4 +1,4 @@
-"""Gathering: every span finds its unit, in whatever order spans come (DESIGN §3.2, §3.4, §3.7).
+"""Gathering: every span finds its unit, in whatever order spans come.
 
 A span joins the unit of its parent. Where the parent is not here, its unit waits for it; when it comes, units merge. Where
 nothing stands above, the span is a top. What is gathered never depends on the order of arrival.
@@ -365,7 +365,7 @@ class Gathering:
 
 
 def _keyed(span: AgentSpan) -> Above | None:
-    """DESIGN §3.2h: lone work with the user's `run.key` hangs on the key, as on a parent that never comes."""
+    """Lone work with the user's `run.key` hangs on the key, as on a parent that never comes."""
     key = span.notes.run_key if span.notes is not None else None
     if key is None or span.kind in (_AGENT, _WORKFLOW, _OTHER):
         return None

@@ -1,4 +1,4 @@
-"""Which invocations are runs, which are part of one, and what each is called (DESIGN §3.2).
+"""Which invocations are runs, which are part of one, and what each is called.
 
 For every invocation of a tree this gives its effective name, the run it belongs to (the index of that run's root), and for
 nested runs the run above. Nothing here looks at steps.
@@ -64,7 +64,7 @@ class Invocations:
             self.encloser[i] = self.tree.invocation[i]
 
     def _cut_leaks(self) -> None:
-        """DESIGN §3.2f: a context that leaked out of a failed agent makes later runs its descendants; they are not."""
+        """A context that leaked out of a failed agent makes later runs its descendants; they are not."""
         tree = self.tree
         failed_end: dict[int, int] = {}
         for i in self.order:
@@ -122,7 +122,7 @@ class Invocations:
                 self.agent[i] = self.name[i] or self.tree.facts(i).name or self.tree.facts(i).fallback_name
 
     def _is_same(self, i: int, over: int) -> bool:
-        """DESIGN §3.2c: not below a tool, and unnamed, or a workflow, or of an encloser's name, or the container's agent."""
+        """Not below a tool, and unnamed, or a workflow, or of an encloser's name, or the container's agent."""
         if self._depth[self.root[over]] >= MAX_NESTING:
             return True
         if self.tree.below_tool[i]:
@@ -162,7 +162,7 @@ class Invocations:
         return found
 
     def _top_name(self, i: int, first_named: dict[int, str], weak: dict[int, str]) -> str | None:
-        """DESIGN §3.2d, without `service.name`, which the run takes where this gives nothing."""
+        """Which the run takes where this gives nothing."""
         if self.is_agent(i) and self.name[i] is not None:
             return self.name[i]
         return first_named.get(i) or self.name[i] or weak.get(i) or self.tree.facts(i).fallback_name

@@ -1,4 +1,4 @@
-"""Runs that are settled but can still be judged: evaluations come minutes after the run they are about (DESIGN §5.3, §5.5)."""
+"""Runs that are settled but can still be judged: evaluations come minutes after the run they are about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large a model's context window is (DESIGN §3.9): what the span says, what the settings say, what a table says."""
+"""How large a model's context window is: what the span says, what the settings say, what a table says."""
 
 from __future__ import annotations
 

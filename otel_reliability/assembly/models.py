@@ -1,4 +1,4 @@
-"""The model calls of a run: one call told twice becomes one, with its tokens (DESIGN §3.4), and the pressure they make."""
+"""The model calls of a run: one call told twice becomes one, with its tokens, and the pressure they make."""
 
 from __future__ import annotations
 

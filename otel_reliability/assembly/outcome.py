@@ -1,4 +1,4 @@
-"""How a run ended, and who says so (DESIGN §3.8). An end without an error is `completed`: unknown, not success."""
+"""How a run ended, and who says so. An end without an error is `completed`: unknown, not success."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which calls of a run are retries, and which are repeats (DESIGN §3.5)."""
+"""Which calls of a run are retries, and which are repeats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many runs a sampled run stands for (DESIGN §3.12)."""
+"""How many runs a sampled run stands for."""
 
 from __future__ import annotations
 

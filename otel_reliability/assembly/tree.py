@@ -1,4 +1,4 @@
-"""The spans of one unit as a tree: who stands above whom, and which of them are invocations (DESIGN §3.2a).
+"""The spans of one unit as a tree: who stands above whom, and which of them are invocations.
 
 A unit is what is built at once: spans joined by parents. Its spans stand in one order, (start, end, span id), whatever order
 they came in, so everything computed here is a function of the set of spans.

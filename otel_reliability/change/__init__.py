@@ -1,4 +1,4 @@
-"""Has this agent's behaviour changed? Told with a bounded rate of false alarms, and without labels (DESIGN §5.7).
+"""Has this agent's behaviour changed? Told with a bounded rate of false alarms, and without labels.
 
 A *unit* (a run, or a session) gives a few numbers, the *signals*. Of each number the detector asks how it ranks among the
 agent's latest ones. While nothing changes, ranks are even; a bet that they are not (the *jumper*) then wins nothing on

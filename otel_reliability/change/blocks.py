@@ -1,4 +1,4 @@
-"""Whether tasks stand in blocks: then units are not exchangeable, and no verdict on change can be given (DESIGN §5.7g).
+"""Whether tasks stand in blocks: then units are not exchangeable, and no verdict on change can be given.
 
 A benchmark that runs task 1 eight times, then task 2 eight times, changes its numbers every eight units although the agent
 stays the same. Neighbours then share a task far more often than chance would have it.

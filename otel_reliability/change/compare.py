@@ -1,4 +1,4 @@
-"""Two recordings: do they differ by more than chance? (DESIGN §5.7h)
+"""Two recordings: do they differ by more than chance?
 
 The order of units does not matter here, so tasks may stand in blocks.
 """

@@ -1,4 +1,4 @@
-"""The detector of one agent: has its behaviour changed? (DESIGN §5.7)"""
+"""The detector of one agent: has its behaviour changed?"""
 
 from __future__ import annotations
 

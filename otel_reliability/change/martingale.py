@@ -1,4 +1,4 @@
-"""The simple jumper: a bet against evenly spread ranks that finds its own direction and strength (DESIGN §5.7e)."""
+"""The simple jumper: a bet against evenly spread ranks that finds its own direction and strength."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rank of a number among the latest ones: evenly spread over [0, 1] while nothing changes (DESIGN §5.7d)."""
+"""The rank of a number among the latest ones: evenly spread over [0, 1] while nothing changes."""
 
 from __future__ import annotations
 

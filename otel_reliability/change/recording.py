@@ -1,4 +1,4 @@
-"""A recording judged as a whole: did the agent change somewhere in it? (DESIGN §5.7)"""
+"""A recording judged as a whole: did the agent change somewhere in it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference: the paths of an agent's first units, and how far a new path is from them (DESIGN §5.7b, c)."""
+"""The reference: the paths of an agent's first units, and how far a new path is from them (C)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions that are still open: their runs wait here until the session closes and is a unit (DESIGN §5.7a)."""
+"""Sessions that are still open: their runs wait here until the session closes and is a unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The signals: the numbers of a unit in which a change may show (DESIGN §5.7c)."""
+"""The signals: the numbers of a unit in which a change may show."""
 
 from __future__ import annotations
 

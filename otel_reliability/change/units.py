@@ -1,4 +1,4 @@
-"""A unit: what change detection judges at once, a run or a whole session (DESIGN §5.7a).
+"""A unit: what change detection judges at once, a run or a whole session.
 
 The turns of one conversation hang together, so they cannot be units of their own: a bet on the next turn would win without
 any change. Where an agent's runs carry session ids, the session is the unit.

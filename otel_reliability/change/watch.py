@@ -1,4 +1,4 @@
-"""One signal under watch: its ranks, the bet on them, and Shiryaev and Roberts' sum of the bets (DESIGN §5.7d-f)."""
+"""One signal under watch: its ranks, the bet on them, and Shiryaev and Roberts' sum of the bets."""
 
 from __future__ import annotations
 

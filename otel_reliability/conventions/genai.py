@@ -76,7 +76,7 @@ NO_TOOL_SPANS: Final = frozenset(
         "opentelemetry.instrumentation.crewai",
     }
 )
-"""Scopes whose runs never hold a tool span, whatever their tools did (DESIGN §3.6)."""
+"""Scopes whose runs never hold a tool span, whatever their tools did."""
 
 
 class GenAI:

@@ -67,7 +67,7 @@ class Hasher:
         return None if text is None else self._digest(text)
 
     def arguments(self, value: object) -> tuple[bytes | None, bytes | None]:
-        """The hash of a call's arguments, and of the arguments without free text (DESIGN §5.6).
+        """The hash of a call's arguments, and of the arguments without free text.
 
         >>> hasher = Hasher(b"key")
         >>> one = hasher.arguments({"id": 1, "note": "please be so kind and send this to my wife at home"})

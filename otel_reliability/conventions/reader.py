@@ -171,7 +171,7 @@ def canonical_scope(scope: str) -> str:
 
 
 def _link(span: RawSpan) -> SpanRef | None:
-    """DESIGN §3.2g: the one link of a parentless messaging hop is its parent; other links join nothing."""
+    """The one link of a parentless messaging hop is its parent; other links join nothing."""
     if span.parent_id is not None or len(span.links) != 1:
         return None
     if span.span_kind in {KIND_PRODUCER, KIND_CONSUMER} or any(key.startswith(MESSAGING) for key in span.attributes):

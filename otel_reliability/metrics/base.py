@@ -1,4 +1,4 @@
-"""What a metric is: a small object that learns a row, unlearns it, and answers (DESIGN §4.1).
+"""What a metric is: a small object that learns a row, unlearns it, and answers.
 
 The window owns the rows and calls `add` and `evict`; the metric owns only sums. `evict` undoes `add` exactly, so a metric's
 value never depends on what has passed through. To add a metric: one file with one class, one row in `metrics.TABLE`, one

@@ -1,4 +1,4 @@
-"""Which numbers of two sets of runs differ by more than chance (DESIGN §5.8)."""
+"""Which numbers of two sets of runs differ by more than chance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attempts at the same work stand in one group; a metric over groups is the mean of theirs (DESIGN §4.2)."""
+"""Attempts at the same work stand in one group; a metric over groups is the mean of theirs."""
 
 from __future__ import annotations
 

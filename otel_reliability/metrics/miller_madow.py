@@ -1,4 +1,4 @@
-"""Entropy that does not grow with the window (DESIGN §5.8)."""
+"""Entropy that does not grow with the window."""
 
 from __future__ import annotations
 

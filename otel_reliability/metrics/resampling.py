@@ -1,4 +1,4 @@
-"""How far a value could lie from the truth, given how few runs stand behind it: by resampling the runs (DESIGN §5.8).
+"""How far a value could lie from the truth, given how few runs stand behind it: by resampling the runs.
 
 The bootstrap for means; the delete-one jackknife for everything whose value comes of how runs compare with one another. At
 95 %, none under 5 runs, and each interval holds its own value.

@@ -1,4 +1,4 @@
-"""The interval of every number about a window, each by the method that suits it (DESIGN §5.8).
+"""The interval of every number about a window, each by the method that suits it.
 
 The values that are resampled or left out are the metrics' own, computed anew for one run, one task, or all runs but one: so a
 metric needs no second formula for its interval.

@@ -23,7 +23,7 @@ NO_EVIDENCE = Reading(None, 0)
 
 
 class MetricSpec(NamedTuple):
-    """One line of the metric table: instruments, Prometheus text, docs, panels and alerts are made from it (DESIGN §6.4).
+    """One line of the metric table: instruments, Prometheus text, docs, panels and alerts are made from it.
 
     `unit` stands in braces (`{ratio}`), or is `s`; `evidence` says what a run must carry to count; `improve` what to do.
     """

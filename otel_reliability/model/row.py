@@ -91,5 +91,5 @@ class Row(NamedTuple):
 
     @property
     def baseline(self) -> bool:
-        """Whether the run was undisturbed: perturbed runs count for robustness only (DESIGN §4.3)."""
+        """Whether the run was undisturbed: perturbed runs count for robustness only."""
         return self.condition == BASELINE

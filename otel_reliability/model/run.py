@@ -18,7 +18,7 @@ class Outcome(enum.Enum):
 
 
 class CloseReason(enum.Enum):
-    """Why a run was closed (DESIGN §3.7). Stamped on the run, and the same word in self-telemetry."""
+    """Why a run was closed. Stamped on the run, and the same word in self-telemetry."""
 
     ROOT = "root"
     IDLE = "idle_timeout"
@@ -31,7 +31,7 @@ class CloseReason(enum.Enum):
 
 
 class Tools(enum.Enum):
-    """Where a run's tool calls were read from (DESIGN §3.6)."""
+    """Where a run's tool calls were read from."""
 
     OBSERVED = "observed"
     MESSAGES = "messages"
@@ -83,8 +83,8 @@ class Run(NamedTuple):
     """One agent invocation, first span to last. What `otel-reliability runs` prints, and what windows take their rows from.
 
     `tool_calls` and `path` are None when the tools are unobservable. The path is the ordered tool names, hand-offs as
-    `→agent`; its parallel groups are in canonical order (DESIGN §3.3). `tool_calls` stand in the order of the clock.
-    `weight` is how many runs this one stands for under head sampling (DESIGN §3.12), 1 without.
+    `→agent`; its parallel groups are in canonical order. `tool_calls` stand in the order of the clock.
+    `weight` is how many runs this one stands for under head sampling, 1 without.
     """
 
     run_id: str

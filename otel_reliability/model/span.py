@@ -92,7 +92,7 @@ class RawSpan(NamedTuple):
 
 
 class Kind(enum.Enum):
-    """What a span is in our vocabulary (DESIGN §3.1)."""
+    """What a span is in our vocabulary."""
 
     AGENT = "agent"
     WORKFLOW = "workflow"
@@ -109,7 +109,7 @@ class Call(NamedTuple):
     """One tool call as a span or a message tells it. `name` None: a call happened, but nobody can name it.
 
     `arguments`, `result` and `effect` are keyed hashes (`conventions.hashing`), None where the telemetry does not hold them.
-    `effect` is the hash of the arguments without free text (DESIGN §5.6).
+    `effect` is the hash of the arguments without free text.
     """
 
     name: str | None
@@ -139,8 +139,8 @@ class InvocationFacts(NamedTuple):
     - `limit_reached`: the convention's mark of a run stopped by a limit of turns, steps or length.
     - `expects_finish`: without a finish mark directly below, the run was stopped by a limit.
     - `call`: this invocation stands for its own tool call in the run above (no tool span tells it).
-    - `emits_no_tools`: its scope never emits tool spans (the static table of DESIGN §3.6).
-    - `hides_failure`: its scope ends agent spans OK although the run failed (the table of DESIGN §3.8).
+    - `emits_no_tools`: its scope never emits tool spans.
+    - `hides_failure`: its scope ends agent spans OK although the run failed.
     - `manages`: names of the agents it can call; `called_as`: the name under which it was called, where its own is only a class.
     """
 
@@ -202,7 +202,7 @@ class Evaluation(NamedTuple):
 
 
 class Notes(NamedTuple):
-    """What users add (`reliability.*`, DESIGN §3.10), read and checked. None: not said.
+    """What users add (`reliability.*`), read and checked. None: not said.
 
     `refused` names what was there and could not stand: `(attribute, reason)`; such evidence counts as absent.
     """
@@ -223,7 +223,7 @@ class Notes(NamedTuple):
 
 
 class Session(NamedTuple):
-    """A conversation id and how much its key is worth (0 is best): DESIGN §3.11."""
+    """A conversation id and how much its key is worth (0 is best)."""
 
     rank: int
     id: str
@@ -232,7 +232,7 @@ class Session(NamedTuple):
 class AgentSpan(NamedTuple):
     """A span in our vocabulary. Of a span of kind OTHER we keep nothing but its place, its times and what is said about it.
 
-    `link` is set only for a parentless messaging hop with exactly one link (DESIGN §3.2g): the link is its parent.
+    `link` is set only for a parentless messaging hop with exactly one link: the link is its parent.
     `threshold` is the sampling threshold T of the span's trace state (`ot=th:`), None where the span carries none.
     `extra` are the attributes that the settings add to an agent's identity.
     """

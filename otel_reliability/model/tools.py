@@ -1,4 +1,4 @@
-"""Which tool calls change the world: a judgement by the tool's name, and the effects of a run (DESIGN §5.6).
+"""Which tool calls change the world: a judgement by the tool's name, and the effects of a run.
 
 Two attempts at one task agree where they left the same changes behind, however they got there. Telemetry does not say
 which tools change something, but their names do: `get_order` reads, `cancel_order` does not. Whoever knows better says so

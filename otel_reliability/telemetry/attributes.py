@@ -1,4 +1,4 @@
-"""The attributes of data points: whose numbers they are (DESIGN §6.1)."""
+"""The attributes of data points: whose numbers they are."""
 
 from __future__ import annotations
 

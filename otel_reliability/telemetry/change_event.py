@@ -1,4 +1,4 @@
-"""Changes of behaviour → OTel log events `agent_reliability.change`, where a LoggerProvider is set (DESIGN §5.7, §6)."""
+"""Changes of behaviour → OTel log events `agent_reliability.change`, where a LoggerProvider is set."""
 
 from __future__ import annotations
 

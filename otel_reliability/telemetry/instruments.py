@@ -1,4 +1,4 @@
-"""Observed instruments: asked for at a collection, all answered from one snapshot (DESIGN §6.4, §6.5).
+"""Observed instruments: asked for at a collection, all answered from one snapshot.
 
 They are created once, when a door is made, and never inside a callback: the SDK would deadlock.
 """

@@ -1,4 +1,4 @@
-"""Which agents and tools may have series of their own (DESIGN §4.4).
+"""Which agents and tools may have series of their own.
 
 The SDK keeps every attribute set an instrument ever saw, and from 1.45 on folds all beyond 2 000 into one. So places are
 given out once, for the life of the process, and the first to come keep them. Agents get theirs from `windows.fleet`.

@@ -1,4 +1,4 @@
-"""One engine with its instruments, shared by the doors of one MeterProvider (DESIGN §6.5, §7).
+"""One engine with its instruments, shared by the doors of one MeterProvider.
 
 No thread of ours runs. What is due is done by whoever comes by: a collection, `force_flush`, a door that was handed spans.
 """

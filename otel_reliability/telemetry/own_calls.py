@@ -1,4 +1,4 @@
-"""A call counts once, for the agent that took it (DESIGN §6.3), although the run above a nested run has its steps too."""
+"""A call counts once, for the agent that took it, although the run above a nested run has its steps too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settled runs → counters and histograms, each run once (DESIGN §6.3).
+"""Settled runs → counters and histograms, each run once.
 
 Under head sampling a run counts with its weight: it stands for that many. Histograms are not weighted, and say so.
 """

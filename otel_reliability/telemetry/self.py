@@ -1,4 +1,4 @@
-"""Self-telemetry: what became of every span, how near each ceiling is, what the numbers cost (DESIGN §6.6)."""
+"""Self-telemetry: what became of every span, how near each ceiling is, what the numbers cost."""
 
 from __future__ import annotations
 

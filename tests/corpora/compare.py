@@ -10,7 +10,7 @@ from otel_reliability.model.run import Run
 from tests.corpora.recordings import TrueRun, Truth
 
 OUTCOMES: Final = {"success": {"success", "completed"}, "failure": {"failure"}}
-"""Success in a truth is that the framework returned normally, which is *completed* here (DESIGN §3.8)."""
+"""Success in a truth is that the framework returned normally, which is *completed* here."""
 
 
 class Pair(NamedTuple):
