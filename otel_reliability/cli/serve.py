@@ -28,6 +28,7 @@ def command(config: Config, log_level: str) -> None:
       otel-reliability serve --config service.yaml
       otel-reliability serve --push http://collector:4317       metrics out by OTLP too
       otel-reliability serve --http 0.0.0.0:4318 --token-file /run/secrets/token
+      otel-reliability serve --state /var/lib/otel-reliability  nothing acknowledged is lost when it dies
 
     Settings come from the file, over it the environment (OTEL_RELIABILITY_…), over that these flags. SIGTERM ends it: what came
     is worked off and told once more. Without a state directory, what is open is lost when the process dies.
