@@ -24,7 +24,7 @@ from otel_reliability.assembly.unit import Implicit, SpanKey, Trace, Unit
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import CloseReason
-from otel_reliability.model.span import AgentSpan, Evaluation, Session, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, Session, SpanId, TraceId
 
 _SHARE: Final = 32
 """Above a ceiling, one 32nd more than needed is closed, so that not every span has to look for the heaviest."""
@@ -44,7 +44,9 @@ class Assembler:
         self._evaluation_ceiling = settings.limits.evaluations
         self._builder = Builder(settings)
         self._gathering = Gathering(self._times.span_limit, self.accounts, self._schedule)
-        self._evaluations = Evaluations(self._gathering, self.accounts, self._evaluation_ceiling, self._judge)
+        self._evaluations = Evaluations(
+            self._gathering, self.accounts, self._evaluation_ceiling, self._look_again, self._judge
+        )
         self._settled = SettledRuns(settings.outcome)
         self._due: list[tuple[float, int, Unit]] = []
         self._ticket = count()
@@ -155,7 +157,7 @@ class Assembler:
         if former is not None:
             unit.verdict, former.stale = None, True
             del former.guests[unit]
-        unit.stale = built.loose > 0 or bool(unit.guests)
+        unit.stale = built.loose > 0 or bool(unit.guests) or any(trace.evaluations for trace in unit.traces)
         for trace in unit.traces:
             if built.loose:
                 trace.loose[unit] = None
@@ -170,15 +172,15 @@ class Assembler:
         """The runs of a unit, with the spans that they have adopted."""
         spans = dict(unit.spans)
         parents = {key: self._parent(unit, span) for key, span in unit.spans.items()}
-        evaluations, sessions = self._evaluations_of(unit), self._sessions_above(unit)
+        judged, sessions = list(unit.judged), self._sessions_above(unit)
         for guest in guests:
             root = guest.verdict.root if guest.verdict is not None else None
             for span in guest.spans.values():
                 key = unit.key(span.trace_id, span.span_id)
                 spans[key], parents[key] = span, self._parent(guest, span, unit) or root
-            evaluations += self._evaluations_of(guest)
+            judged += guest.judged
             sessions += self._sessions_above(guest)
-        told = [(evaluation, unit.key(*ref) if ref is not None else None) for evaluation, ref in evaluations]
+        told = [(evaluation, unit.key(*ref) if ref is not None else None) for evaluation, ref in judged]
         return self._builder.build(
             BuildUnit(spans, parents, sorted(sessions), told, implicit, has_gap=unit.has_local_gap)
         )
@@ -192,9 +194,6 @@ class Assembler:
         above = self._gathering.chains.above(span)
         return (teller or unit).key(*above.member) if above.unit is unit and above.member is not None else None
 
-    def _evaluations_of(self, unit: Unit) -> list[tuple[Evaluation, SpanRef | None]]:
-        return list(self._evaluations.of(unit)) if any(trace.evaluations for trace in unit.traces) else []
-
     def _sessions_above(self, unit: Unit) -> list[Session]:
         """Session ids of the other spans above the unit's spans."""
         if not any(trace.places for trace in unit.traces):
@@ -207,10 +206,13 @@ class Assembler:
         }
         return list(found)
 
-    # --- Work without an invocation above it --------------------------------------------------------------------------
+    # --- What depends on the rest of its trace ------------------------------------------------------------------------
+
+    def _look_again(self, trace: Trace) -> None:
+        self._undecided[trace.id] = trace
 
     def _decide(self) -> None:
-        """DESIGN §3.2h: what becomes of loose work in the traces where something has closed."""
+        """What becomes of loose work (DESIGN §3.2h) and of judgements (§5.5) in the traces where something has changed."""
         while self._undecided:
             traces = joined(self._undecided.popitem()[1])
             for trace in traces:
@@ -224,6 +226,12 @@ class Assembler:
         units = dict.fromkeys(unit for trace in traces for unit in trace.units)
         decide = Decision(traces, units)
         changed = {unit: None for unit in units if unit.stale}
+        given = self._evaluations.of(traces)
+        for unit in units:
+            judged = given.get(unit, [])
+            if judged != unit.judged:
+                unit.judged = judged
+                changed[unit.host or unit] = None
         for unit in dict.fromkeys(unit for trace in traces for unit in trace.loose):
             if unit.closed_at is None or (unit.host is not None and unit.host.closed_at is None):
                 continue
@@ -334,6 +342,7 @@ class Assembler:
             self._leave(trace, unit)
             if not trace.units:
                 gathering.quiet[trace.id] = closed_at
+        self._evaluations.settled(unit)
         unit.part()
         unit.spans, unit.emitted, unit.counted, unit.closed_at, unit.sealed = {}, {}, {}, None, True
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from otel_reliability.assembly.chains import Chains
 from otel_reliability.assembly.gathering import Accounts, Gathering
-from otel_reliability.assembly.unit import Trace, Unit
+from otel_reliability.assembly.unit import Judged, Trace, Unit
 from otel_reliability.model.span import AgentSpan, Evaluation, ModelFacts, SpanRef, TraceId
 
 WAIT: Final = 600.0
 """Seconds for which a judgement waits for its run."""
 _MAX_A_TRACE: Final = 256
+_MAX_RESPONSES: Final = 100_000
+"""Responses that a judgement can still name."""
 
 _Waiting = list[tuple[float, Evaluation]]
 
@@ -20,17 +22,24 @@ _Waiting = list[tuple[float, Evaluation]]
 class Evaluations:
     """Judgements by trace, or by the response they judge; each waits where it is until its run is built.
 
-    `on_settled` takes a judgement of a trace whose run is settled, and says whether it found it. `accounts` counts what was
-    lost: `evaluation_late` (its run is forgotten), `evaluation_refused` (ceiling, no_run, no_target).
+    `on_given` is told of a trace that has got one. `on_settled` takes a judgement of a trace whose run is settled, and says
+    whether it found it. `accounts` counts what was lost: `evaluation_late` (its run is forgotten), `evaluation_refused`
+    (ceiling, no_run, no_target).
     """
 
     def __init__(
-        self, gathering: Gathering, accounts: Accounts, ceiling: int, on_settled: Callable[[Trace, Evaluation], bool]
+        self,
+        gathering: Gathering,
+        accounts: Accounts,
+        ceiling: int,
+        on_given: Callable[[Trace], None],
+        on_settled: Callable[[Trace, Evaluation], bool],
     ) -> None:
         self._gathering = gathering
         self._chains: Chains = gathering.chains
         self._accounts = accounts
         self._ceiling = ceiling
+        self._on_given = on_given
         self._on_settled = on_settled
         self._by_trace: dict[TraceId, _Waiting] = {}
         self._by_response: dict[str, _Waiting] = {}
@@ -49,7 +58,7 @@ class Evaluations:
             if trace is None:
                 self._wait(self._by_trace.setdefault(evaluation.trace_id, []), evaluation, now)
             else:
-                self._give(trace, evaluation, now)
+                self._give(trace, evaluation)
         elif evaluation.response_id is not None:
             self._add_by_response(evaluation.response_id, evaluation, now)
         else:
@@ -62,21 +71,35 @@ class Evaluations:
             if trace is not None:
                 for _, evaluation in self._by_trace.pop(span.trace_id):
                     self.waiting -= 1
-                    self._give(trace, evaluation, now)
+                    self._give(trace, evaluation)
         facts = span.facts
         if self._responses is not None and isinstance(facts, ModelFacts) and facts.response_id is not None:
             self._responses[facts.response_id] = (span.trace_id, span.span_id)
+            if len(self._responses) > _MAX_RESPONSES:
+                del self._responses[next(iter(self._responses))]
             for _, evaluation in self._by_response.pop(facts.response_id, ()):
                 self.waiting -= 1
                 self._add_by_response(facts.response_id, evaluation, now)
 
-    def of(self, unit: Unit) -> Iterator[tuple[Evaluation, SpanRef | None]]:
-        """The judgements that belong to a unit, each with the span it names there (None: the unit's outermost run)."""
-        for trace in unit.traces:
+    def of(self, traces: Iterable[Trace]) -> dict[Unit, list[Judged]]:
+        """The judgements of traces by the unit they belong to, each with the span it names there (None: its outermost run)."""
+        found: dict[Unit, list[Judged]] = {}
+        for trace in traces:
             for evaluation in trace.evaluations:
                 target = self._target(trace, evaluation)
-                if target is not None and target[0] is unit:
-                    yield evaluation, target[1]
+                if target is not None:
+                    found.setdefault(target[0], []).append((evaluation, target[1]))
+        return found
+
+    def settled(self, unit: Unit) -> None:
+        """A unit is final: it keeps its judgements, and those of a trace without others have missed every run."""
+        for trace in unit.traces:
+            if trace.evaluations:
+                own = [evaluation for evaluation, _ in unit.judged]
+                trace.evaluations = [evaluation for evaluation in trace.evaluations if evaluation not in own]
+                if not trace.units:
+                    self._accounts["evaluation_refused", "no_run"] += len(trace.evaluations)
+                    trace.evaluations = []
 
     def expire(self, now: float) -> None:
         """Let go what has waited too long."""
@@ -100,8 +123,8 @@ class Evaluations:
         self.waiting += 1
         waiting.append((now, evaluation))
 
-    def _give(self, trace: Trace, evaluation: Evaluation, now: float) -> None:
-        """The trace is here: its units are built anew with the judgement."""
+    def _give(self, trace: Trace, evaluation: Evaluation) -> None:
+        """The trace is here: whose judgement it is, is decided with all that is known of the trace."""
         if trace.gone and (not trace.units or evaluation.span_id in trace.gone):
             self._accounts["evaluation_late", ""] += not self._on_settled(trace, evaluation)
         elif evaluation in trace.evaluations:
@@ -110,8 +133,7 @@ class Evaluations:
             self._accounts["evaluation_refused", "ceiling"] += 1
         else:
             trace.evaluations.append(evaluation)
-            for unit in trace.units:
-                self._gathering.touch(unit, now)
+            self._on_given(trace)
 
     def _add_by_response(self, response_id: str, evaluation: Evaluation, now: float) -> None:
         if self._responses is None:
@@ -121,7 +143,7 @@ class Evaluations:
         if ref is None or trace is None:
             self._wait(self._by_response.setdefault(response_id, []), evaluation, now)
         else:
-            self._give(trace, evaluation._replace(trace_id=ref[0], span_id=ref[1]), now)
+            self._give(trace, evaluation._replace(trace_id=ref[0], span_id=ref[1]))
 
     def _known_responses(self) -> Iterator[tuple[str, SpanRef]]:
         for trace in self._gathering.traces.values():

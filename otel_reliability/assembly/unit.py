@@ -20,6 +20,10 @@ RUN_KEYS: Final = b"run.key"
 """Where work that the user's own key groups into runs gathers: no trace has this id, and such runs may lie across traces."""
 
 
+Judged: TypeAlias = tuple[Evaluation, SpanRef | None]
+"""A judgement that came apart from spans, and the span of the unit that it names (None: the unit's outermost run)."""
+
+
 class Place(NamedTuple):
     """Of a span that is no agent span: where it stands, and the session it tells."""
 
@@ -62,6 +66,7 @@ class Unit:
     - Of the last time it was closed: `reason`; `loose`, `loose_calls`: spans with no invocation above, and tool calls among
       them; `agents`, `invocations`: its agents' names, and how many invocations it has; `tops`: start, end and root of its own
       top-level runs; `extent`: its first start and last end.
+    - `judged`: the judgements its runs were built with.
     - `verdict`: what was decided about its loose spans, None before. `guests`: the units it has adopted. `stale`: it has closed
       since, and what is told of it depends on what is decided.
     """
@@ -78,6 +83,7 @@ class Unit:
         "guests",
         "invocations",
         "is_loose",
+        "judged",
         "last_seen",
         "loose",
         "loose_calls",
@@ -111,6 +117,7 @@ class Unit:
         self.agents: frozenset[str] = frozenset()
         self.tops: tuple[tuple[int, int, SpanKey], ...] = ()
         self.extent: tuple[int, int] = (0, 0)
+        self.judged: list[Judged] = []
         self.verdict: Verdict | None = None
         self.guests: dict[Unit, None] = {}
         self.stale = False
