@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+
+from otel_reliability.service import memory
+from otel_reliability.service.memory import REASON, Memory, container_limit, resident
+from otel_reliability.service.readiness import Readiness
+
+
+def test_above_the_line_nothing_is_taken_until_there_is_room_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It must fall a little below before requests are taken again, so that it does not flutter."""
+    readiness, used = Readiness(), [90, 101, 99, 96, 94, 102]
+    watch = Memory(100, readiness)
+    seen: list[bool] = []
+    monkeypatch.setattr(memory, "resident", lambda: used.pop(0))
+    while used:
+        watch()
+        seen.append(REASON in readiness.reasons)
+
+    assert seen == [False, True, True, True, False, True]
+    assert watch.crossings == 2
+
+
+def test_without_a_line_it_only_looks() -> None:
+    """On a machine without a container the operator knows best."""
+    readiness = Readiness()
+    watch = Memory(None, readiness)
+    watch.limit = None
+    watch()
+
+    assert not readiness.reasons
+    assert watch.used > 1_000_000
+
+
+def test_resident_memory_is_that_of_this_process() -> None:
+    """It grows with what is held."""
+    before = resident()
+    held = bytearray(b"x") * 50_000_000
+
+    assert resident() - before > 40_000_000
+    assert len(held) == 50_000_000
+
+
+@pytest.mark.parametrize(
+    ("told", "limit"), [("1000\n", 900), ("max\n", None), (str(1 << 62), None), ("", None), (None, None)]
+)
+def test_a_container_s_limit_is_read(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, told: str | None, limit: int | None
+) -> None:
+    """Nine tenths of it; none where there is none, or it says there is none."""
+    file = tmp_path_factory.mktemp("cgroup") / "memory.max"
+    if told is not None:
+        file.write_text(told)
+    monkeypatch.setattr(memory, "_LIMITS", (file,))
+
+    assert container_limit() == limit
