@@ -1,0 +1,173 @@
+"""The service as a process of its own, as users start and stop it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from otel_reliability.testing import traces_protobuf
+from tests.real.ports import HOST, free_port
+from tests.real.process import Died, Process
+from tests.real.waiting import until
+from tests.real.web import answers, ask
+from tests.service.running import PROTOBUF, run_of
+from tests.telemetry.numbers import otlp_numbers
+from tests.telemetry.receivers import over_grpc, over_http
+
+CLI = (sys.executable, "-m", "otel_reliability.cli")
+
+
+class Served(Process):
+    """`otel-reliability serve` on free ports."""
+
+    def __init__(self, folder: Path, *arguments: str, **env: str) -> None:
+        self.ports = {door: free_port() for door in ("grpc", "http", "metrics", "pages")}
+        doors = [part for door, port in self.ports.items() for part in (f"--{door}", f"{HOST}:{port}")]
+        super().__init__(
+            "otel-reliability serve",
+            [*CLI, "serve", *doors, *arguments],
+            log=folder / "serve.log",
+            ready=lambda _: answers(self.url("pages", "/readyz")),
+            env=env,
+        )
+
+    def url(self, door: str, path: str) -> str:
+        """Where a door is."""
+        return f"http://{HOST}:{self.ports[door]}{path}"
+
+    def send_run(self) -> int:
+        """Send one agent run; the status of the answer."""
+        body = traces_protobuf(run_of())
+        return ask(self.url("http", "/v1/traces"), body=body, headers={"Content-Type": PROTOBUF}).status
+
+
+Serve = Callable[..., Served]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Starts services, and ends them with the test."""
+    with ExitStack() as running:
+
+        def start(*arguments: str, **env: str) -> Served:
+            served = Served(tmp_path, *arguments, **env)
+            running.callback(served.kill)
+            served.start()
+            return served
+
+        yield start
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_end_it_works_off_what_came_and_tells_it_once_more(serve: Serve, number: signal.Signals) -> None:
+    """The run was still open and the next sending an hour away: it is closed, sent, and the process ends with 0."""
+    with over_grpc() as sink:
+        served = serve("--push", sink.url, "--set", "service.push.interval=1h")
+        assert served.send_run() == 200
+        assert sink.came == []
+        os.kill(served.pid, number)
+        until(lambda: not served.running, "the process to end", patience=15)
+        numbers = otlp_numbers(came.body for came in sink.came)
+
+    runs = {key: value for key, value in numbers.items() if key[0] == "agent.reliability.runs"}
+    assert list(runs.values()) == [1]
+    assert served.stop() == 0
+    assert "Stopped." in served.log.read_text()
+
+
+def test_opentelemetry_s_own_variables_say_where_metrics_go(serve: Serve) -> None:
+    """Endpoint, protocol, headers, interval and resource, as for any program; each sending has them."""
+    with over_http() as sink:
+        served = serve(
+            OTEL_EXPORTER_OTLP_ENDPOINT=sink.url,
+            OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf",
+            OTEL_EXPORTER_OTLP_HEADERS="x-tenant=blue%20team",
+            OTEL_METRIC_EXPORT_INTERVAL="100",
+            OTEL_RESOURCE_ATTRIBUTES="service.instance.id=replica-7",
+        )
+        until(lambda: len(sink.came) >= 2, "two sendings")
+        served.stop()
+        first = sink.came[0]
+
+    assert (first.path, first.headers["x-tenant"]) == ("/v1/metrics", "blue team")
+    assert b"replica-7" in first.body
+
+
+def test_a_sink_that_is_away_does_not_keep_it_from_ending(serve: Serve) -> None:
+    """It tries once, and goes."""
+    served = serve("--push", f"http://{HOST}:{free_port()}", "--set", "service.push.interval=100ms")
+    served.send_run()
+
+    assert served.stop(patience=15) == 0
+
+
+def test_nothing_of_what_passes_through_is_logged(serve: Serve) -> None:
+    """Neither spans nor tokens, at any level."""
+    served = serve("--log-level", "debug", OTEL_RELIABILITY_SERVICE_TOKEN="sesame-open")
+    body = traces_protobuf(run_of(tools=("a-very-special-tool",)))
+    headers = {"Content-Type": PROTOBUF, "Authorization": "Bearer sesame-open"}
+    taken = ask(served.url("http", "/v1/traces"), body=body, headers=headers)
+    refused = ask(served.url("http", "/v1/traces"), body=b"\xff a-very-special-tool", headers=headers)
+    served.stop()
+    said = served.log.read_text()
+
+    assert (taken.status, refused.status) == (200, 400)
+    assert "special" not in said
+    assert "sesame" not in said
+
+
+def run_cli(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        [*CLI, *arguments], capture_output=True, text=True, env={**os.environ, **env}, timeout=60, check=False
+    )
+
+
+def test_what_is_wrong_ends_it_with_2_before_it_begins(tmp_path: Path) -> None:
+    """One line in four parts on standard error, whoever asks: `serve`, or `check-config`, which starts nothing."""
+    file = tmp_path / "service.yaml"
+    file.write_text("service: {http: 0.0.0.0:4318}\n")
+    for command in ("serve", "check-config"):
+        done = run_cli(command, "--config", str(file))
+
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert done.stderr.startswith("otel-reliability: service.http: '0.0.0.0:4318' is not safe")
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_address_that_is_taken_ends_it_with_2(serve: Serve, tmp_path: Path) -> None:
+    """And the first service goes on."""
+    first = serve()
+    with pytest.raises(Died, match=r"service\.grpc: .* is not an address to be had here"):
+        serve("--grpc", f"{HOST}:{first.ports['grpc']}")
+
+    assert first.send_run() == 200
+
+
+def test_settings_that_are_right_are_told(tmp_path: Path) -> None:
+    """Where it would listen, who may come in, what it would keep, and what the promise of change detection comes to."""
+    file = tmp_path / "service.yaml"
+    file.write_text("service: {http: 0.0.0.0:4318, allow_public: true}\nwindows: [{name: day, period: 24h}]\n")
+    done = run_cli("check-config", "--config", str(file), "--set", "change.runs_per_false_alarm=5000")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "0.0.0.0:4318, to other machines too" in done.stdout
+    assert "day (86400 s)" in done.stdout
+    assert "one in 50 days" in done.stdout
+
+
+def test_editors_get_a_schema() -> None:
+    """As JSON on standard output."""
+    done = run_cli("check-config", "--schema")
+
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["properties"]["service"]["properties"]["token_file"]
