@@ -53,6 +53,9 @@ _PARTS: Final = (
 )
 """What an engine is made of beside its windows."""
 
+STRIDE: Final = 4_096
+"""Spans of one batch after which the ceilings are held: a batch may be as large as it likes."""
+
 Opened: TypeAlias = tuple[TraceId, SpanId, SpanId | None]
 Observer: TypeAlias = Callable[[RunEvent, float], None]
 Accounts: TypeAlias = Counter[tuple[str, str]]
@@ -346,6 +349,8 @@ class Engine:
             if span.notes is not None and span.notes.refused:
                 self.refused_evidence.update(span.notes.refused)
             self._assembler.add(span, now)
+            if not number % STRIDE:
+                self._apply(self._assembler.tick(now), now)
         self._counts["received", ""] += number
         if last is not None and self._wall is not None:
             self.event_lag = max(0.0, (self._wall() - last.end_ns) / 1e9)
@@ -418,6 +423,7 @@ def _hits(accounts: Accounts) -> Counter[str]:
             "open_bytes": accounts["closed", CloseReason.MEMORY.value],
             "reopenable_bytes": accounts["ceiling", "reopenable_bytes"],
             "closed_ids": accounts["ceiling", "remembered_ids"],
+            "other_spans": accounts["ceiling", "other_spans"],
             "waiting_evaluations": accounts["evaluation_refused", "ceiling"],
         }
     )

@@ -43,7 +43,7 @@ class Assembler:
         self._times = settings.assembly
         self._evaluation_ceiling = settings.limits.evaluations
         self._builder = Builder(settings)
-        self._gathering = Gathering(self._times.span_limit, self.accounts, self._schedule)
+        self._gathering = Gathering(self._times.span_limit, self._times.other_spans, self.accounts, self._schedule)
         self._evaluations = Evaluations(
             self._gathering, self.accounts, self._evaluation_ceiling, self._look_again, self._judge
         )
@@ -126,16 +126,20 @@ class Assembler:
         return unit.last_seen + wait
 
     def _close_due(self, now: float) -> None:
+        waiting: list[Unit] = []
         while self._due and self._due[0][0] <= now:
             _, _, unit = heapq.heappop(self._due)
             if unit not in self._gathering.open:
                 continue
             deadline = self._deadline(unit)
-            if deadline > now or self._gathering.has_open_span(unit):
-                later = max(deadline, now + self._times.linger)
-                heapq.heappush(self._due, (later, next(self._ticket), unit))
+            if deadline > now:
+                self._schedule(unit)
+            elif self._gathering.has_open_span(unit):
+                waiting.append(unit)
             else:
                 self._close(unit, CloseReason.IDLE if unit.has_local_gap else CloseReason.ROOT, now)
+        for unit in waiting:
+            heapq.heappush(self._due, (now + self._times.linger, next(self._ticket), unit))
 
     def _seal(self, unit: Unit, now: float) -> None:
         """DESIGN §3.7, `span_limit`: too large to go on; what still comes is refused by that name."""
@@ -349,7 +353,7 @@ class Assembler:
     def _leave(self, trace: Trace, unit: Unit) -> None:
         trace.units.pop(unit, None)
         trace.loose.pop(unit, None)
-        trace.agents |= unit.agents
+        trace.agents = frozenset(sorted(trace.agents | unit.agents)[:2])
         if unit.invocations:
             trace.had_invocation = trace.has_invocation = True
 
@@ -381,11 +385,14 @@ class Assembler:
         while gathering.quiet:
             trace_id, since = next(iter(gathering.quiet.items()))
             if since > horizon:
-                if gathering.place_count <= times.other_spans and gathering.gone_count <= times.closed_ids:
+                if gathering.place_count < times.other_spans and gathering.gone_count <= times.closed_ids:
                     break
                 self.accounts["ceiling", "remembered_ids"] += 1
             del gathering.quiet[trace_id]
             gathering.forget(gathering.traces[trace_id])
             self._settled.forget(trace_id)
+        if gathering.gone_count > times.closed_ids:
+            gathering.forget_gone(gathering.gone_count - times.closed_ids + times.closed_ids // _SHARE)
+            self.accounts["ceiling", "remembered_ids"] += 1
         if self._evaluations.waiting:
             self._evaluations.expire(now)

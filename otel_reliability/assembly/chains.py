@@ -78,7 +78,7 @@ class Chains:
             if here is None:
                 return False
             least = min(least, here)
-        self._traces[least[0]].cut.add(least[1])
+        self._traces[least[0]].cut |= {least[1]}
         return True
 
     def _parent_place(self, ref: SpanRef) -> SpanRef | None:

@@ -96,10 +96,10 @@ class Evaluations:
         for trace in unit.traces:
             if trace.evaluations:
                 own = [evaluation for evaluation, _ in unit.judged]
-                trace.evaluations = [evaluation for evaluation in trace.evaluations if evaluation not in own]
+                trace.evaluations = tuple(one for one in trace.evaluations if one not in own)
                 if not trace.units:
                     self._accounts["evaluation_refused", "no_run"] += len(trace.evaluations)
-                    trace.evaluations = []
+                    trace.evaluations = ()
 
     def expire(self, now: float) -> None:
         """Let go what has waited too long."""
@@ -132,7 +132,7 @@ class Evaluations:
         elif len(trace.evaluations) >= _MAX_A_TRACE:
             self._accounts["evaluation_refused", "ceiling"] += 1
         else:
-            trace.evaluations.append(evaluation)
+            trace.evaluations += (evaluation,)
             self._on_given(trace)
 
     def _add_by_response(self, response_id: str, evaluation: Evaluation, now: float) -> None:

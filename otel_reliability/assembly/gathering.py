@@ -29,7 +29,9 @@ class Gathering:
     what became of spans that join no unit.
     """
 
-    def __init__(self, span_limit: int, accounts: Accounts, on_change: Callable[[Unit], None]) -> None:
+    def __init__(
+        self, span_limit: int, place_limit: int, accounts: Accounts, on_change: Callable[[Unit], None]
+    ) -> None:
         self.traces: dict[TraceId, Trace] = {}
         self.chains = Chains(self.traces)
         self.open: dict[Unit, None] = {}
@@ -38,6 +40,7 @@ class Gathering:
         self.open_bytes = self.closed_bytes = 0
         self.place_count = self.gone_count = 0
         self._span_limit = span_limit
+        self._place_limit = place_limit
         self._accounts = accounts
         self._on_change = on_change
 
@@ -98,9 +101,20 @@ class Gathering:
 
     def bury(self, trace: Trace, span_id: SpanId) -> None:
         """Remember the id of a span that is no longer kept."""
-        if span_id not in trace.gone:
-            trace.gone.add(span_id)
+        gone = trace.gone
+        if span_id not in gone:
+            if isinstance(gone, frozenset):
+                gone = trace.gone = set()
+            gone.add(span_id)
             self.gone_count += 1
+
+    def forget_gone(self, number: int) -> None:
+        """Forget so many ids of settled runs in traces that are still alive, the fattest first."""
+        for trace in sorted(self.traces.values(), key=lambda trace: -len(trace.gone)):
+            while number > 0 and isinstance(trace.gone, set) and trace.gone:
+                trace.gone.pop()
+                self.gone_count -= 1
+                number -= 1
 
     def forget(self, trace: Trace) -> None:
         """Let a trace go with all that is remembered of it."""
@@ -151,9 +165,12 @@ class Gathering:
         return unit if len(unit.spans) >= self._span_limit else None
 
     def _place(self, trace: Trace, span: AgentSpan, now: float) -> None:
+        self._accounts["other", "no_convention"] += 1
+        if self.place_count >= self._place_limit:
+            self._accounts["ceiling", "other_spans"] += 1
+            return
         trace.places[span.span_id] = _place_of(span)
         self.place_count += 1
-        self._accounts["other", "no_convention"] += 1
         if span.span_id in trace.waiting:
             self._arrived(trace, span.span_id, now)
 
@@ -316,7 +333,7 @@ class Gathering:
             self.place_count -= 1
             self._accounts["other", "no_convention"] -= 1
         trace.shortcuts.clear()
-        trace.cut.clear()
+        trace.cut = frozenset()
         trace.has_invocation = trace.had_invocation
         full: Unit | None = None
         for known in [*spans, span]:

@@ -12,6 +12,9 @@ from typing import Final, NamedTuple, TypeAlias
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, Kind, Session, SpanId, SpanRef, TraceId
 
+_NO_IDS: Final = frozenset[bytes]()
+_NO_NAMES: Final = frozenset[str]()
+
 SpanKey: TypeAlias = bytes
 """What a span is called within one unit."""
 SPAN_BYTES: Final = 900
@@ -114,7 +117,7 @@ class Unit:
         self.counted: dict[tuple[str, str], int] = {}
         self.reason = CloseReason.ROOT
         self.loose = self.loose_calls = self.invocations = 0
-        self.agents: frozenset[str] = frozenset()
+        self.agents: frozenset[str] = _NO_NAMES
         self.tops: tuple[tuple[int, int, SpanKey], ...] = ()
         self.extent: tuple[int, int] = (0, 0)
         self.judged: list[Judged] = []
@@ -183,7 +186,7 @@ class Unit:
 
 
 class Trace:
-    """What is known of one trace.
+    """What is known of one trace. Most hold hardly anything, so what is seldom filled begins as an empty value that all share.
 
     - `homes`: the unit of each agent span. `places`: the other spans. `shortcuts`: where long chains of them led. `cut`: where
       cycles of them are cut.
@@ -193,8 +196,8 @@ class Trace:
     - `units`: all of them; `loose`: those that, when last closed, held work with no invocation above it.
     - `open`: spans known to have started, with their parents (in process only).
     - `gone`: ids of spans of settled runs, so that what comes late is known to be late.
-    - `agents`: names of the agents of its settled runs; `had_invocation`: whether it had any invocation that is settled;
-      `has_invocation`: the same, or a span of it that says so has come.
+    - `agents`: names of the agents of its settled runs, two at most, since more make no difference; `had_invocation`: whether
+      it had any invocation that is settled; `has_invocation`: the same, or a span of it that says so has come.
     - `evaluations`: judgements that came apart from their spans.
     """
 
@@ -222,14 +225,14 @@ class Trace:
         self.homes: dict[SpanId, Unit] = {}
         self.places: dict[SpanId, Place] = {}
         self.shortcuts: dict[SpanId, SpanRef] = {}
-        self.cut: set[SpanId] = set()
+        self.cut: frozenset[SpanId] = _NO_IDS
         self.waiting: dict[SpanId, dict[Unit, None]] = {}
         self.loose_at: dict[SpanId, Unit] = {}
         self.hanging: dict[Unit, None] = {}
         self.units: dict[Unit, None] = {}
         self.loose: dict[Unit, None] = {}
         self.open: dict[SpanId, SpanId | None] = {}
-        self.gone: set[SpanId] = set()
-        self.agents: set[str] = set()
+        self.gone: frozenset[SpanId] | set[SpanId] = _NO_IDS
+        self.agents: frozenset[str] = _NO_NAMES
         self.had_invocation = self.has_invocation = False
-        self.evaluations: list[Evaluation] = []
+        self.evaluations: tuple[Evaluation, ...] = ()
