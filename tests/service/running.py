@@ -15,7 +15,7 @@ from otel_reliability.service.config_file import load_config
 from otel_reliability.service.journal import Journal
 from otel_reliability.service.service import Service
 from otel_reliability.service.state import State
-from otel_reliability.testing import FakeClock, at, span, traces_protobuf
+from otel_reliability.testing import FakeClock, span, traces_protobuf
 from tests.real.waiting import until
 from tests.real.web import Answer, ask
 
@@ -25,6 +25,8 @@ FREE: Final = "127.0.0.1:0"
 EXPORT_TRACES: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 EXPORT_LOGS: Final = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 HEALTH: Final = "/grpc.health.v1.Health/Check"
+LATER: Final = 100_000.0
+"""When the clock of a service begins, unless a test says otherwise: what the builders make is past by then."""
 MOMENT: Final = 1_000.0
 """Seconds in which every run closes and settles."""
 
@@ -101,7 +103,7 @@ def serving(
     """A running service; `service` are settings of it by name."""
     doors = {"grpc": FREE, "http": FREE, "metrics": FREE, "pages": FREE, "drain": 5.0}
     config = load_config(flags={**(engine or {}), "service": {**doors, **service}})
-    wound = FakeClock() if clock is None else clock
+    wound = FakeClock(LATER) if clock is None else clock
     made = Service(config, journal_of=journal_of, env=env or {}, clock=wound, wall=wound.wall)
     with in_a_thread(made):
         until(lambda: "recovering" not in made.readiness.reasons, "the service to be ready")
@@ -160,6 +162,3 @@ def runs_of(number: int, tools: Sequence[str] = ("search",), agent: str = "suppo
 def body_of(spans: Iterable[RawSpan]) -> bytes:
     """A request in protobuf."""
     return traces_protobuf(spans)
-
-
-NOW: Final = at(0)
