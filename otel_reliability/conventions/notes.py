@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from otel_reliability.conventions import values
+from otel_reliability.model.bounded import bounded
 from otel_reliability.model.span import Notes
 
 T = TypeVar("T")
@@ -86,7 +87,7 @@ class _Reading:
             if branch is None:
                 self._refused.append((BRANCH_PREFIX + "*", "not a text, a whole number or a boolean"))
             else:
-                found.append((key[len(BRANCH_PREFIX) :], branch))
+                found.append((bounded(key[len(BRANCH_PREFIX) :]), branch))
         return tuple(found)
 
     def _violations(self) -> tuple[tuple[str, str], ...] | None:
@@ -105,9 +106,9 @@ class _Reading:
             self._refused.append((VIOLATIONS, "not constraint:severity"))
             return None
         if severity.lower() in SEVERITIES:
-            return constraint, severity.lower()
+            return bounded(constraint), severity.lower()
         self._refused.append((VIOLATIONS, "severity not low, medium or high: weighed as medium"))
-        return constraint, "unknown"
+        return bounded(constraint), "unknown"
 
 
 def _share(value: object) -> float | None:

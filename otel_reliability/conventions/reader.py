@@ -14,6 +14,7 @@ from otel_reliability.conventions.base import NOTHING, Convention, Told
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.conventions.mapping import Mapped
 from otel_reliability.conventions.naming import ToolNames
+from otel_reliability.model.bounded import LONGEST, bounded
 from otel_reliability.model.span import (
     KIND_CONSUMER,
     KIND_PRODUCER,
@@ -23,6 +24,7 @@ from otel_reliability.model.span import (
     InvocationFacts,
     Notes,
     RawSpan,
+    Resource,
     Session,
     SpanRef,
 )
@@ -55,6 +57,7 @@ class Reader:
         self._mapped = mapped if mapped.keys else None
         self._agent_key = settings.agent_key
         self._run_key = settings.assembly.run_key
+        self._last = Resource(), Resource()
         self._by_scope: dict[str, tuple[str, tuple[Convention, ...]]] = {}
 
     @property
@@ -110,7 +113,7 @@ class Reader:
             span.status == STATUS_ERROR if told.failed is None else told.failed,
             None if told.facts is None else self._facts(attributes, told.facts),
             span.scope,
-            span.resource,
+            self._sender(span.resource),
             self._session(attributes, told),
             self._notes(attributes, keys),
             evaluations.read(span, flat=judged) if judged or span.events else (),
@@ -122,9 +125,9 @@ class Reader:
     def _conventions(self, scope: str) -> tuple[str, tuple[Convention, ...]]:
         found = self._by_scope.get(scope)
         if found is None:
-            canonical = canonical_scope(scope)
+            canonical = bounded(canonical_scope(scope))
             found = canonical, tuple(c for c in self._table if not c.scopes or canonical.startswith(c.scopes))
-            if len(self._by_scope) < _MAX_SCOPES:
+            if len(self._by_scope) < _MAX_SCOPES and len(scope) <= LONGEST:
                 self._by_scope[scope] = found
         return found
 
@@ -150,6 +153,14 @@ class Reader:
         if (found := values.identifier(attributes.get(SESSION))) is not None:
             return Session(_SESSION_RANK, found)
         return None if told.session is None else Session(_CONVENTION_RANK, told.session)
+
+    def _sender(self, resource: Resource) -> Resource:
+        """The resource without its attributes: spans wait long, and these may be large. Spans in a row share it."""
+        whole, told = self._last
+        if whole is not resource:
+            told = Resource(*resource[:3])
+            self._last = resource, told
+        return told
 
     def _extra(self, span: RawSpan) -> tuple[tuple[str, str], ...]:
         """The attributes that the settings add to an agent's identity: the span's own before its resource's."""

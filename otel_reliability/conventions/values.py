@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from otel_reliability.conventions import literals
+from otel_reliability.model.bounded import LONGEST, bounded
 
 T = TypeVar("T")
 
@@ -51,13 +52,13 @@ def raw(attributes: Mapping[str, Any], keys: Iterable[str]) -> Any:
 
 
 def text(value: object) -> str | None:
-    """A non-empty string, else None. `"null"` is what some exporters write for nothing.
+    """A non-empty string of a bounded length, else None. `"null"` is what some exporters write for nothing.
 
     >>> text("a"), text("null"), text(3)
     ('a', None, None)
     """
     if isinstance(value, str) and value not in _ABSENT:
-        return value
+        return value if len(value) <= LONGEST else bounded(value)
     return None
 
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
+from otel_reliability.model.bounded import LONGEST
 from otel_reliability.model.event import RunChange
 from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Outcome, Run, ToolCall, Tools
 from otel_reliability.model.span import Evaluation
@@ -227,8 +228,8 @@ class _Fields:
 
     def text(self, name: str) -> str:
         value = self.given(name)
-        if not isinstance(value, str):
-            raise self._bad(name, "is no text")
+        if not isinstance(value, str) or len(value) > LONGEST:
+            raise self._bad(name, "is no text, or too long")
         return value
 
     def truth(self, name: str) -> bool:
@@ -288,14 +289,14 @@ class _Fields:
 
 
 def _text(raw: object) -> str:
-    if not isinstance(raw, str):
-        raise BadRecord("a list of texts holds something else")
+    if not isinstance(raw, str) or len(raw) > LONGEST:
+        raise BadRecord("a list of texts holds something else, or what is too long")
     return raw
 
 
 def _pair(raw: object) -> Pair:
     match raw:
-        case [str(first), str(second)]:
+        case [str(first), str(second)] if len(first) <= LONGEST and len(second) <= LONGEST:
             return first, second
         case _:
-            raise BadRecord("a list of pairs of texts holds something else")
+            raise BadRecord("a list of pairs of texts holds something else, or what is too long")

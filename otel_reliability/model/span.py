@@ -10,6 +10,8 @@ import enum
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from otel_reliability.model.bounded import bounded
+
 TraceId: TypeAlias = bytes
 SpanId: TypeAlias = bytes
 SpanRef: TypeAlias = tuple[TraceId, SpanId]
@@ -47,7 +49,7 @@ class Resource(NamedTuple):
 
         def text(key: str) -> str:
             value = attributes.get(key)
-            return value if isinstance(value, str) else ""
+            return bounded(value) if isinstance(value, str) else ""
 
         return cls(
             text("service.namespace"),

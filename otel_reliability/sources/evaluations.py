@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
+from otel_reliability.model.bounded import bounded
 from otel_reliability.model.record import EVENT_NAME as RUN_EVENT_NAME
 from otel_reliability.model.span import Evaluation
 from otel_reliability.sources.batch import SPAN_ID_BYTES, TRACE_ID_BYTES, Batch, Malformed, Reason
@@ -84,7 +85,7 @@ def score(value: object) -> float | None:
 
 
 def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
+    return bounded(value) if isinstance(value, str) and value else None
 
 
 def _known(identifier: bytes, size: int) -> bytes | None:

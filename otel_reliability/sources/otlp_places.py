@@ -90,7 +90,7 @@ def decode(body: bytes, scope_of_ordinary: Callable[[str], str | None], beginnin
         spans: list[AgentSpan] = []
         malformed: list[Malformed] = []
         for resource_spans in request.resource_spans:
-            resource = resource_of(resource_spans.resource)
+            resource = Resource(*resource_of(resource_spans.resource)[:3])
             for scope_spans in resource_spans.scope_spans:
                 scope = scope_of_ordinary(scope_of(scope_spans.scope)[0])
                 if scope is None or not _take(spans, malformed, scope_spans.spans, scope, resource, beginnings):

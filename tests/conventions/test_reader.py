@@ -86,8 +86,8 @@ def test_one_call_told_by_two_libraries_counts_once() -> None:
     assert (found.tool_calls[0].ok, found.tool_calls[0].arguments is not None) == (False, True)
 
 
-def test_place_times_and_resource_are_taken_as_they_are() -> None:
-    """Of a span nobody knows, nothing is kept but where and when it was."""
+def test_place_times_and_sender_are_taken_as_they_are() -> None:
+    """Of a span nobody knows, nothing is kept but where and when it was; of its resource, whose it was."""
     raw = span(
         2, 1, trace=7, name="GET", start=1, end=3, status=STATUS_ERROR, kind=KIND_CLIENT, remote=True, scope="httpx"
     )
@@ -99,8 +99,28 @@ def test_place_times_and_resource_are_taken_as_they_are() -> None:
         None,
         True,
         "httpx",
-        raw.resource,
+        raw.resource._replace(attributes={}),
     )
+
+
+def test_whatever_is_kept_has_a_bounded_length() -> None:
+    """Names, ids and the like may come at any length; those that differ stay apart."""
+    long, longer = "x" * 100_000, "x" * 100_001
+    about = {
+        OPERATION: "invoke_agent",
+        "gen_ai.agent.name": long,
+        "gen_ai.conversation.id": long,
+        "reliability.task.id": long,
+        "reliability.input.class": long,
+        f"reliability.branch.{long}": long,
+        "reliability.violations": [f"{long}:low"],
+    }
+    resource = Resource.of({"service.name": long, "service.namespace": long, "deployment.environment.name": long})
+    found = read(span(1, attributes=about, resource=resource, scope=long))
+    other = read(span(1, attributes={**about, "gen_ai.agent.name": longer}, resource=resource))
+
+    assert len(repr(found)) < 5_000
+    assert found.facts != other.facts
 
 
 @pytest.mark.parametrize(
