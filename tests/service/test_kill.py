@@ -19,7 +19,7 @@ import pytest
 from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import RawSpan
 from otel_reliability.service.answers import Encoding, Signal
-from otel_reliability.service.decoded import decode
+from otel_reliability.service.decoded import Decoder
 from otel_reliability.testing import FakeClock
 from tests.real.waiting import until
 from tests.real.web import ask
@@ -135,8 +135,9 @@ def killed(state: Path, kills: int, seed: int) -> list[bytes]:
 def check(state: Path, acknowledged: list[bytes], twin_path: Path) -> None:
     """Open what is on disk, let every run close, and hold it against a twin that nobody killed."""
     twin, kept = Kept(twin_path, FakeClock(1e6)), Kept(state, FakeClock(1e6))
+    decode = Decoder(twin.engine.settings, twin.engine.reader)
     for body in acknowledged:
-        assert twin.take(decode(Signal.TRACES, Encoding.PROTOBUF, body, twin.engine.reader))
+        assert twin.take(decode(Signal.TRACES, Encoding.PROTOBUF, body))
     for one in (twin, kept):
         one.settle()
         one.engine.flush(CloseReason.SHUTDOWN)
