@@ -91,7 +91,8 @@ class Writer:
 
     def _run(self) -> None:
         self._journal.restore()
-        self._next = self._state.engine.now() + self._journal.pause
+        self.beat = self._state.engine.now()
+        self._next = self.beat + self._journal.pause
         self._readiness.release(RECOVERING)
         while True:
             group, last = self._take()
