@@ -339,8 +339,8 @@ class Assembler:
             trace = gathering.traces[span.trace_id]
             trace.homes.pop(span.span_id, None)
             gathering.bury(trace, span.span_id)
-        if unit.missing is not None and (unit.host is not None or any(run.implicit for run in unit.emitted.values())):
-            gathering.bury(gathering.trace(unit.missing[0], closed_at), unit.missing[1])
+        if unit.host is not None or any(run.implicit for run in unit.emitted.values()):
+            gathering.stand_in(unit)
         gathering.unhang(unit)
         for trace in unit.traces:
             self._leave(trace, unit)

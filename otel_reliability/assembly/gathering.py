@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from otel_reliability.assembly.chains import Above, Chains, parent_of
-from otel_reliability.assembly.unit import RUN_KEYS, SPAN_BYTES, Place, Trace, Unit
+from otel_reliability.assembly.unit import RUN_KEYS, SPAN_BYTES, Ids, Place, Trace, Unit
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Kind, Session, SpanId, SpanRef, TraceId
 
@@ -60,7 +60,7 @@ class Gathering:
         span_id = span.span_id
         if trace.open:
             trace.open.pop(span_id, None)
-        if trace.gone and self._is_late(trace, span):
+        if (trace.gone or trace.stood_in) and self._is_late(trace, span):
             return None
         if span_id in trace.homes or span_id in trace.places:
             return self._again(trace, span, now)
@@ -101,37 +101,66 @@ class Gathering:
 
     def bury(self, trace: Trace, span_id: SpanId) -> None:
         """Remember the id of a span that is no longer kept."""
-        gone = trace.gone
-        if span_id not in gone:
-            if isinstance(gone, frozenset):
-                gone = trace.gone = set()
-            gone.add(span_id)
-            self.gone_count += 1
+        trace.gone = self._with(trace.gone, span_id)
+
+    def stand_in(self, unit: Unit) -> None:
+        """Remember what stood in for the root of a settled run: loose work that comes to hang on it is late."""
+        trace = self.trace(unit.anchor[0], unit.last_seen)
+        trace.stood_in = self._with(trace.stood_in, unit.anchor[1])
+
+    def _with(self, ids: Ids, added: SpanId) -> Ids:
+        if added in ids:
+            return ids
+        self.gone_count += 1
+        if isinstance(ids, frozenset):
+            return {added}
+        ids.add(added)
+        return ids
 
     def forget_gone(self, number: int) -> None:
         """Forget so many ids of settled runs in traces that are still alive, the fattest first."""
-        for trace in sorted(self.traces.values(), key=lambda trace: -len(trace.gone)):
-            while number > 0 and isinstance(trace.gone, set) and trace.gone:
-                trace.gone.pop()
-                self.gone_count -= 1
-                number -= 1
+        for trace in sorted(self.traces.values(), key=lambda trace: -len(trace.gone) - len(trace.stood_in)):
+            for ids in (trace.gone, trace.stood_in):
+                while number > 0 and isinstance(ids, set) and ids:
+                    ids.pop()
+                    self.gone_count -= 1
+                    number -= 1
 
     def forget(self, trace: Trace) -> None:
         """Let a trace go with all that is remembered of it."""
         del self.traces[trace.id]
         self.place_count -= len(trace.places)
-        self.gone_count -= len(trace.gone)
+        self.gone_count -= len(trace.gone) + len(trace.stood_in)
 
     def _is_late(self, trace: Trace, span: AgentSpan) -> bool:
-        """Whether a span is, or hangs on, one of a run that is settled."""
-        if span.span_id in trace.gone:
+        """Whether a span is, or hangs on, one of a run that is settled, or would have been its root."""
+        span_id = span.span_id
+        if span_id in trace.gone:
             self._accounts["duplicate", ""] += 1
             return True
-        if span.parent_id is None or span.parent_id not in trace.gone:
+        if span_id in trace.places or span_id in trace.homes:
             return False
-        self._accounts["late", ""] += 1
-        self.bury(trace, span.span_id)
+        if span.parent_id not in trace.gone and (span_id not in trace.stood_in or not _is_kept(span)):
+            return False
+        self._late(trace, span_id)
         return True
+
+    def _missed(self, above: Above, *, is_loose: bool) -> bool:
+        """Whether what stands above is a settled run, or stood in for the root of one."""
+        if above.missing is not None:
+            trace = self.traces.get(above.missing[0])
+            if trace is not None and above.missing[1] in trace.gone:
+                return True
+        over = self.traces.get(above.anchor[0]) if is_loose else None
+        return over is not None and above.anchor[1] in over.stood_in
+
+    def _late(self, trace: Trace, span_id: SpanId) -> None:
+        """A span of a settled run: what comes below it is late too."""
+        self._accounts["late", ""] += 1
+        self.bury(trace, span_id)
+        for unit in trace.waiting.pop(span_id, ()):
+            if not unit.emitted:
+                self._drop(unit)
 
     def _take(self, trace: Trace, span: AgentSpan, now: float) -> Unit | None:
         kind, span_id = span.kind, span.span_id
@@ -143,6 +172,9 @@ class Gathering:
             above = self.chains.above(span)
             if above.unit is None and above.missing is None:
                 above = _keyed(span) or above
+            if above.unit is None and self._missed(above, is_loose=kind is not _AGENT and kind is not _WORKFLOW):
+                self._late(trace, span_id)
+                return None
             unit = above.unit or self._unit_at(trace, span, above, now)
         else:
             unit = unit.current()
@@ -252,8 +284,25 @@ class Gathering:
             above = self.chains.climb(place.parent, place.parent_remote, (trace.id, span_id))
             if above.unit is not None:
                 self._join(above.unit, unit, now)
+            elif not unit.emitted and self._missed(above, is_loose=unit.is_loose):
+                self._drop(unit)
             else:
                 self._rehang(unit, above, now)
+
+    def _drop(self, unit: Unit) -> None:
+        """The spans of a unit of which nothing was told turn out to be late."""
+        for key, number in unit.counted.items():
+            self._accounts[key] -= number
+        spans = list(unit.spans.values())
+        self.touch(unit, unit.last_seen)
+        self._part(unit, unit.last_seen)
+        traces = unit.traces
+        self._dissolve(unit)
+        for span in spans:
+            self._late(self.traces[span.trace_id], span.span_id)
+        for trace in traces:
+            if not trace.units:
+                self.quiet[trace.id] = unit.last_seen
 
     def _join(self, upper: Unit, lower: Unit, now: float) -> None:
         """A unit hangs on another, which may be itself: then nothing will ever come above it."""

@@ -15,6 +15,8 @@ from otel_reliability.model.span import AgentSpan, Evaluation, Kind, Session, Sp
 _NO_IDS: Final = frozenset[bytes]()
 _NO_NAMES: Final = frozenset[str]()
 
+Ids: TypeAlias = frozenset[SpanId] | set[SpanId]
+"""Span ids; the frozen set is the empty one that all traces begin with."""
 SpanKey: TypeAlias = bytes
 """What a span is called within one unit."""
 SPAN_BYTES: Final = 900
@@ -195,7 +197,8 @@ class Trace:
     - `hanging`: units of other traces that hang on a span of this one, by a link.
     - `units`: all of them; `loose`: those that, when last closed, held work with no invocation above it.
     - `open`: spans known to have started, with their parents (in process only).
-    - `gone`: ids of spans of settled runs, so that what comes late is known to be late.
+    - `gone`: ids of spans of settled runs, so that what comes late is known to be late. `stood_in`: what their loose work hung
+      on, and stood in for a root.
     - `agents`: names of the agents of its settled runs, two at most, since more make no difference; `had_invocation`: whether
       it had any invocation that is settled; `has_invocation`: the same, or a span of it that says so has come.
     - `evaluations`: judgements that came apart from their spans.
@@ -216,6 +219,7 @@ class Trace:
         "open",
         "places",
         "shortcuts",
+        "stood_in",
         "units",
         "waiting",
     )
@@ -232,7 +236,8 @@ class Trace:
         self.units: dict[Unit, None] = {}
         self.loose: dict[Unit, None] = {}
         self.open: dict[SpanId, SpanId | None] = {}
-        self.gone: frozenset[SpanId] | set[SpanId] = _NO_IDS
+        self.gone: Ids = _NO_IDS
+        self.stood_in: Ids = _NO_IDS
         self.agents: frozenset[str] = _NO_NAMES
         self.had_invocation = self.has_invocation = False
         self.evaluations: tuple[Evaluation, ...] = ()
