@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import ssl
 import threading
 from collections import deque
 from collections.abc import Generator, Mapping
@@ -36,8 +37,8 @@ class Receiver:
 
 
 @contextmanager
-def over_http() -> Generator[Receiver]:
-    """A receiver over HTTP."""
+def over_http(context: ssl.SSLContext | None = None) -> Generator[Receiver]:
+    """A receiver over HTTP, or HTTPS."""
     receiver = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
@@ -59,9 +60,11 @@ def over_http() -> Generator[Receiver]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    receiver.url = f"http://127.0.0.1:{server.server_address[1]}"
+    receiver.url = f"{'http' if context is None else 'https'}://127.0.0.1:{server.server_address[1]}"
     try:
         yield receiver
     finally:
@@ -71,8 +74,8 @@ def over_http() -> Generator[Receiver]:
 
 
 @contextmanager
-def over_grpc() -> Generator[Receiver]:
-    """A receiver over gRPC; an answer's status is a `grpc.StatusCode`."""
+def over_grpc(credentials: Any = None) -> Generator[Receiver]:
+    """A receiver over gRPC, encrypted with server credentials; an answer's status is a `grpc.StatusCode`."""
     receiver = Receiver()
 
     class Router(grpc.GenericRpcHandler):
@@ -90,7 +93,10 @@ def over_grpc() -> Generator[Receiver]:
 
     with ThreadPoolExecutor(2) as pool:
         server: Any = cast("Any", grpc).server(pool, handlers=(Router(),))
-        receiver.url = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        if credentials is None:
+            receiver.url = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        else:
+            receiver.url = f"https://127.0.0.1:{server.add_secure_port('127.0.0.1:0', credentials)}"
         server.start()
         try:
             yield receiver

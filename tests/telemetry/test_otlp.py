@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -9,6 +13,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo
 
 from otel_reliability.telemetry.otlp import ACCEPTED, Answer, Sender, Target, sender_of
+from tests.service.certificates import Authority
 from tests.telemetry.receivers import over_grpc, over_http
 
 BODY = b"a request" * 100
@@ -142,3 +147,41 @@ def test_a_receiver_that_never_answers_is_not_waited_for() -> None:
 def test_headers_are_not_shown() -> None:
     """They may hold a token."""
     assert "secret" not in repr(Target("http://x:1", headers={"authorization": "secret"}))
+
+
+def test_https_asks_for_a_certificate_and_shows_one(tmp_path: Path) -> None:
+    """Only a receiver whose signer is trusted is sent anything; where it asks who we are, it is told."""
+    ours, theirs = Authority(tmp_path, "ours"), Authority(tmp_path, "theirs")
+    server, client = ours.issue("server"), ours.issue("client")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(ours.certificate))
+    context.load_cert_chain(server.certificate, server.key)
+    context.verify_mode = ssl.CERT_REQUIRED
+    told: dict[str, Any] = {"certificate": str(client.certificate), "key": str(client.key)}
+    with over_http(context) as receiver:
+        trusting = Target(receiver.url, "http/protobuf", ca=str(ours.certificate), **told)
+        answers = [
+            once(sender_of(target, "metrics"))
+            for target in (trusting, replace(trusting, ca=str(theirs.certificate)), replace(trusting, ca=None))
+        ]
+
+    assert [answer.taken for answer in answers] == [True, False, False]
+    assert len(receiver.came) == 1
+
+
+def test_grpc_over_tls_asks_for_a_certificate_and_shows_one(tmp_path: Path) -> None:
+    """The same by gRPC."""
+    ours, theirs = Authority(tmp_path, "ours"), Authority(tmp_path, "theirs")
+    server, client = ours.issue("server"), ours.issue("client")
+    pair = (server.key.read_bytes(), server.certificate.read_bytes())
+    credentials = cast("Any", grpc).ssl_server_credentials([pair], ours.certificate.read_bytes(), True)
+    told: dict[str, Any] = {"certificate": str(client.certificate), "key": str(client.key)}
+    with over_grpc(credentials) as receiver:
+        trusting = Target(receiver.url, ca=str(ours.certificate), **told)
+        nameless = replace(trusting, certificate=None, key=None)
+        answers = [
+            once(sender_of(target, "metrics"))
+            for target in (trusting, replace(trusting, ca=str(theirs.certificate)), nameless)
+        ]
+
+    assert [answer.taken for answer in answers] == [True, False, False]
+    assert len(receiver.came) == 1
