@@ -1,0 +1,133 @@
+"""How telemetry arrives: in which order, in which batches, with how much time between, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from hypothesis import strategies as st
+
+from otel_reliability import conventions
+from otel_reliability.config import AssemblySettings, Settings, WindowSettings
+from otel_reliability.conventions.reader import Reader
+from otel_reliability.engine import Engine
+from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.reading import Reading
+from otel_reliability.model.run import AgentKey, CloseReason, Run
+from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan
+from otel_reliability.testing import FakeClock
+from tests.laws.telemetry import WINDOW
+
+IDLE: Final = 20.0
+REOPEN: Final = 60.0
+SETTINGS: Final = Settings(
+    windows=(WindowSettings("recent", last=WINDOW), WindowSettings("minute", period=3.0)),
+    assembly=AssemblySettings(linger=2.0, idle_timeout=IDLE, reopen=REOPEN),
+    hash_key="00" * 16,
+)
+"""Small windows, and runs whose root never came are given up soon: so all of it happens within `reopen`."""
+READER: Final = Reader(SETTINGS, conventions.TABLE)
+
+Told = RawSpan | AgentSpan | Evaluation
+Arrivals = Sequence[tuple[float, Sequence[Told]]]
+"""Batches, each with the seconds that pass before it."""
+
+
+class Outcome(NamedTuple):
+    """What comes of telemetry: runs by id, every reading of every window, and what became of the spans."""
+
+    runs: Mapping[str, Run]
+    readings: Mapping[tuple[AgentKey, str], Mapping[str, Reading]]
+    settled: Mapping[str, Run]
+    accounts: Mapping[tuple[str, str], int]
+    changes: Sequence[RunChange]
+
+
+def at_once(told: Iterable[Told]) -> Arrivals:
+    """All in one batch."""
+    return [(0.0, list(told))]
+
+
+def flushed(engine: Engine, clock: FakeClock) -> None:
+    """The end of a file, or of a process."""
+    engine.flush(CloseReason.END_OF_INPUT)
+
+
+def waited(engine: Engine, clock: FakeClock) -> None:
+    """Nothing more comes, for as long as it takes until every run is settled."""
+    for _ in range(40):
+        clock.advance(5)
+        engine.tick()
+
+
+def after(
+    arrivals: Arrivals, *, settings: Settings = SETTINGS, end: Callable[[Engine, FakeClock], None] = flushed
+) -> Outcome:
+    """What is known when all has arrived and the end has come."""
+    clock = FakeClock()
+    engine = Engine(settings, clock=clock, wall=clock.wall, reader=READER if settings is SETTINGS else None)
+    runs: dict[str, Run] = {}
+    changes: list[RunChange] = []
+
+    def listen(event: RunEvent, now: float) -> None:
+        changes.append(event.change)
+        if event.change is RunChange.WITHDRAWN:
+            del runs[event.run.run_id]
+        elif event.change is RunChange.CLOSED:
+            assert event.run.run_id not in runs, "a run is closed once"
+            runs[event.run.run_id] = event.run
+        elif event.change is RunChange.REVISED:
+            assert runs[event.run.run_id] == event.previous, "a run is revised from what it was"
+            runs[event.run.run_id] = event.run
+
+    engine.observers.append(listen)
+    for seconds, batch in arrivals:
+        clock.advance(seconds)
+        engine.tick()
+        engine.receive([one for one in batch if not isinstance(one, Evaluation)])
+        engine.receive_evaluations([one for one in batch if isinstance(one, Evaluation)])
+    end(engine, clock)
+    settled = engine.take_settled()
+    assert len({run.run_id for run in settled}) == len(settled), "a run settles once"
+    return Outcome(
+        {run_id: _plain(run) for run_id, run in runs.items()},
+        _readings(engine),
+        {run.run_id: _plain(run) for run in settled},
+        {key: number for key, number in engine.accounts.items() if number},
+        changes,
+    )
+
+
+def _plain(run: Run) -> Run:
+    """Why a run was closed depends on when its spans came; nothing else does."""
+    return run._replace(closed_by=CloseReason.ROOT)
+
+
+def _readings(engine: Engine) -> dict[tuple[AgentKey, str], Mapping[str, Reading]]:
+    states = (engine.fleet.agent(key) for key in engine.fleet.keys())  # noqa: SIM118  a fleet is no mapping
+    return {
+        (state.key, name): dict(window.readings())
+        for state in states
+        if state is not None
+        for name, window in state.windows.items()
+    }
+
+
+def read(told: Iterable[RawSpan | AgentSpan | Evaluation]) -> list[Told]:
+    """The same in our vocabulary: a span need be read once, however often it arrives."""
+    return [READER.read(one) if isinstance(one, RawSpan) else one for one in told]
+
+
+@st.composite
+def schedules(draw: st.DrawFn, told: Sequence[Told]) -> Arrivals:
+    """Any order, any batches, any pauses, as long as the last comes before the `reopen` of the first has passed."""
+    order = draw(st.permutations(told)) if told else []
+    left = REOPEN - 5
+    arrivals: list[tuple[float, Sequence[Told]]] = []
+    while order:
+        size = draw(st.sampled_from((1, 2, 5, 20, 100)))
+        pause = min(left, draw(st.sampled_from((0.0, 0.0, 1.0, 3.0, 25.0))))
+        left -= pause
+        arrivals.append((pause, order[:size]))
+        order = order[size:]
+    return arrivals
