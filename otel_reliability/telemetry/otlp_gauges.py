@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.model.run import AgentKey
@@ -11,7 +11,6 @@ from otel_reliability.telemetry import names
 from otel_reliability.telemetry import otlp_bytes as wire
 from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.exposition import FULL_NAMES, GAUGES
-from otel_reliability.telemetry.otlp_packer import Point
 from otel_reliability.telemetry.points import Series, Shown
 
 NUMBER: Final = 7
@@ -23,9 +22,8 @@ Place: TypeAlias = tuple[AgentKey, str | None]
 
 _MOST_OWN: Final = 4_096
 _double: Final = struct.Struct("<d").pack
-_SHORT: Final = 4_096
-_HEADS: Final = tuple(b"\x0a" + wire.varint(size) for size in range(_SHORT))
-"""What stands before a point of each size: the field's number and length."""
+_VALUE_AND_TIME: Final = 18
+"""Bytes of a value and of a time, each with its field's number."""
 
 
 class _Agent(NamedTuple):
@@ -50,13 +48,17 @@ class Gauges:
         self._ended: dict[tuple[Place, str, Own], bytes] = {}
         self._own: dict[Own, bytes] = {}
 
-    def write(self, slices: Iterable[list[Shown]], moment: bytes) -> dict[str, list[Point]]:
-        """The points of all agents, by instrument."""
-        points: dict[str, list[Point]] = {name: [] for name in GAUGES}
+    def write(self, slices: Iterable[list[Shown]], moment: bytes) -> dict[str, list[bytes]]:
+        """The points of all agents, as fields, by instrument."""
+        points: dict[str, list[bytes]] = {name: [] for name in GAUGES}
+        of_metrics = {metric: points[name] for metric, name in FULL_NAMES.items()}
         self._telling = {}
         for some in slices:
             for shown in some:
-                self._write(points, shown, moment)
+                agent = self._told_now(shown)
+                self._write(of_metrics, agent, moment)
+                for name, own, value in shown.others:
+                    points[name].append(self._start(agent.labels, own) + _double(value) + moment)
         for place in self._told.keys() - self._telling.keys():
             self._end(place, self._told[place], frozenset())
         return points
@@ -73,20 +75,29 @@ class Gauges:
         self._told = self._telling
         self._ended.clear()
 
-    def _write(self, points: dict[str, list[Point]], shown: Shown, moment: bytes) -> None:
+    def _told_now(self, shown: Shown) -> _Agent:
+        """What is told of an agent in a window, and what it no longer has."""
         place = (shown.key, shown.window)
         before = self._told.get(place)
         labels = _labels_of(shown) if before is None else before.labels
         now = self._telling[place] = _Agent(labels, shown.series, shown.others)
-        for spec, own, reading in shown.series:
-            point = labels + (self._fields(own) if own else b"") + b"\x21" + _double(reading.value) + moment
-            size = len(point)
-            head = _HEADS[size] if size < _SHORT else b"\x0a" + wire.varint(size)
-            points[FULL_NAMES[spec.name]].append((head + point, None))
-        for name, own, value in shown.others:
-            points[name].append((wire.field(1, labels + self._fields(own) + b"\x21" + _double(value) + moment), None))
         if before is not None and (before.series is not now.series or len(before.others) != len(now.others)):
             self._end(place, before, now.names())
+        return now
+
+    def _write(self, of_metrics: Mapping[str, list[bytes]], agent: _Agent, moment: bytes) -> None:
+        """The points of a window. All but those with attributes of their own begin alike."""
+        start = self._start(agent.labels, ())
+        for spec, own, reading in agent.series:
+            if own:
+                of_metrics[spec.name].append(self._start(agent.labels, own) + _double(reading.value) + moment)
+            else:
+                of_metrics[spec.name].append(start + _double(reading.value) + moment)
+
+    def _start(self, labels: bytes, own: Own) -> bytes:
+        """A point up to its value: its length, which value and time are part of, and its attributes."""
+        attributes = labels + self._fields(own) if own else labels
+        return b"\x0a" + wire.varint(len(attributes) + _VALUE_AND_TIME) + attributes + b"\x21"
 
     def _end(self, place: Place, gone: _Agent, still: frozenset[tuple[str, Own]]) -> None:
         for name, own in gone.names() - still:

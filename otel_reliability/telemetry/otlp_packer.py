@@ -45,8 +45,18 @@ class Packer:
         self._amounts: list[Amount] = []
         self._size = 0
 
-    def add(self, spec: Instrument, points: Iterable[Point], temporality: int = wire.CUMULATIVE) -> Iterator[Request]:
-        """The points of a metric."""
+    def add(self, spec: Instrument, points: Sequence[bytes], temporality: int = wire.CUMULATIVE) -> Iterator[Request]:
+        """The points of a metric, as fields. Mostly they fit, and are not looked at one by one."""
+        size = sum(map(len, points))
+        if self._size + size <= self._largest:
+            self._points.extend(points)
+            self._size += size
+            self._close_metric(spec, temporality)
+        else:
+            yield from self.add_new(spec, ((point, None) for point in points), temporality)
+
+    def add_new(self, spec: Instrument, points: Iterable[Point], temporality: int) -> Iterator[Request]:
+        """The same, of points that say what is new: each with what its receiver then knows."""
         for point, amount in points:
             if self._size and self._size + len(point) > self._largest:
                 self._close_metric(spec, temporality)

@@ -11,9 +11,10 @@ from typing import Final
 
 from otel_reliability.telemetry import otlp_bytes as wire
 from otel_reliability.telemetry.exposition import GAUGES, OWN, Exposition
+from otel_reliability.telemetry.names import Instrument
 from otel_reliability.telemetry.otlp_cells import HISTOGRAM, Cells, Temporality
 from otel_reliability.telemetry.otlp_gauges import NUMBER, Gauges
-from otel_reliability.telemetry.otlp_packer import LARGEST, Packer, Request
+from otel_reliability.telemetry.otlp_packer import LARGEST, Packer, Point, Request
 from otel_reliability.telemetry.series import SPECS
 
 _ALL: Final = {**GAUGES, **SPECS}
@@ -44,10 +45,9 @@ class Requests:
         for name, points in self._gauges.write(self._exposition.gauges(), wire.moment(now_ns)).items():
             yield from packer.add(GAUGES[name], points)
         for spec, found in self._exposition.cells(self._cells.point):
-            yield from packer.add(spec, filter(None, found), self._cells.temporality(spec))
+            yield from self._add(packer, spec, [point for point in found if point is not None])
         for name, own in self._exposition.own().items():
-            spec = OWN[name]
-            yield from packer.add(spec, [self._cells.own(spec, one) for one in own], self._cells.temporality(spec))
+            yield from self._add(packer, OWN[name], [self._cells.own(OWN[name], one) for one in own])
         yield from self._ends(packer, wire.moment(now_ns))
         yield from packer.rest()
 
@@ -62,6 +62,12 @@ class Requests:
         self._cells.done()
         self._ended.clear()
 
+    def _add(self, packer: Packer, spec: Instrument, points: list[Point]) -> Iterator[Request]:
+        temporality = self._cells.temporality(spec)
+        if temporality == wire.DELTA:
+            return packer.add_new(spec, points, temporality)
+        return packer.add(spec, [point for point, _ in points], temporality)
+
     def _ends(self, packer: Packer, moment: bytes) -> Iterator[Request]:
         while self._book.ended:
             spec, labels = self._book.ended.popleft()
@@ -71,5 +77,4 @@ class Requests:
         for name, labels in sorted({*self._gauges.ended(), *self._ended}):
             spec = _ALL[name]
             flag = wire.NO_VALUE_IN_HISTOGRAM if spec.kind == "histogram" else wire.NO_VALUE
-            point = wire.field(1, labels + moment + flag)
-            yield from packer.add(spec, [(point, None)], self._cells.temporality(spec))
+            yield from packer.add(spec, [wire.field(1, labels + moment + flag)], self._cells.temporality(spec))
