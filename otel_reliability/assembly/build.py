@@ -32,6 +32,7 @@ HANDOFF: Final = "→"
 UNKNOWN_AGENT: Final = "unknown"
 _UNNAMED_SERVICE: Final = "unknown_service"
 _NO_NOTES: Final = Notes()
+_TOP_STEPS: Final = outcome.STEPS | {Kind.AGENT}
 _LOOSE: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.RETRIEVAL})
 
 
@@ -108,7 +109,8 @@ class Builder:
     def _run_of(self, tree: Tree, invocations: Invocations, root: int, spans: list[int], unit: Unit) -> Run | None:
         """The run of one root; None where it is no run: a container, or a nested agent, that did nothing."""
         nested = invocations.above[root] != NONE
-        acted = any(tree.spans[i].kind in outcome.STEPS for i in spans)
+        steps = outcome.STEPS if nested else _TOP_STEPS
+        acted = any(tree.spans[i].kind in steps for i in spans)
         if not acted and (invocations.is_container(root) or (nested and not tree.spans[root].failed)):
             return None
         agent = invocations.agent[root]

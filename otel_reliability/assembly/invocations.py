@@ -131,7 +131,7 @@ class Invocations:
         if name is None or self.tree.spans[i].kind is not Kind.AGENT or self._bears_name_above(over, name):
             return True
         root = self.root[over]
-        return self.is_container(root) and self.agent.get(root) == name
+        return (self.is_container(root) or self.name[root] is None) and self.agent.get(root) == name
 
     def _bears_name_above(self, over: int, name: str) -> bool:
         """Whether an encloser of the chain bears the name, up to the nearest tool."""

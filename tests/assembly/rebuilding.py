@@ -1,0 +1,135 @@
+"""Runs from a handful of spans, and an assembler on a clock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Unpack
+
+from otel_reliability.assembly.assembler import Assembler
+from otel_reliability.config import AssemblySettings, Settings
+from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.run import CloseReason, Run
+from otel_reliability.model.span import AgentSpan, Evaluation, InvocationFacts, Kind, ModelFacts, Notes
+from otel_reliability.testing import FakeClock, Place, agent_span
+
+Told = AgentSpan | Evaluation
+DEFAULTS = Settings()
+
+
+def rebuilt(*told: Told, settings: Settings = DEFAULTS) -> list[Run]:
+    """The runs of these spans, as at the end of a file, in the order of their starts, the outer before the inner."""
+    assembler = Assembler(settings)
+    for one in told:
+        take(assembler, one, 0.0)
+    events = assembler.close_all(CloseReason.END_OF_INPUT, 0.0)
+    runs = [event.run for event in events if event.change is RunChange.SETTLED]
+    return sorted(runs, key=lambda run: (run.start_ns, -run.end_ns, run.run_id))
+
+
+def run_of(*told: Told, settings: Settings = DEFAULTS) -> Run:
+    """The one top-level run of these spans."""
+    (run,) = [run for run in rebuilt(*told, settings=settings) if not run.nested]
+    return run
+
+
+def names_of(*told: Told, settings: Settings = DEFAULTS) -> list[tuple[str, bool]]:
+    """The agents of the runs of these spans, and whether each is nested."""
+    return [(run.key.agent, run.nested) for run in rebuilt(*told, settings=settings)]
+
+
+def accounts_of(*told: Told, settings: Settings = DEFAULTS) -> dict[tuple[str, str], int]:
+    """What became of these spans."""
+    assembler = Assembler(settings)
+    for one in told:
+        take(assembler, one, 0.0)
+    assembler.close_all(CloseReason.END_OF_INPUT, 0.0)
+    return spans_in(assembler.accounts)
+
+
+def spans_in(accounts: Counter[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """The accounts of spans; runs and judgements are counted there too."""
+    kinds = {"used", "other", "late", "duplicate", "refused"}
+    return {key: number for key, number in accounts.items() if key[0] in kinds and number}
+
+
+def take(assembler: Assembler, one: Told, now: float) -> None:
+    """Hand over a span, or a judgement that comes apart."""
+    if isinstance(one, Evaluation):
+        assembler.evaluate(one, now)
+    else:
+        assembler.add(one, now)
+
+
+class Watched:
+    """An assembler on a clock that is wound by hand, ticking once a second, as a live one does."""
+
+    def __init__(self, settings: AssemblySettings | None = None) -> None:
+        self.clock = FakeClock()
+        self.assembler = Assembler(Settings(assembly=settings or AssemblySettings()))
+        self.events: list[RunEvent] = []
+
+    def add(self, *told: Told) -> None:
+        """Hand spans over now."""
+        for one in told:
+            take(self.assembler, one, self.clock())
+
+    def wait(self, seconds: float) -> list[tuple[RunChange, Run]]:
+        """Let time pass. What changed meanwhile."""
+        self.events = []
+        for step in _steps(seconds):
+            self.clock.advance(step)
+            self.events += self.assembler.tick(self.clock())
+        return self.changes
+
+    def end(self, reason: CloseReason = CloseReason.SHUTDOWN) -> list[tuple[RunChange, Run]]:
+        """Close everything."""
+        self.events = self.assembler.close_all(reason, self.clock())
+        return self.changes
+
+    @property
+    def changes(self) -> list[tuple[RunChange, Run]]:
+        """What changed last."""
+        return [(event.change, event.run) for event in self.events]
+
+    @property
+    def accounts(self) -> dict[tuple[str, str], int]:
+        """What became of the spans."""
+        return spans_in(self.assembler.accounts)
+
+
+def _steps(seconds: float) -> Iterable[float]:
+    whole = int(seconds)
+    yield from (1.0 for _ in range(whole))
+    if seconds > whole:
+        yield seconds - whole
+
+
+# --- Spans with facts that `testing` has no words for -----------------------------------------------------------------
+
+
+def invocation(facts: InvocationFacts, number: int, parent: int | None = None, **place: Unpack[Place]) -> AgentSpan:
+    """An agent with these facts."""
+    return agent_span(Kind.AGENT, facts, number, parent, **place)
+
+
+def chain(
+    number: int, parent: int | None = None, facts: InvocationFacts | None = None, **place: Unpack[Place]
+) -> AgentSpan:
+    """An untyped container."""
+    return agent_span(Kind.CHAIN, facts or InvocationFacts(), number, parent, **place)
+
+
+def asking(facts: ModelFacts, number: int, parent: int | None = None, **place: Unpack[Place]) -> AgentSpan:
+    """A model call with these facts."""
+    return agent_span(Kind.MODEL, facts, number, parent, **place)
+
+
+def retrieval(number: int, parent: int | None = None) -> AgentSpan:
+    """A retrieval."""
+    return agent_span(Kind.RETRIEVAL, None, number, parent)
+
+
+def noted(span: AgentSpan, **notes: Any) -> AgentSpan:
+    """The span with these notes."""
+    return span._replace(notes=Notes(**notes))
