@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import sys
@@ -17,11 +18,14 @@ from otel_reliability.service.state import State
 _logger = logging.getLogger("otel_reliability.service")
 
 FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
+GARBAGE: Final = (50_000, 20, 50)
+"""How many new objects it takes to look for circles among them. Spans make none, and each look costs; so it is done seldom."""
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def serve(config: Config, env: Mapping[str, str], journal_of: Callable[[State], Journal] | None = None) -> None:
     """Serve until SIGTERM or SIGINT. Raises `ConfigurationError` where it cannot begin."""
+    gc.set_threshold(*GARBAGE)
     asyncio.run(_serve(Service(config, journal_of=journal_of, env=env)))
 
 
