@@ -61,8 +61,17 @@ FACTS: st.SearchStrategy[Facts | None] = st.one_of(
         called_as=TEXT,
     ),
 )
+NUMBER = st.none() | st.floats(allow_nan=False)  # the doors refuse what is no number
 NOTES = st.builds(
-    Notes, task_id=TEXT, trial=WHOLE, success=st.none() | st.booleans(), violations=st.none() | PAIRS, branches=PAIRS
+    Notes,
+    task_id=TEXT,
+    trial=WHOLE,
+    success=st.none() | st.booleans(),
+    reward=NUMBER,
+    confidence=NUMBER,
+    cost=NUMBER,
+    violations=st.none() | PAIRS,
+    branches=PAIRS,
 )
 SPANS = st.builds(
     AgentSpan,
