@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.config import AssemblySettings, Settings
+from otel_reliability.model.run import Run, ToolCall
+from otel_reliability.model.span import AgentSpan, Call, Kind, ToolFacts
+from otel_reliability.testing import agent, agent_span, handoff, model, tool, workflow
+from tests.assembly.rebuilding import run_of
+
+Named = tuple[str, str | None]
+AS_STARTED = Settings(assembly=AssemblySettings(parallel="as_started"))
+
+
+def path_of(*spans: AgentSpan, settings: Settings | None = None) -> tuple[str, ...] | None:
+    """The path of an agent that took these steps."""
+    return run_of(agent(1, end=99), *spans, settings=settings or Settings()).path
+
+
+def calls_of(run: Run) -> list[tuple[str, bool]]:
+    """The calls of a run in the order of the clock, and whether each went well."""
+    return [(call.name, call.ok) for call in run.tool_calls or ()]
+
+
+def only_call(run: Run) -> ToolCall:
+    """The one call of a run."""
+    assert run.tool_calls is not None
+    assert len(run.tool_calls) == 1
+    return run.tool_calls[0]
+
+
+# --- Order and parallel calls -----------------------------------------------------------------------------------------
+
+
+def test_steps_are_in_the_order_of_start_end_and_span_id() -> None:
+    """One after another, whatever order they arrive in."""
+    steps = [tool(2, 1, "c", start=3), tool(3, 1, "a", start=1), tool(4, 1, "b", start=2)]
+
+    assert {path_of(*order) for order in itertools.permutations(steps)} == {("a", "b", "c")}
+
+
+def test_calls_issued_together_are_in_the_order_of_their_names() -> None:
+    """Which of them starts first is a race, so the path does not tell; the clock's order can be had."""
+    steps = [tool(2, 1, "z", start=1, end=3), tool(3, 1, "a", start=2, end=4)]
+
+    assert path_of(*steps) == ("a", "z")
+    assert path_of(*steps, settings=AS_STARTED) == ("z", "a")
+
+
+def test_retries_use_the_clock_whatever_the_path_says() -> None:
+    """`tool_calls` stand in the order of the clock."""
+    run = run_of(agent(1, end=9), tool(2, 1, "z", start=1, end=3), tool(3, 1, "a", start=2, end=4))
+
+    assert calls_of(run) == [("z", True), ("a", True)]
+
+
+def test_a_group_ends_with_its_earliest_end() -> None:
+    """What starts after one of the group has ended was not issued with it, though another still runs."""
+    steps = [tool(2, 1, "z", start=1, end=9), tool(3, 1, "y", start=1.5, end=2), tool(4, 1, "a", start=3, end=4)]
+
+    assert path_of(*steps) == ("y", "z", "a")
+
+
+def test_calls_of_one_instant_belong_together() -> None:
+    """Calls without length overlap nothing, but these started at the same instant as the last of the group."""
+    assert path_of(tool(2, 1, "z", start=1, end=1), tool(3, 1, "a", start=1, end=1)) == ("a", "z")
+    assert path_of(tool(2, 1, "z", start=1, end=1), tool(3, 1, "a", start=1.1, end=1.1)) == ("z", "a")
+
+
+def test_a_model_call_between_parts_them() -> None:
+    """The agent thought in between, so the second was not issued with the first, though the first still ran."""
+    steps = [tool(2, 1, "z", start=1, end=5), tool(4, 1, "a", start=3, end=4)]
+
+    assert path_of(*steps) == ("a", "z")
+    assert path_of(*steps, model(3, 1, start=2, end=2.5)) == ("z", "a")
+
+
+def test_another_invocations_model_call_does_not() -> None:
+    """Groups are of one invocation."""
+    steps = [tool(2, 1, "z", start=1, end=5), tool(4, 1, "a", start=3, end=4)]
+
+    assert path_of(*steps, agent(5, 1, None, start=2, end=3), model(6, 5, start=2, end=2.5)) == ("a", "z")
+
+
+def test_calls_of_two_agents_are_never_one_group() -> None:
+    """Two agents at work at once: each one's calls keep their order, merged by where a group begins."""
+    spans = [
+        workflow(1, end=9),
+        agent(2, 1, "one", end=9),
+        agent(3, 1, "two", end=9),
+        tool(4, 2, "z", start=1, end=4),
+        tool(5, 3, "a", start=2, end=3),
+    ]
+
+    assert run_of(*spans).path == ("z", "a")
+
+
+def test_a_hand_off_joins_no_group() -> None:
+    """It is no call, and parts those on either side."""
+    steps = [tool(2, 1, "z", start=1, end=5), handoff(3, 1, "b", start=2), tool(4, 1, "a", start=3, end=4)]
+
+    assert path_of(*steps) == ("z", "→b", "a")
+
+
+def test_what_was_called_inside_a_call_follows_it() -> None:
+    """A call, then the calls within it, then the next, even if that began meanwhile."""
+    steps = [
+        tool(2, 1, "outer", start=1, end=9),
+        tool(3, 2, "inner", start=2, end=3),
+        tool(4, 1, "next", start=10, end=11),
+        tool(5, 3, "deep", start=2.2, end=2.5),
+    ]
+
+    assert path_of(*steps) == ("outer", "inner", "deep", "next")
+
+
+def test_groups_are_of_one_enclosing_call() -> None:
+    """Calls within two different calls are not issued together."""
+    steps = [
+        tool(2, 1, "one", start=1, end=9),
+        tool(3, 1, "two", start=1, end=9),
+        tool(4, 2, "z", start=2, end=5),
+        tool(5, 3, "a", start=3, end=4),
+    ]
+
+    assert path_of(*steps) == ("one", "z", "two", "a")
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9), st.integers(0, 4)), min_size=1, max_size=8))
+def test_a_path_has_each_call_once(calls: list[tuple[str, int, int]]) -> None:
+    """However calls overlap, the path holds all of them, and the clock's order is that of their starts."""
+    steps = [tool(n, 1, name, start=start, end=start + length) for n, (name, start, length) in enumerate(calls, 2)]
+    run = run_of(agent(1, end=99), *steps)
+
+    assert sorted(run.path or ()) == sorted(name for name, _, _ in calls)
+    assert [call.start_ns for call in run.tool_calls or ()] == sorted(step.start_ns for step in steps)
+
+
+@given(st.data())
+def test_names_alone_order_calls_that_were_issued_together(data: st.DataObject) -> None:
+    """All of one group: any starts within the earliest end give the same path."""
+    names = data.draw(st.lists(st.sampled_from("abcd"), min_size=1, max_size=6))
+    starts = data.draw(st.lists(st.integers(0, 9), min_size=len(names), max_size=len(names)))
+    steps = [
+        tool(n, 1, name, start=start, end=20 + start)
+        for n, (name, start) in enumerate(zip(names, starts, strict=True), 2)
+    ]
+
+    assert path_of(*steps) == tuple(sorted(names))
+
+
+# --- One call told twice ----------------------------------------------------------------------------------------------
+
+
+def test_a_tool_span_in_one_of_its_name_is_the_same_call() -> None:
+    """Two instrumentations tell it, one within the other; it failed if either says so."""
+    run = run_of(agent(1, end=9), tool(2, 1, "search", end=5), tool(3, 2, "search", start=1, failed=True, end=4))
+
+    assert calls_of(run) == [("search", False)]
+
+
+def test_it_takes_what_either_knows() -> None:
+    """Name, id, arguments and result from whichever has them, the outer first."""
+    run = run_of(
+        agent(1, end=9),
+        tool(2, 1, "search", arguments=None, result=b"outer", end=5),
+        tool(3, 2, "search", arguments=b"inner", result=b"inner", call_id="7", start=1, end=4),
+    )
+    call = only_call(run)
+
+    assert (call.arguments, call.result) == (b"inner", b"outer")
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "number"),
+    [
+        pytest.param({"called": "search"}, {"called": "book"}, 2, id="another name"),
+        pytest.param(
+            {"called": "search", "call_id": "1"}, {"called": "search", "call_id": "2"}, 2, id="another call id"
+        ),
+        pytest.param({"called": "search", "call_id": "1"}, {"called": "search"}, 1, id="one knows its id"),
+        pytest.param({"called": "search", "call_id": "1"}, {"called": "search", "call_id": "1"}, 1, id="the same id"),
+    ],
+)
+def test_a_call_within_a_call(outer: Named, inner: Named, number: int) -> None:
+    """Another name or another call id makes it another call, made inside the first."""
+    (name, call_id), (inner_name, inner_id) = outer, inner
+    run = run_of(
+        agent(1, end=9),
+        tool(2, 1, name, call_id=call_id, end=5),
+        tool(3, 2, inner_name, call_id=inner_id, start=1, end=4),
+    )
+
+    assert len(run.tool_calls or ()) == number
+
+
+def test_a_chain_of_four_spans_is_one_call() -> None:
+    """MCP tells a call up to four times."""
+    run = run_of(agent(1, end=9), *(tool(n, n - 1, "search", start=n / 10, end=5 - n / 10) for n in range(2, 6)))
+
+    assert calls_of(run) == [("search", True)]
+
+
+@pytest.mark.parametrize("between", [agent(3, 2, "inner", start=1, end=4), model(3, 2, start=1, end=4)])
+def test_with_an_agent_or_a_model_call_between_it_is_another(between: AgentSpan) -> None:
+    """An agent that was called by a tool may call that tool itself."""
+    run = run_of(agent(1, end=9), tool(2, 1, "search", end=5), between, tool(4, 3, "search", start=2, end=3))
+
+    assert calls_of(run) == [("search", True), ("search", True)]
+
+
+def test_two_that_overlap_under_one_call_id_are_one() -> None:
+    """Side by side, told by two instrumentations; the failure and the first start are the call's."""
+    run = run_of(
+        agent(1, end=9),
+        tool(2, 1, "search", call_id="7", start=1, end=3),
+        tool(3, 1, "search", call_id="7", start=1.5, end=2.5, failed=True),
+    )
+    call = only_call(run)
+
+    assert (call.ok, call.end_ns - call.start_ns) == (False, 2_000_000_000)
+
+
+def test_one_after_the_other_under_one_call_id_are_two_attempts() -> None:
+    """A middleware that retries keeps the id of the call that the model asked for."""
+    run = run_of(
+        agent(1, end=9),
+        tool(2, 1, "search", call_id="7", start=1, end=2, failed=True),
+        tool(3, 1, "search", call_id="7", start=2, end=3),
+    )
+
+    assert calls_of(run) == [("search", False), ("search", True)]
+    assert run.retries == 1
+
+
+def test_calls_within_a_call_that_was_told_twice_are_within_the_one() -> None:
+    """What hangs on either span follows the call."""
+    run = run_of(
+        agent(1, end=9),
+        tool(2, 1, "ask", call_id="7", start=1, end=5),
+        tool(3, 1, "ask", call_id="7", start=1, end=5),
+        tool(4, 3, "inner", start=2, end=3),
+        tool(5, 1, "next", start=6),
+    )
+
+    assert run.path == ("ask", "inner", "next")
+
+
+def test_a_span_may_tell_several_calls() -> None:
+    """Haystack's ToolInvoker: the same times for all, in the order of their names."""
+    told = ToolFacts((Call("z"), Call("a", failed=True)))
+    run = run_of(agent(1, end=9), agent_span(Kind.TOOL, told, 2, 1, start=1, end=2))
+
+    assert run.path == ("a", "z")
+    assert calls_of(run) == [("a", False), ("z", True)]
+
+
+def test_the_order_within_groups_changes_nothing_else() -> None:
+    """A run is the same but for its path."""
+    spans = [agent(1, end=9), tool(2, 1, "z", start=1, end=5), tool(3, 1, "a", start=2, end=6)]
+
+    assert run_of(*spans, settings=AS_STARTED) == run_of(*spans)._replace(path=("z", "a"))
