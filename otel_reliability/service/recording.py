@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from otel_reliability.engine import Engine
+from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.telemetry import change_event
 from otel_reliability.telemetry.attributes import of_agent
@@ -27,11 +28,14 @@ class Recording:
         self.ledger = ToolLedger(engine.settings, MOST_TOOLS)
         self._engine, self._book = engine, book
         self._recorder = Recorder(book, engine.settings, self.ledger, trace_of)
+        self._closed: list[Run] = []
+        engine.observers.append(self._see)
         self._known: frozenset[AgentKey] = frozenset()
         self._next = 0.0
 
     def __call__(self) -> None:
         """Record what has settled since the last time."""
+        self._begin()
         settled, revised = self._engine.take_settled(), self._engine.take_revised()
         if settled or revised:
             self._record(settled, revised)
@@ -53,6 +57,18 @@ class Recording:
         """Take over what `to_state` gave."""
         places, self._known, self._next = state
         self.ledger.restore(places)
+
+    def _see(self, event: RunEvent, now: float) -> None:
+        if event.change in {RunChange.CLOSED, RunChange.REVISED}:
+            self._closed.append(event.run)
+
+    def _begin(self) -> None:
+        """Begin the counters of runs that have closed: Prometheus sees only how a series rises, not where it begins."""
+        closed, self._closed = self._closed, []
+        if closed:
+            counted_as = self._engine.read(lambda fleet: {run.key: fleet.counted_as(run.key) for run in closed}) or {}
+            with self._book.lock:
+                self._recorder.begin(closed, lambda key: counted_as[key])
 
     def _record(self, settled: list[Run], revised: list[Run]) -> None:
         def stand(fleet: Fleet) -> dict[str, Standing]:

@@ -96,6 +96,13 @@ class Recorder:
                 self._measure(run, standing, of_agent(run.key), exemplar)
         sums.tell()
 
+    def begin(self, runs: Sequence[Run], counted_as: Callable[[AgentKey], AgentKey]) -> None:
+        """Begin, at 0, the counters that closed runs will raise once they are recorded: a rate would not see their first run."""
+        sums = Sums(self._counters)
+        for run, calls in own_calls(runs):
+            self._count(run._replace(weight=0), counted_as(run.key), calls, sums, self._exemplar_of(None))
+        sums.tell()
+
     def score(self, events: Sequence[SessionEvent]) -> None:
         """Record sessions that have just closed; one that is scored again was recorded then."""
         for scores, first in events:

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import pytest
+
+from otel_reliability.model.run import Run
+from otel_reliability.model.span import AgentSpan, InvocationFacts, ModelFacts, Tokens
+from otel_reliability.testing import agent, model, tool, workflow
+from tests.assembly.rebuilding import asking, invocation, rebuilt, run_of
+
+
+def tokens_of(*spans: AgentSpan) -> tuple[int | None, int | None]:
+    """Input and output tokens of the one top-level run."""
+    run = run_of(*spans)
+    return run.input_tokens, run.output_tokens
+
+
+def totals(
+    tokens: tuple[int, int] | None, number: int, parent: int | None = None, name: str | None = "agent"
+) -> AgentSpan:
+    """An agent that tells its own totals."""
+    return invocation(InvocationFacts(name, tokens=None if tokens is None else Tokens(*tokens)), number, parent, end=9)
+
+
+def test_a_run_has_the_tokens_of_its_model_calls() -> None:
+    """Summed; what a call does not tell is left out; nothing at all is absent, not 0."""
+    assert tokens_of(agent(1), model(2, 1, (100, 10)), model(3, 1, (50, 5), start=2)) == (150, 15)
+    assert tokens_of(agent(1), model(2, 1, (100, None)), model(3, 1, (None, 5), start=2)) == (100, 5)
+    assert tokens_of(agent(1), model(2, 1, (None, None))) == (None, None)
+    assert tokens_of(agent(1)) == (None, None)
+
+
+# --- One call told twice ----------------------------------------------------------------------------------------------
+
+
+def test_a_model_call_within_a_model_call_is_one() -> None:
+    """The outer's value, field by field, else the sum of the inner."""
+    outer, inner = model(2, 1, (100, None), end=5), [model(3, 2, (90, 4), start=1), model(4, 2, (90, 6), start=2)]
+    run = run_of(agent(1, end=9), outer, *inner)
+
+    assert (run.input_tokens, run.output_tokens, len(run.model_calls)) == (100, 10, 1)
+
+
+def test_at_any_depth() -> None:
+    """Three spans of one call, one within the other."""
+    run = run_of(
+        agent(1, end=9), model(2, 1, (None, None), end=5), model(3, 2, (None, 7), end=4), model(4, 3, (80, 6), end=3)
+    )
+
+    assert (run.input_tokens, run.output_tokens, len(run.model_calls)) == (80, 13, 1)
+
+
+def test_it_takes_the_name_of_whichever_knows() -> None:
+    """The outer span may not know which model answered."""
+    run = run_of(agent(1), asking(ModelFacts(), 2, 1, end=5), model(3, 2, called="model-2", start=1))
+
+    assert [call.model for call in run.model_calls] == ["model-2"]
+
+
+@pytest.mark.parametrize("between", [agent(3, 2, "inner", end=4), tool(3, 2, "ask", end=4)])
+def test_with_an_agent_or_a_tool_between_there_are_two(between: AgentSpan) -> None:
+    """Some frameworks put sub-agents and tools below the model call that asked for them."""
+    run = run_of(agent(1, end=9), model(2, 1, (100, 10), end=5), between, model(4, 3, (50, 5), start=1))
+
+    assert (run.input_tokens, len(run.model_calls)) == (150, 2)
+
+
+def twins(
+    first: tuple[int | None, int | None], second: tuple[int | None, int | None], start: float = 1.2, end: float = 2.8
+) -> Run:
+    """Two model calls side by side, told by an instrumentation and by the client itself."""
+    one = model(2, 1, first, start=1, end=3, scope="instrumentation")
+    return run_of(agent(1, end=9), one, model(3, 1, second, scope="client", start=start, end=end))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [((100, 10), (100, 10)), ((100, 10), (None, None)), ((None, 10), (100, None)), ((None, None), (100, 10))],
+)
+def test_twins_of_two_scopes_are_one_call(
+    first: tuple[int | None, int | None], second: tuple[int | None, int | None]
+) -> None:
+    """One in time within the other under one parent, with no differing counts: a client that traces itself."""
+    run = twins(first, second)
+
+    assert (run.input_tokens, run.output_tokens, len(run.model_calls)) == (100, 10, 1)
+
+
+def test_twins_that_differ_are_two_calls() -> None:
+    """Other counts, or not within one another in time."""
+    assert len(twins((100, 10), (90, 10)).model_calls) == 2
+    assert len(twins((100, 10), (100, 10), start=2, end=4).model_calls) == 2
+
+
+def test_siblings_of_one_scope_are_two_calls() -> None:
+    """An agent may ask two models at once."""
+    run = run_of(agent(1, end=9), model(2, 1, (100, 10), start=1, end=3), model(3, 1, (100, 10), start=1, end=3))
+
+    assert (run.input_tokens, len(run.model_calls)) == (200, 2)
+
+
+def test_without_a_common_parent_nothing_is_a_twin() -> None:
+    """Two tops of lost work may hang anywhere."""
+    lost = [model(3, 2, (9, 1), end=3, scope="a"), model(4, 2, (9, 1), start=0.5, end=2, scope="b")]
+
+    assert len(run_of(*lost).model_calls) == 2
+
+
+# --- The agents' own totals -------------------------------------------------------------------------------------------
+
+
+def test_an_agents_totals_count_where_no_model_call_tells_any() -> None:
+    """Never beside the model calls' own, which they sum."""
+    assert tokens_of(totals((100, 10), 1), model(2, 1, (None, None))) == (100, 10)
+    assert tokens_of(totals((100, 10), 1), model(2, 1, (70, 7))) == (70, 7)
+
+
+def test_of_a_chain_of_one_name_the_outermost_totals_count() -> None:
+    """The same invocation told twice tells its totals twice."""
+    assert tokens_of(totals((100, 10), 1), totals((100, 10), 2, 1)) == (100, 10)
+    assert tokens_of(totals(None, 1), totals((100, 10), 2, 1)) == (100, 10)
+
+
+def test_an_agent_and_the_agent_it_called_add_up() -> None:
+    """Of other names each tells its own calls."""
+    spans = [totals((100, 10), 1, None, "outer"), totals((50, 5), 2, 1, "inner"), tool(3, 2)]
+
+    assert tokens_of(*spans) == (150, 15)
+    assert [run.input_tokens for run in rebuilt(*spans)] == [150, 50]
+
+
+def test_a_workflow_without_totals_has_those_of_its_agents() -> None:
+    """Two agents in a container."""
+    assert tokens_of(workflow(1, end=9), totals((100, 10), 2, 1, "one"), totals((50, 5), 3, 1, "two")) == (150, 15)
+
+
+def test_costs_add_up_where_the_run_tells_none() -> None:
+    """US dollars of the model calls that tell them."""
+    run = run_of(agent(1), asking(ModelFacts(cost=0.25), 2, 1), asking(ModelFacts(cost=0.5), 3, 1), model(4, 1))
+
+    assert run.cost == 0.75
+    assert run_of(agent(1), model(2, 1)).cost is None

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.assembly.retries import Mark, Timed, mark
+from otel_reliability.model.run import Run
+from otel_reliability.model.span import AgentSpan, Call
+from otel_reliability.testing import agent, tool
+from tests.assembly.rebuilding import run_of
+
+A, B = b"a", b"b"
+
+
+def run_with(*calls: AgentSpan) -> Run:
+    """The run of an agent that made these calls."""
+    return run_of(agent(1, end=99), *calls)
+
+
+def marks(run: Run) -> list[str]:
+    """Of each call in the order of the clock: the number of its retry, `again` for a repeat, nothing."""
+    assert run.tool_calls is not None
+    return [str(call.chain) if call.retry else "again" if call.repeat else "" for call in run.tool_calls]
+
+
+def attempts(
+    *failed: bool, arguments: bytes | None = A, result: bytes | None = None, name: str = "search"
+) -> list[AgentSpan]:
+    """The same call again and again, a second each."""
+    return [
+        tool(n + 2, 1, name, start=2 * n, arguments=arguments, failed=bad, result=None if bad else result)
+        for n, bad in enumerate(failed)
+    ]
+
+
+def test_a_call_after_the_same_that_failed_is_a_retry() -> None:
+    """Each attempt counts on; the attempt that ends well is the last of the chain."""
+    run = run_with(*attempts(True, True, False))
+
+    assert marks(run) == ["", "1", "2"]
+    assert (run.retries, run.longest_retry_chain) == (2, 2)
+
+
+def test_a_success_ends_the_chain() -> None:
+    """What follows a success is no retry, and a failure after it begins another chain."""
+    assert marks(run_with(*attempts(True, False, True, True))) == ["", "1", "", "1"]
+
+
+def test_a_streak_without_a_failure_is_no_retry() -> None:
+    """The same tool with other arguments, five times: an agent at work."""
+    calls = [tool(n, 1, "search", arguments=bytes([n]), start=2 * n) for n in range(2, 7)]
+
+    assert marks(run_with(*calls)) == [""] * 5
+
+
+def test_other_arguments_are_another_call() -> None:
+    """Between attempts at one call others may fail; each has a chain of its own."""
+    calls = [
+        tool(2, 1, "search", arguments=A, start=0, failed=True),
+        tool(3, 1, "search", arguments=B, start=2, failed=True),
+        tool(4, 1, "search", arguments=A, start=4, failed=True),
+        tool(5, 1, "book", arguments=A, start=6),
+        tool(6, 1, "search", arguments=B, start=8),
+    ]
+
+    assert marks(run_with(*calls)) == ["", "", "1", "", "1"]
+
+
+def test_it_must_have_failed_before_this_one_began() -> None:
+    """Calls issued together are not retries of one another."""
+    together = [tool(2, 1, arguments=A, start=0, end=3, failed=True), tool(3, 1, arguments=A, start=2, end=4)]
+
+    assert marks(run_with(*together)) == ["", ""]
+    assert marks(run_with(together[0], together[1]._replace(start_ns=together[0].end_ns))) == ["", "1"]
+
+
+def test_the_latest_earlier_one_counts() -> None:
+    """A failure long ago, then a success: the next is no retry."""
+    assert marks(run_with(*attempts(True, False, False))) == ["", "1", "again"]
+
+
+def test_where_arguments_are_unknown_the_tool_counts() -> None:
+    """On either side: the latest earlier call of the tool. The run says that arguments were unknown."""
+    run = run_with(*attempts(True, True, False, arguments=None))
+
+    assert (marks(run), run.arguments_known) == (["", "1", "2"], False)
+    mixed = [
+        tool(2, 1, arguments=None, failed=True),
+        tool(3, 1, arguments=A, start=2, failed=True),
+        tool(4, 1, arguments=None, start=4),
+    ]
+    assert marks(run_with(*mixed)) == ["", "1", "2"]
+    assert run_with(*attempts(True, False)).arguments_known
+
+
+def test_unknown_arguments_of_another_tool_match_nothing() -> None:
+    """The tool is always known."""
+    calls = [tool(2, 1, "search", arguments=None, failed=True), tool(3, 1, "book", arguments=None, start=2)]
+
+    assert marks(run_with(*calls)) == ["", ""]
+
+
+def test_the_same_call_after_a_success_is_a_repeat() -> None:
+    """A loop, counted apart from retries; where both results are known they must be equal."""
+    assert marks(run_with(*attempts(False, False))) == ["", "again"]
+    same = attempts(False, False, result=b"1")
+    assert marks(run_with(*same)) == ["", "again"]
+    assert marks(run_with(same[0], attempts(False, False, result=b"2")[1])) == ["", ""]
+    assert run_with(*same).retries == 0
+
+
+def test_a_repeat_needs_its_arguments_known() -> None:
+    """The same tool again, with who knows what, is no loop."""
+    assert marks(run_with(*attempts(False, False, arguments=None))) == ["", ""]
+
+
+def test_attempts_of_a_sub_agent_count_for_the_run_above_too() -> None:
+    """A retry is a retry whoever makes it."""
+    spans = [agent(1, end=99), tool(2, 1, failed=True), agent(3, 1, "inner", start=2, end=9), tool(4, 3, start=3)]
+
+    assert marks(run_of(*spans)) == ["", "1"]
+
+
+Drawn = tuple[str, bytes | None, bool, int, int]
+_calls = st.lists(
+    st.tuples(
+        st.sampled_from("xy"), st.sampled_from((None, A, B)), st.booleans(), st.integers(0, 20), st.integers(0, 6)
+    ),
+    max_size=14,
+)
+
+
+def naive(calls: list[Timed]) -> list[Mark]:
+    """The rule as it is written: of each call the latest earlier one of the tool and arguments that had ended."""
+    found: list[Mark] = []
+    for at, this in enumerate(calls):
+        earlier = [
+            n
+            for n, other in enumerate(calls[:at])
+            if other.end_ns <= this.start_ns
+            and other.call.name == this.call.name
+            and (None in (other.call.arguments, this.call.arguments) or other.call.arguments == this.call.arguments)
+        ]
+        if not earlier:
+            found.append(Mark())
+        elif calls[earlier[-1]].call.failed:
+            found.append(Mark(retry=True, chain=found[earlier[-1]].chain + 1))
+        else:
+            known = None not in (calls[earlier[-1]].call.arguments, this.call.arguments)
+            found.append(Mark(repeat=known and not this.call.failed))
+    return found
+
+
+@given(_calls)
+def test_the_marks_are_those_of_the_rule(drawn: list[Drawn]) -> None:
+    """Looked up instead of searched for, they are the same."""
+    timed = sorted(
+        Timed((start, start + length, bytes([n]), 0), start, start + length, Call(name, None, arguments, failed))
+        for n, (name, arguments, failed, start, length) in enumerate(drawn)
+    )
+
+    assert mark(timed) == naive(timed)

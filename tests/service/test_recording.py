@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from otel_reliability.testing import traces_protobuf
+from tests.service.running import Running, run_of, runs_of, serving
+
+RUNS = "agent_reliability_runs_total{"
+
+
+def lines(running: Running, start: str) -> list[str]:
+    """Samples of `/metrics` that begin so."""
+    return [line for line in running.metrics().splitlines() if line.startswith(start)]
+
+
+def test_a_counter_begins_at_0_when_its_first_run_closes() -> None:
+    """And rises when the run is recorded, a minute later: a rate sees the first run too."""
+    with serving() as running:
+        running.post("traces", traces_protobuf(run_of()))
+        before = lines(running, RUNS)
+        running.clock.advance(5)
+        running.writer_came_round()
+        closed, calls = lines(running, RUNS), lines(running, "agent_reliability_tool_calls_total{")
+        running.settle()
+        settled = lines(running, RUNS)
+
+    assert before == []
+    assert [line.rpartition(" ")[2] for line in (*closed, *calls)] == ["0", "0"]
+    assert [line.rpartition(" ")[2] for line in settled] == ["1"]
+    assert [line.rpartition(" ")[0] for line in settled] == [line.rpartition(" ")[0] for line in closed]
+
+
+def test_what_counts_together_begins_together() -> None:
+    """Beyond the ceiling of agents there is one series for all of them, and none of their own."""
+    with serving({"limits": {"agents": 1}}) as running:
+        running.post("traces", traces_protobuf([*runs_of(1), *runs_of(1, agent="refunds", first=5)]))
+        running.clock.advance(5)
+        running.writer_came_round()
+        names = {line.partition('agent_name="')[2].partition('"')[0] for line in lines(running, RUNS)}
+
+    assert names == {"support", "__other__"}
+
+
+def test_the_series_of_an_agent_end_with_it() -> None:
+    """After a day without a run: gauges at once, counters with them; one that comes back begins anew."""
+    with serving({"limits": {"agent_idle": "1h"}}) as running:
+        running.post("traces", traces_protobuf(runs_of(3)))
+        running.settle()
+        there = lines(running, "agent_reliability_")
+        running.clock.advance(4_000)
+        running.writer_came_round()
+        gone = lines(running, "agent_reliability_")
+        running.post("traces", traces_protobuf(runs_of(1, first=50)))
+        running.settle()
+        back = lines(running, RUNS)
+
+    assert len(there) > 30
+    assert gone == []
+    assert [line.rpartition(" ")[2] for line in back] == ["1"]
+
+
+def test_the_series_of_all_others_never_end() -> None:
+    """What is beyond the ceiling has no agent that could expire."""
+    with serving({"limits": {"agents": 1, "agent_idle": "1h"}}) as running:
+        running.post("traces", traces_protobuf([*runs_of(1), *runs_of(1, agent="refunds", first=5)]))
+        running.settle()
+        running.clock.advance(4_000)
+        running.writer_came_round()
+        left = lines(running, RUNS)
+
+    assert len(left) == 1
+    assert "__other__" in left[0]
+
+
+def test_sessions_and_their_end_are_recorded() -> None:
+    """Their histograms are raised as they close."""
+    with serving({"sessions": {"idle": "10m"}}) as running:
+        spans = [one._replace(attributes={**one.attributes, "gen_ai.conversation.id": "7"}) for one in runs_of(3)]
+        running.post("traces", traces_protobuf(spans))
+        running.settle()
+
+        assert running.sum("agent_reliability_session_reliability_count", gen_ai_agent_name="support") == 1
