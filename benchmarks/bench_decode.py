@@ -1,0 +1,74 @@
+"""OTLP requests → agent spans, beside protobuf's own parsing of the same bytes by the full schema, which keeps nothing.
+
+Requests are taken in turn from many: a service never receives one twice, so neither work finds its bytes in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import cycle
+from typing import Final
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from benchmarks import payloads
+from benchmarks.measure import Row, ratio, ratios, row, seconds
+from otel_reliability import conventions
+from otel_reliability.config import Settings
+from otel_reliability.conventions.reader import Reader
+from otel_reliability.service.answers import Encoding, Signal
+from otel_reliability.service.decoded import Decoder
+from otel_reliability.sources import otlp_full
+
+REQUESTS: Final = 32
+BARE: Final = "bare ParseFromString by the full schema"
+NAIVE: Final = "decode + extract"
+
+
+def bare(bodies: Sequence[bytes]) -> Callable[[], object]:
+    """Protobuf's own parsing; each message is freed."""
+    turn, parse = cycle(bodies), ExportTraceServiceRequest.FromString
+
+    def work() -> None:
+        parse(next(turn))
+
+    return work
+
+
+def decoding(bodies: Sequence[bytes]) -> Callable[[], object]:
+    """Decoding and extracting as the service does."""
+    settings = Settings()
+    turn, decode = cycle(bodies), Decoder(settings, Reader(settings, conventions.TABLE))
+
+    def work() -> None:
+        decode(Signal.TRACES, Encoding.PROTOBUF, next(turn))
+
+    return work
+
+
+def plainly(bodies: Sequence[bytes]) -> Callable[[], object]:
+    """The naive twin: the full schema, every attribute made a value, then the same reader."""
+    turn, read = cycle(bodies), Reader(Settings(), conventions.TABLE).read
+
+    def work() -> None:
+        for span in otlp_full.decode(next(turn)).spans:
+            read(span)
+
+    return work
+
+
+def rows() -> list[Row]:
+    """The costs of requests of each kind."""
+    genai = payloads.genai(REQUESTS)
+    ours, theirs, naive = seconds(decoding(genai), bare(genai), plainly(genai))
+    return [
+        row("decode + extract of a 512-span request", ratios(ours, theirs), at_most=2.75, against=BARE),
+        row("the same, every attribute read by the full schema", ratios(naive, ours), against=NAIVE),
+        row("decode + extract, a span", ours, unit="µs", scale=1e6 / payloads.SPANS, against="512 spans of agents"),
+        _ratio("decode + extract with 4 KB of messages a model call", payloads.genai4k(REQUESTS), 2.75),
+        _ratio("a request of ordinary spans only", payloads.http(REQUESTS), 0.9),
+    ]
+
+
+def _ratio(name: str, bodies: Sequence[bytes], at_most: float) -> Row:
+    return ratio(name, decoding(bodies), bare(bodies), at_most=at_most, against=BARE)
