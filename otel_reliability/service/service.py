@@ -35,6 +35,7 @@ from otel_reliability.service.memory import Memory
 from otel_reliability.service.outlets import Outlets
 from otel_reliability.service.own_numbers import OwnNumbers
 from otel_reliability.service.pages import Api, Metrics, Probes
+from otel_reliability.service.progress import LOOK, Progress
 from otel_reliability.service.readiness import RECOVERING, Readiness
 from otel_reliability.service.recording import Recording
 from otel_reliability.service.room import Room
@@ -52,8 +53,6 @@ _logger = logging.getLogger("otel_reliability.service")
 
 NAME: Final = "otel-reliability"
 """Our own `service.name`."""
-STUCK: Final = 30.0
-"""Seconds without a sign of life from the writer after which the process is not healthy."""
 PATIENCE: Final = 2.0
 """Seconds that requests under way, and each sender, have when the service stops."""
 POLL: Final = 0.02
@@ -103,6 +102,7 @@ class Service:
             )
         self.journal = journals.Memory() if journal_of is None else journal_of(self.state)
         self.writer = Writer(self.state, self.journal, self.readiness)
+        self.progress = Progress(self.writer, self.state)
         self.intake = Intake(
             Decoder(config.engine, self.engine.reader),
             self.writer,
@@ -122,15 +122,15 @@ class Service:
         own_only = settings.emit_runs.endpoint is not None and not settings.emit_runs.own_numbers
         self.exposition = Exposition(self.engine, self.book, self.own, agents=not own_only)
         tokens = Tokens(settings.token, settings.token_file)
-        self._telling: asyncio.Task[None] | None = None
+        self._working: asyncio.Task[None] | None = None
         self._threads = ThreadPoolExecutor(READERS, "reader")
         self._web = Web(tokens, http_context(settings.tls), partial(self.intake.count, None, HTTP))
         self._grpc = OtlpGrpc(self.intake, self.readiness, tokens, max_connection_age=settings.max_connection_age)
 
     def healthy(self) -> bool:
-        """Whether the process works: its writer comes round, or is still bringing state back."""
+        """Whether the process works: its writer gets on, or is still bringing state back."""
         recovering = RECOVERING in self.readiness.reasons
-        return self.writer.alive and (recovering or self.engine.now() - self.writer.beat < STUCK)
+        return self.writer.alive and (recovering or not self.progress.stuck)
 
     async def start(self) -> None:
         """Open the doors, and take requests once state is back. Raises `ConfigurationError` where one cannot be opened."""
@@ -140,15 +140,15 @@ class Service:
         except BaseException:
             await self.stop()
             raise
-        self._telling = asyncio.create_task(self._tell())
+        self._working = asyncio.create_task(self._work())
         for door, place in self.addresses.items():
             _logger.info("%s listens on %s", door, place)
 
     async def stop(self) -> None:
         """Take nothing more in, finish what came, close what is open, tell it all once, and end."""
         self.readiness.hold("stopping", "the service is stopping")
-        if self._telling is not None:
-            self._telling.cancel()
+        if self._working is not None:
+            self._working.cancel()
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._grpc.close, PATIENCE)
         done = await loop.run_in_executor(None, self.writer.stop, self.settings.drain)
@@ -158,11 +158,14 @@ class Service:
         await self._web.close()
         self._threads.shutdown(wait=True)
 
-    async def _tell(self) -> None:
-        """Send numbers, once they are all back."""
+    async def _work(self) -> None:
+        """Once state is back: send numbers, and see to it that the writer gets on."""
         while RECOVERING in self.readiness.reasons:  # noqa: ASYNC110 (a thread sets it)
             await asyncio.sleep(POLL)
         self.outlets.start(self.exposition, self.resource)
+        while True:
+            await asyncio.sleep(LOOK)
+            self.progress.look()
 
     async def _open(self) -> None:
         self.addresses = await self._web.open(self._doors())

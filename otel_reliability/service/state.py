@@ -41,6 +41,8 @@ class State:
         """What a journal may hold, where there is one."""
         self.keepers: dict[str, Keeper] = {}
         """What else must outlive the process, by name."""
+        self.steps = 0
+        """How often a request was applied, or deadlines were met: it rises while the writer gets on."""
 
     def apply(self, request: Decoded) -> None:
         """Take in one request."""
@@ -52,12 +54,14 @@ class State:
             now = self.engine.now()
             self.engine.receive_events([event for one in request.records for event in self.inbox.take(one, now)])
         self._count(request)
+        self.steps += 1
 
     def advance(self) -> None:
         """Meet every deadline that has passed."""
         self.engine.receive_events(self.inbox.tick(self.engine.now()))
         self.engine.tick()
         self._watched()
+        self.steps += 1
 
     def close_all(self) -> None:
         """Close and settle every run: nothing will come."""
