@@ -16,6 +16,7 @@ import logging
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from otel_reliability.engine import Ceiling
@@ -30,6 +31,7 @@ from otel_reliability.service.journal_store import REQUEST, TICK, Checkpoint, En
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.telemetry.guard import Guard
+from otel_reliability.windows.fleet import Asleep
 
 _logger = logging.getLogger("otel_reliability.service")
 
@@ -133,7 +135,7 @@ class Sqlite:
         engine = self._state.engine
         try:
             shapes, fleet, rest = codec.unpack(found.core)
-            engine.fleet.restore(_read_fleet(fleet), self._read_agents(found.agents))
+            engine.fleet.restore(_read_fleet(fleet), dict(self._read_agents(found.agents)))
             self._state.restore(snapshot.read(rest, engine, shapes))
         except codec.Damaged:
             self.lost += 1
@@ -144,10 +146,11 @@ class Sqlite:
                 error,
             )
 
-    def _read_agents(self, agents: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[AgentKey, Any]]:
+    def _read_agents(self, agents: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[AgentKey, Asleep]]:
         for key, body in agents:
             try:
-                yield _read_key(codec.unpack(key)), codec.unpack(body)
+                codec.check(body)
+                yield _read_key(codec.unpack(key)), partial(codec.unpack, body)
             except codec.Damaged:
                 self.lost += 1
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from otel_reliability.config import Settings
-from otel_reliability.model.record import read_run, write_run
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.model.tools import ToolRules
@@ -100,25 +99,34 @@ class AgentState:
                 for row in sorted(self._rows.values())
             ],
             "windows": {name: tuple(window.standing) for name, window in self.windows.items()},
-            "recent": [write_run(run) for run in self.recent],
+            "recent": self.recent.to_state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `to_state` wrote, into the windows that there are now, while there are no runs."""
-        for run in state["recent"]:
-            self.recent.add(read_run(run))
+        self.recent.restore(state["recent"])
         rows = [(read_row(plain, self._paths), *rest) for plain, *rest in state["rows"]]
+        for row, reopenable, _ in rows:
+            self._take_back(row, reopenable=reopenable)
         latest = max((row.end_ns for row, reopenable, _ in rows if not reopenable), default=None)
         known = {name: Standing(*one) for name, one in state["windows"].items()}
         standings = {name: known.get(name, Standing(0, latest, 0)) for name in self.windows}
         self._restore_standings(standings)
-        for row, reopenable, without in rows:
-            if reopenable:
-                self._reopenable.add(row.run_id)
-            if row.task is not None and row.task != OTHER_TASK:
-                self._tasks[row.task] += 1
-            self._enter(row, without)
+        for name, window in self.windows.items():
+            window.refill([row for row, _, without in rows if name not in without])
+        for window in self.windows.values():
+            window.trim()
+        for row, _, without in rows:
+            if without and row.run_id in self._rows:
+                self._dropped(row)
         self._restore_standings(standings)
+
+    def _take_back(self, row: Row, *, reopenable: bool) -> None:
+        self._rows[row.run_id] = row
+        if reopenable:
+            self._reopenable.add(row.run_id)
+        if row.task is not None and row.task != OTHER_TASK:
+            self._tasks[row.task] += 1
 
     def _without(self, row: Row) -> tuple[str, ...]:
         """The names of the windows that let go of a row which another keeps."""
@@ -129,11 +137,11 @@ class AgentState:
         for name, window in self.windows.items():
             window.restore(standings[name])
 
-    def _enter(self, row: Row, without: Sequence[str] = ()) -> list[str]:
-        """Put a row into every window, but for those of these names. Gives the names of those that refused it."""
+    def _enter(self, row: Row) -> list[str]:
+        """Put a row into every window. Gives the names of those that refused it."""
         self._rows[row.run_id] = row
         self._entering = row
-        refused = [name for name, window in self.windows.items() if name not in without and not window.insert(row)]
+        refused = [name for name, window in self.windows.items() if not window.insert(row)]
         self._entering = None
         self._dropped(row)
         return refused

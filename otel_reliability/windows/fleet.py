@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
@@ -15,6 +15,10 @@ from otel_reliability.windows.time import clamped
 
 OTHER_AGENT: Final = AgentKey("", "", "", "__other__")
 """Whose counters the runs of agents beyond the ceiling go to. It has no windows: a mixture of agents has no path entropy."""
+
+
+Asleep: TypeAlias = Callable[[], Mapping[str, Any]]
+"""Gives what `AgentState.to_state` wrote of an agent that was restored and not asked for yet."""
 
 
 class Fleet:
@@ -32,7 +36,8 @@ class Fleet:
         self._settings = settings
         self._places_return = places_return
         self._places: set[AgentKey] = set()
-        self._agents: dict[AgentKey, AgentState] = {}
+        self._agents: dict[AgentKey, AgentState | Asleep] = {}
+        self._asleep: dict[AgentKey, None] = {}
         self._seen: OrderedDict[AgentKey, float] = OrderedDict()
 
     def __len__(self) -> int:
@@ -44,7 +49,8 @@ class Fleet:
 
     def agent(self, key: AgentKey) -> AgentState | None:
         """What is known of an agent; None if it has no runs, has expired, or is beyond the ceiling."""
-        return self._agents.get(key)
+        found = self._agents.get(key)
+        return found if found is None or isinstance(found, AgentState) else self._wake(key, found)
 
     def counted_as(self, key: AgentKey) -> AgentKey:
         """Whose counters a run of this agent goes to: its own, or `__other__` beyond the ceiling."""
@@ -80,6 +86,17 @@ class Fleet:
         self.accounts["expired", "idle"] += len(expired)
         return expired
 
+    @property
+    def asleep(self) -> int:
+        """How many agents were restored and not asked for yet."""
+        return len(self._asleep)
+
+    def wake(self) -> None:
+        """Wake the agent that has slept longest; nothing happens if there is none."""
+        for key in self._asleep:
+            self.agent(key)
+            return
+
     def to_state(self) -> dict[str, Any]:
         """Everything but the agents' own runs (`AgentState.to_state`)."""
         return {
@@ -89,33 +106,44 @@ class Fleet:
             "seen": list(self._seen.items()),
         }
 
-    def restore(self, state: Mapping[str, Any], agents: Iterable[tuple[AgentKey, Mapping[str, Any]]]) -> None:
-        """Take over what `to_state` wrote, and each agent's own, by the same clock."""
+    def restore(self, state: Mapping[str, Any], agents: Mapping[AgentKey, Asleep]) -> None:
+        """Take over what `to_state` wrote, and each agent's own, by the same clock.
+
+        An agent sleeps until it is asked for: only then its own state is read, since that takes as long as measuring its runs.
+        """
         self.accounts.update(state["accounts"])
         self._places.update(state["places"])
-        self._agents.update((key, AgentState(key, self._settings, self.accounts)) for key in state["agents"])
+        self._asleep.update((key, None) for key in state["agents"] if key in agents)
+        self._agents.update((key, agents.get(key) or self._new(key)) for key in state["agents"])
         self._seen.update(state["seen"])
-        for key, own in agents:
-            self._agents[key].restore(own)
+
+    def _new(self, key: AgentKey) -> AgentState:
+        return AgentState(key, self._settings, self.accounts)
+
+    def _wake(self, key: AgentKey, asleep: Asleep) -> AgentState:
+        state = self._agents[key] = self._new(key)
+        del self._asleep[key]
+        state.restore(asleep())
+        return state
 
     def _close(self, run: Run, now: float, wall_ns: int | None) -> None:
         if not self._admit(run.key):
             self.accounts["agents", "ceiling"] += 1
             return
-        state = self._agents.get(run.key)
+        state = self.agent(run.key)
         if state is None:
-            state = self._agents[run.key] = AgentState(run.key, self._settings, self.accounts)
+            state = self._agents[run.key] = self._new(run.key)
         state.close(self._in_time(run, wall_ns))
         self._seen[run.key] = now
         self._seen.move_to_end(run.key)
 
     def _withdraw(self, run: Run) -> None:
-        state = self._agents.get(run.key)
+        state = self.agent(run.key)
         if state is not None:
             state.withdraw(run)
 
     def _settle(self, run: Run) -> None:
-        state = self._agents.get(run.key)
+        state = self.agent(run.key)
         if state is not None:
             state.settle(run)
 
@@ -137,12 +165,13 @@ class Fleet:
 
     def _forget_if_empty(self, key: AgentKey) -> None:
         """An agent whose every run was withdrawn was none: its runs turned out to be another's."""
-        state = self._agents.get(key)
+        state = self.agent(key)
         if state is not None and state.empty:
             del self._seen[key]
             self._forget(key)
 
     def _forget(self, key: AgentKey) -> None:
         del self._agents[key]
+        self._asleep.pop(key, None)
         if self._places_return:
             self._places.discard(key)

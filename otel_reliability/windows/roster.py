@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 from otel_reliability.model.row import Row
@@ -97,22 +97,41 @@ class Roster:
         """Take over what `standing` gave."""
         self._forgotten, self._settled_ns = standing.forgotten, standing.settled_ns
 
+    def refill(self, rows: Iterable[Row]) -> None:
+        """Take over rows that another roster kept, in their order, while there are none. `trim` follows."""
+        self._kept = list(rows)
+        self._unsettled = len([row for row in self._kept if row.run_id in self._reopenable])
+        self._start = self._begin()
+        for row in self._kept[self._start :]:
+            self._listener.add(row)
+
+    def trim(self) -> None:
+        """Let go of what other rules have kept and these do not."""
+        self._forget_spent()
+
     def _index(self, row: Row) -> int | None:
         at = bisect_left(self._kept, row)
         return at if at < len(self._kept) and self._kept[at] is row else None
 
     def _move(self) -> int:
         """Let rows leave or return until the window begins where the rules say; forget what cannot return, and say how many."""
-        kept = self._kept
-        begin = 0
-        for rule in self._rules:
-            begin = max(begin, rule.start(kept))
+        kept, begin = self._kept, self._begin()
         while self._start < begin:
             self._listener.evict(kept[self._start])
             self._start += 1
         while self._start > begin:
             self._start -= 1
             self._listener.add(kept[self._start])
+        return self._forget_spent()
+
+    def _begin(self) -> int:
+        """Where the window begins, as its rules say."""
+        begin = 0
+        for rule in self._rules:
+            begin = max(begin, rule.start(self._kept))
+        return begin
+
+    def _forget_spent(self) -> int:
         spent = self._spent() if self._start else 0
         if spent:
             self._forget(spent)

@@ -120,6 +120,14 @@ class AgentWindow:
         self._roster.restore(standing)
         self.refused = standing.refused
 
+    def refill(self, rows: Iterable[Row]) -> None:
+        """Take over the rows that the other window kept, in their order, while there are none. `trim` follows."""
+        self._roster.refill(rows)
+
+    def trim(self) -> None:
+        """Let go of the rows that only the other window would keep."""
+        self._roster.trim()
+
     def metric(self, name: str) -> Metric | Derived:
         """The object that answers for this name."""
         return self._measures[owner_of(name)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,8 +44,8 @@ def step(fleet: Fleet, change: RunChange, number: int) -> None:
 def restored(fleet: Fleet) -> Fleet:
     """Another fleet with what the first wrote."""
     other = Fleet(SETTINGS)
-    states = [(key, found.to_state()) for key in fleet.keys() if (found := fleet.agent(key)) is not None]  # noqa: SIM118
-    other.restore(fleet.to_state(), states)
+    states = {key: found.to_state() for key in fleet.keys() if (found := fleet.agent(key)) is not None}  # noqa: SIM118
+    other.restore(fleet.to_state(), {key: partial(states.__getitem__, key) for key in states})
     return other
 
 
@@ -80,3 +82,30 @@ def test_windows_go_on_as_if_nothing_had_been(
         step(fleet, change, number)
         step(other, change, number)
     assert look(other) == look(fleet)
+
+
+def test_an_agent_sleeps_until_it_is_asked_for() -> None:
+    """Its own state is read once, when something happens to it or somebody wants its numbers; it is listed meanwhile."""
+    fleet = Fleet(SETTINGS)
+    step(fleet, RunChange.CLOSED, 1)
+    key, state = one(1).key, restored(fleet)
+    assert (state.asleep, len(state), state.keys()) == (1, 1, [key])
+
+    state.wake()
+    assert state.asleep == 0
+    state.wake()
+    assert look(state) == look(fleet)
+
+
+def test_an_agent_that_expires_asleep_is_gone() -> None:
+    """Nobody reads what it was, and it can come anew."""
+    fleet = Fleet(SETTINGS)
+    step(fleet, RunChange.CLOSED, 1)
+    state = restored(fleet)
+    assert state.advance(2 * SETTINGS.limits.agent_idle) == [one(1).key]
+    assert (state.asleep, len(state)) == (0, 0)
+
+    step(state, RunChange.CLOSED, 2)
+    found = state.agent(one(2).key)
+    assert found is not None
+    assert [row.run_id for row in found.windows["recent"].rows()] == ["2"]
