@@ -34,7 +34,8 @@ class Convention(Protocol):
 
     - `name`: as `inspect` and the documentation print it.
     - `scopes`: prefixes of instrumentation scopes it reads; empty: it is asked about every span.
-    - `keys`, `prefixes`: the attributes it may look at. In process nothing else of a span is kept.
+    - `keys`, `prefixes`: the attributes it may look at. Nothing else of a span is kept for it.
+    - `needs`, which only those have that go by keys alone: attributes without all of which it knows no span, and is not asked.
     """
 
     name: ClassVar[str]

@@ -92,6 +92,7 @@ class GenAI:
         }
     )  # fmt: skip
     prefixes: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[frozenset[str]] = frozenset({OPERATION, TOOL_NAME, OLD_AGENT_NAME, SYSTEM})
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Read by operation; where none is named, by what only such a span carries."""

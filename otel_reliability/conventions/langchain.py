@@ -28,6 +28,7 @@ class GenAILangChain:
     scopes: ClassVar[tuple[str, ...]] = ("opentelemetry.instrumentation.genai.langchain",)
     keys: ClassVar[frozenset[str]] = frozenset({genai.OPERATION, genai.WORKFLOW_NAME})
     prefixes: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """A workflow that somebody named is the agent where nothing stands above it (Q1); the rest is OTel GenAI."""

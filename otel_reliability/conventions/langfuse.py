@@ -36,6 +36,7 @@ class Langfuse:
         {TYPE, INPUT, OUTPUT, MODEL, USAGE, COST, LEVEL, INTEGRATION, AGENT_NAME, CALL_ID}
     )
     prefixes: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[frozenset[str]] = frozenset({TYPE})
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Read by observation type, whatever its case."""

@@ -27,6 +27,7 @@ class LangSmith:
     scopes: ClassVar[tuple[str, ...]] = ("langsmith",)
     keys: ClassVar[frozenset[str]] = frozenset({SPAN_KIND, AGENT_NAME, PROMPT, COMPLETION, *SESSIONS})
     prefixes: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[frozenset[str]] = frozenset({SPAN_KIND})
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Read by kind, else by operation."""

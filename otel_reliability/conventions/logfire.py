@@ -26,6 +26,7 @@ class Logfire:
         {TEMPLATE, LEVEL, "name", "input", "output", "error", "group_id", "to_agent", "logfire.span_type"}
     )
     prefixes: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[frozenset[str]] = frozenset({TEMPLATE})
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Read by template; what has a GenAI operation is left to that convention."""

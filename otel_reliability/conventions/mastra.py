@@ -23,6 +23,7 @@ class Mastra:
     scopes: ClassVar[tuple[str, ...]] = ("@mastra/otel",)
     keys: ClassVar[frozenset[str]] = frozenset({SESSION, *AGENT_ID})
     prefixes: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Agents, whose id is their name (only here; elsewhere ids are random); the rest is OTel GenAI."""

@@ -22,6 +22,7 @@ class Mcp:
     scopes: ClassVar[tuple[str, ...]] = ()
     keys: ClassVar[frozenset[str]] = frozenset({genai.MCP_METHOD})
     prefixes: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[frozenset[str]] = frozenset({genai.MCP_METHOD})
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """A `tools/call` that can name its tool is a tool call; any other method is nothing."""

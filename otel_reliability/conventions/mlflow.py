@@ -28,6 +28,7 @@ class MLflow:
     scopes: ClassVar[tuple[str, ...]] = ("mlflow",)
     keys: ClassVar[frozenset[str]] = frozenset({TYPE, INPUTS, OUTPUTS, MODEL, USAGE, METADATA, CALL_ID})
     prefixes: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[frozenset[str]] = frozenset({TYPE})
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Read by span type."""

@@ -75,6 +75,7 @@ class OpenInference:
         }
     )  # fmt: skip
     prefixes: ClassVar[tuple[str, ...]] = (OUTPUT_CALLS, MANAGED_AGENTS)
+    needs: ClassVar[frozenset[str]] = frozenset({SPAN_KIND})
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Read by kind. Kinds that are no step (EMBEDDING, RERANKER, GUARDRAIL, PROMPT, …) are nothing."""

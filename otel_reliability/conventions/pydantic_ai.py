@@ -21,6 +21,7 @@ class PydanticAI:
     scopes: ClassVar[tuple[str, ...]] = ("pydantic-ai",)
     keys: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
     prefixes: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """What a model asked for says nothing of tools here: a run without a tool span called none."""

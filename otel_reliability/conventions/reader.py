@@ -5,7 +5,7 @@ Total: every span comes out, as kind OTHER where no convention knows it, and not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from otel_reliability.config import Settings
@@ -14,6 +14,8 @@ from otel_reliability.conventions.base import NOTHING, Convention, Told
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.conventions.mapping import Mapped
 from otel_reliability.conventions.naming import ToolNames
+from otel_reliability.conventions.plans import MESSAGING, Plan, Plans
+from otel_reliability.model.attributes import LazyAttributes
 from otel_reliability.model.bounded import LONGEST, bounded
 from otel_reliability.model.span import (
     KIND_CONSUMER,
@@ -31,7 +33,6 @@ from otel_reliability.model.span import (
 
 CONVERSATION: Final = "gen_ai.conversation.id"
 SESSION: Final = "session.id"
-MESSAGING: Final = "messaging."
 _MAPPED_RANK: Final = -1
 _CONVERSATION_RANK: Final = 0
 _SESSION_RANK: Final = 1
@@ -39,6 +40,14 @@ _CONVENTION_RANK: Final = 2
 
 _ALIASES: Final = (("@arizeai/openinference-instrumentation-", "openinference.instrumentation."),)
 _MAX_SCOPES: Final = 4096
+
+_ATTRIBUTES: Final = RawSpan._fields.index("attributes")
+_EVENTS: Final = _ATTRIBUTES + 1
+_SCOPE: Final = RawSpan._fields.index("scope")
+_VERSION: Final = _SCOPE + 1
+
+_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+"""Makes a named tuple from a tuple, without the call in Python that its class would cost."""
 
 
 class Reader:
@@ -58,7 +67,8 @@ class Reader:
         self._agent_key = settings.agent_key
         self._run_key = settings.assembly.run_key
         self._last = Resource(), Resource()
-        self._by_scope: dict[str, tuple[str, tuple[Convention, ...]]] = {}
+        self._by_scope: dict[str, Plans] = {}
+        self._looked_at = self.wanted, self.wanted_prefixes
 
     @property
     def wanted(self) -> frozenset[str]:
@@ -75,58 +85,68 @@ class Reader:
 
     def convention_of(self, span: RawSpan) -> str | None:
         """The name of the convention that knows the span, for `inspect`."""
-        scope, conventions = self._conventions(span.scope)
-        span = span._replace(scope=scope)
-        return next((c.name for c in conventions if c.read(span, self.hasher) is not None), None)
+        plans = self._plans(span.scope)
+        span = span._replace(scope=plans.scope)
+        return next((c.name for c in plans.conventions if c.read(span, self.hasher) is not None), None)
 
     def read(self, span: RawSpan) -> AgentSpan:
         """The span in our vocabulary."""
-        scope, conventions = self._conventions(span.scope)
-        if scope != span.scope:
-            span = span._replace(scope=scope)
-        told = NOTHING
-        for convention in conventions:
-            answer = convention.read(span, self.hasher)
+        plans = self._by_scope.get(span.scope) or self._plans(span.scope)
+        attributes = span.attributes
+        if type(attributes) is LazyAttributes:
+            raw = attributes.raw
+            plan = plans.of(tuple(raw))
+            kept = dict(zip(plan.keys, map(attributes.memo.__getitem__, plan.take(raw)), strict=True))
+            span = _tuple(RawSpan, (*span[:_ATTRIBUTES], kept, *span[_EVENTS:_SCOPE], plans.scope, *span[_VERSION:]))
+        else:
+            plan = plans.of(tuple(attributes))
+            if plans.scope != span.scope:
+                span = span._replace(scope=plans.scope)
+        told, hasher = NOTHING, self.hasher
+        for convention in plan.conventions:
+            answer = convention.read(span, hasher)
             if answer is not None:
                 told = answer
                 break
-        return self._agent_span(span, told)
+        return self._agent_span(span, told, plan)
 
     def ordinary_scope(self, scope: str) -> str | None:
         """The name a scope is told by, where no convention is keyed on it; None where one is."""
-        told, conventions = self._conventions(scope)
-        return None if any(convention.scopes for convention in conventions) else told
+        plans = self._plans(scope)
+        return None if any(convention.scopes for convention in plans.conventions) else plans.scope
 
-    def _agent_span(self, span: RawSpan, told: Told) -> AgentSpan:
+    def _agent_span(self, span: RawSpan, told: Told, plan: Plan) -> AgentSpan:
         attributes = span.attributes
-        keys = "\n".join(attributes)  # to look for a prefix in all keys at once costs a tenth of asking each
-        judged = evaluations.may_tell(keys)
-        return AgentSpan(
-            span.trace_id,
-            span.span_id,
-            span.parent_id,
-            span.parent_remote,
-            span.start_ns,
-            span.end_ns,
-            span.span_kind,
-            told.kind,
-            span.status == STATUS_ERROR if told.failed is None else told.failed,
-            None if told.facts is None else self._facts(attributes, told.facts),
-            span.scope,
-            self._sender(span.resource),
-            self._session(attributes, told),
-            self._notes(attributes, keys),
-            evaluations.read(span, flat=judged) if judged or span.events else (),
-            _link(span) if span.links else None,
-            threshold(span.trace_state) if span.trace_state else None,
-            self._extra(span) if self._agent_key else (),
+        return _tuple(
+            AgentSpan,
+            (
+                span.trace_id,
+                span.span_id,
+                span.parent_id,
+                span.parent_remote,
+                span.start_ns,
+                span.end_ns,
+                span.span_kind,
+                told.kind,
+                span.status == STATUS_ERROR if told.failed is None else told.failed,
+                None if told.facts is None else self._facts(attributes, told.facts),
+                span.scope,
+                self._sender(span.resource),
+                self._session(attributes, told),
+                self._notes(attributes, noted=plan.noted),
+                evaluations.read(span, flat=plan.judged) if plan.judged or span.events else (),
+                _link(span, messaging=plan.messaging) if span.links else None,
+                threshold(span.trace_state) if span.trace_state else None,
+                self._extra(span) if self._agent_key else (),
+            ),
         )
 
-    def _conventions(self, scope: str) -> tuple[str, tuple[Convention, ...]]:
+    def _plans(self, scope: str) -> Plans:
         found = self._by_scope.get(scope)
         if found is None:
             canonical = bounded(canonical_scope(scope))
-            found = canonical, tuple(c for c in self._table if not c.scopes or canonical.startswith(c.scopes))
+            asked = tuple(c for c in self._table if not c.scopes or canonical.startswith(c.scopes))
+            found = Plans(canonical, asked, *self._looked_at)
             if len(self._by_scope) < _MAX_SCOPES and len(scope) <= LONGEST:
                 self._by_scope[scope] = found
         return found
@@ -137,8 +157,8 @@ class Reader:
             return self._mapped.agent(attributes, facts)
         return facts
 
-    def _notes(self, attributes: Mapping[str, Any], keys: str) -> Notes | None:
-        found = notes.read(attributes) if notes.PREFIX in keys else None
+    def _notes(self, attributes: Mapping[str, Any], *, noted: bool) -> Notes | None:
+        found = notes.read(attributes) if noted else None
         if self._mapped is not None:
             found = self._mapped.notes(attributes, found)
         if self._run_key is not None and (value := values.identifier(attributes.get(self._run_key))) is not None:
@@ -181,13 +201,11 @@ def canonical_scope(scope: str) -> str:
     return scope
 
 
-def _link(span: RawSpan) -> SpanRef | None:
+def _link(span: RawSpan, *, messaging: bool) -> SpanRef | None:
     """The one link of a parentless messaging hop is its parent; other links join nothing."""
     if span.parent_id is not None or len(span.links) != 1:
         return None
-    if span.span_kind in {KIND_PRODUCER, KIND_CONSUMER} or any(key.startswith(MESSAGING) for key in span.attributes):
-        return span.links[0]
-    return None
+    return span.links[0] if messaging or span.span_kind in {KIND_PRODUCER, KIND_CONSUMER} else None
 
 
 def threshold(trace_state: str) -> int | None:

@@ -23,6 +23,7 @@ class Strands:
     scopes: ClassVar[tuple[str, ...]] = ("strands.telemetry.tracer",)
     keys: ClassVar[frozenset[str]] = frozenset()
     prefixes: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Agents without their running totals, tools with the arguments of their events (Q12); the rest is OTel GenAI."""

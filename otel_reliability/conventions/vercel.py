@@ -37,6 +37,7 @@ class Vercel:
         }
     )  # fmt: skip
     prefixes: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[frozenset[str]] = frozenset({OPERATION_ID})
 
     def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
         """Read by the SDK's operation. Operations that are no step (embeddings, …) are nothing."""

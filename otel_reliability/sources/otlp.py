@@ -19,7 +19,7 @@ LARGEST_FOR_FULL: Final = 4 * 1024 * 1024
 
 
 def decode_traces(body: bytes) -> Batch:
-    """The spans of an ExportTraceServiceRequest. Attribute values are decoded when asked for (`otlp_fast.LazyAttributes`).
+    """The spans of an ExportTraceServiceRequest. Attribute values are decoded when asked for (`LazyAttributes`).
 
     Malformed spans are named in `Batch.malformed`, their neighbours live. Raises `UndecodableBody` where neither decoder
     can read the body, and for one made to explode in memory (`otlp_guard`). No bytes at all are an empty request.

@@ -6,12 +6,12 @@ Four differences from the published schema, all allowed by the wire format:
   key happens in C, and a value stays undecoded until it is asked for.
 - `resource` and `scope` are repeated `bytes`: they repeat from request to request, so their bytes are a cache key. Where an
   encoder split one into parts, the parts joined are the whole: that is how protobuf merges messages.
-- A span's events and links are left undeclared, so that they land among its unknown fields: most spans have none, and one
-  look at an empty set says so.
-- Text that nobody reads is `bytes`, enums are `int32`.
+- A span's trace state, events and links are left undeclared, so that they land among its unknown fields: most spans have none,
+  and one look at an empty set says so.
+- A span's status is `bytes`, of which there are three; text that nobody reads is `bytes` too, enums are `int32`.
 
-Every other field is declared. So the unknown fields of a span are its events, its links, and one case more: the runtime
-moves a map entry that holds a third field there, as a whole (`lost_attributes`).
+Every other field is declared. So the unknown fields of a span are its trace state, its events, its links, and one case more:
+the runtime moves a map entry that holds a third field there, as a whole (`lost_attributes`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _TYPE: Final = descriptor_pb2.FieldDescriptorProto
 _STRING, _BYTES, _MESSAGE = _TYPE.TYPE_STRING, _TYPE.TYPE_BYTES, _TYPE.TYPE_MESSAGE
 _INT32, _UINT32, _FIXED32, _FIXED64 = _TYPE.TYPE_INT32, _TYPE.TYPE_UINT32, _TYPE.TYPE_FIXED32, _TYPE.TYPE_FIXED64
 
+SPAN_STATE: Final = 3
 SPAN_ATTRIBUTES: Final = 9
 SPAN_EVENTS: Final = 11
 SPAN_LINKS: Final = 13
@@ -39,7 +40,6 @@ _SCALARS: Final[dict[str, dict[str, tuple[int, Any]]]] = {
     "Span": {
         "trace_id": (1, _BYTES),
         "span_id": (2, _BYTES),
-        "trace_state": (3, _STRING),
         "parent_span_id": (4, _BYTES),
         "name": (5, _STRING),
         "kind": (6, _INT32),
@@ -48,6 +48,7 @@ _SCALARS: Final[dict[str, dict[str, tuple[int, Any]]]] = {
         "dropped_attributes_count": (10, _UINT32),
         "dropped_events_count": (12, _UINT32),
         "dropped_links_count": (14, _UINT32),
+        "status": (15, _BYTES),
         "flags": (16, _FIXED32),
     },
     "ScopeSpans": {},
@@ -73,7 +74,6 @@ def _file() -> descriptor_pb2.FileDescriptorProto:
         messages[owner].field.add(name=name, number=number, type=_BYTES, label=_TYPE.LABEL_REPEATED)
     for owner, name, number, target in _REPEATED_MESSAGES:
         _add_message(messages[owner], name, number, target, _TYPE.LABEL_REPEATED)
-    _add_message(messages["Span"], "status", 15, "Status", _TYPE.LABEL_OPTIONAL)
     for owner, number in _MAPS:
         _add_map(messages[owner], number)
     return file
@@ -106,6 +106,7 @@ Request: Final[Any] = _class(_POOL, "Request")
 """The message classes. Their instances are typed `Any`: a class made at run time has no types to show."""
 Event: Final[Any] = _class(_POOL, "Event")
 Link: Final[Any] = _class(_POOL, "Link")
+Status: Final[Any] = _class(_POOL, "Status")
 
 
 def lost_attributes(unknown: Any, number: int) -> bool:

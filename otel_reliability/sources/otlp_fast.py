@@ -1,22 +1,24 @@
 """An OTLP trace request in protobuf → `Batch`, without reading what nobody asks for (`otlp_descriptor` says how).
 
-It agrees with `otlp_full` wherever that one accepts a request, but for a pair whose value is encoded twice, which no encoder
-does: the map keeps the last part where the schema merges both. It accepts more: an attribute value that cannot be decoded
-reads as None and costs the rest of the request nothing.
+It agrees with `otlp_full` wherever that one accepts a request, but for a pair whose value, or a span whose status, is encoded
+twice, which no encoder does: here the last part counts where the schema merges both. It accepts more: an attribute value that
+cannot be decoded reads as None and costs the rest of the request nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 
 from otel_reliability.errors import UndecodableBody
+from otel_reliability.model.attributes import LazyAttributes
 from otel_reliability.model.span import RawEvent, RawSpan, Resource, SpanRef
 from otel_reliability.sources.batch import (
     FLAG_REMOTE,
@@ -30,97 +32,47 @@ from otel_reliability.sources.batch import (
     fault,
     link_ref,
 )
+from otel_reliability.sources.memo import Memo
 from otel_reliability.sources.otlp_descriptor import (
     EVENT_ATTRIBUTES,
     LENGTH_DELIMITED,
     SPAN_ATTRIBUTES,
     SPAN_EVENTS,
     SPAN_LINKS,
+    SPAN_STATE,
     Event,
     Link,
     Request,
+    Status,
     lost_attributes,
 )
-from otel_reliability.sources.values import attributes, plain
+from otel_reliability.sources.values import attributes
 
 _tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
 """Makes a named tuple from a tuple, without the call in Python that its class would cost."""
-_NOTHING: Final[tuple[tuple[RawEvent, ...], tuple[SpanRef, ...]]] = ((), ())
+_Unusual = tuple[str, tuple[RawEvent, ...], tuple[SpanRef, ...]]
+_NOTHING: Final[_Unusual] = ("", (), ())
+_STATUSES: Final = {b"": 0, b"\x18\x01": 1, b"\x18\x02": 2}
+"""Status codes by the bytes of a status that says nothing else."""
 _CACHED: Final = 1024
 _CACHED_BYTES: Final = 16 * 1024
-_MEMO_BYTES: Final = 64
-LARGEST_LIST: Final = 8 * 1024 * 1024
-"""Bytes of a list or map beyond which it is None: an element of two bytes takes a hundred in memory. Text has no limit."""
-_FLAT: Final = (0x0A, 0x3A)
-"""The tags of text and bytes."""
-_MUTABLE: Final = (list, dict)
+
+_fields: Final = attrgetter(
+    "trace_id", "span_id", "parent_span_id", "name", "kind", "start_time_unix_nano", "end_time_unix_nano", "status", "flags",
+    "attributes",
+)  # fmt: skip
+"""What every span has, in one call made in C."""
 
 
 class NeedsFullSchema(UndecodableBody):
     """A body that only the full schema can tell: whether it is sound is for that decoder to say."""
 
 
-class LazyAttributes(Mapping[str, Any]):
-    """The attributes of one span or event, decoded one by one when asked for.
-
-    They keep the whole request they came in alive, so whoever holds on to one must copy what it needs. `memo` is shared by
-    the spans of a request: the small values that repeat (an operation, a tool's name) are decoded once. It goes when the
-    request goes, so no content outlives it.
-    """
-
-    __slots__ = ("_memo", "_raw")
-
-    def __init__(self, raw: Mapping[str, bytes], memo: dict[bytes, Any]) -> None:
-        self._raw, self._memo = raw, memo
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """The value, or the default where the key is absent."""
-        raw = self._raw
-        return self._value(raw[key]) if key in raw else default
-
-    def __getitem__(self, key: str) -> Any:
-        if key not in self._raw:
-            raise KeyError(key)
-        return self._value(self._raw[key])
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._raw
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._raw)
-
-    def __len__(self) -> int:
-        return len(self._raw)
-
-    def __repr__(self) -> str:
-        return f"LazyAttributes({sorted(self._raw)})"
-
-    def _value(self, raw: bytes) -> Any:
-        memo = self._memo
-        return memo[raw] if raw in memo else _remembered(raw, memo)
-
-
-def _remembered(raw: bytes, memo: dict[bytes, Any]) -> Any:
-    value = _decoded(raw)
-    if len(raw) <= _MEMO_BYTES and type(value) not in _MUTABLE:
-        memo[raw] = value
-    return value
-
-
-def _decoded(raw: bytes) -> Any:
-    if len(raw) > LARGEST_LIST and raw[0] not in _FLAT:
-        return None
-    try:
-        return plain(AnyValue.FromString(raw))
-    except DecodeError:
-        return None
-
-
 def decode(body: bytes) -> Batch:
     """The spans of a request, and which of them are malformed. Raises `NeedsFullSchema` where it cannot tell."""
     try:
         request = Request.FromString(body)
-        batch, memo = Batch(), dict[bytes, Any]()
+        batch, memo = Batch(), Memo()
         for resource_spans in request.resource_spans:
             resource = resource_of(resource_spans.resource)
             for scope_spans in resource_spans.scope_spans:
@@ -130,12 +82,11 @@ def decode(body: bytes) -> Batch:
     return batch
 
 
-def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource, memo: dict[bytes, Any]) -> None:
+def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource, memo: Memo) -> None:
     """The hot loop. What every span needs is written out here; what is unusual costs a call."""
     good, scope_name, scope_version = batch.spans.append, *scope
     for span in spans:
-        trace_id, span_id, parent_id = span.trace_id, span.span_id, span.parent_span_id
-        start_ns, end_ns, flags = span.start_time_unix_nano, span.end_time_unix_nano, span.flags
+        trace_id, span_id, parent_id, name, kind, start_ns, end_ns, status, flags, pairs = _fields(span)
         sound = (
             len(trace_id) == TRACE_ID_BYTES
             and len(span_id) == SPAN_ID_BYTES
@@ -148,7 +99,7 @@ def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource, 
             batch.malformed.append(problem)
             continue
         unknown = UnknownFieldSet(span)
-        events, links = _unusual(unknown, memo) if len(unknown) else _NOTHING
+        state, events, links = _unusual(unknown, memo) if len(unknown) else _NOTHING
         good(
             _tuple(
                 RawSpan,
@@ -156,35 +107,44 @@ def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource, 
                     trace_id,
                     span_id,
                     parent_id if parent_id and parent_id != NO_SPAN else None,
-                    span.name,
-                    span.kind,
+                    name,
+                    kind,
                     start_ns,
                     end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call, a tenth of a span
-                    span.status.code,
+                    _STATUSES[status] if status in _STATUSES else Status.FromString(status).code,
                     bool(flags & FLAG_REMOTE) if flags & FLAG_REMOTE_KNOWN else None,
-                    LazyAttributes(span.attributes, memo),
+                    LazyAttributes(pairs, memo),
                     events,
                     links,
                     scope_name,
                     scope_version,
                     resource,
-                    span.trace_state,
+                    state,
                 ),
             )
         )
 
 
-def _unusual(unknown: Any, memo: dict[bytes, Any]) -> tuple[tuple[RawEvent, ...], tuple[SpanRef, ...]]:
-    """The events and links of a span, which the descriptor leaves among the unknown fields."""
+def _unusual(unknown: Any, memo: Memo) -> _Unusual:
+    """The trace state, the events and the links of a span, which the descriptor leaves among the unknown fields."""
     if lost_attributes(unknown, SPAN_ATTRIBUTES):
         raise NeedsFullSchema("an attribute holds more than a key and a value")
     messages = [(field.field_number, field.data) for field in unknown if field.wire_type == LENGTH_DELIMITED]
+    states = [raw for number, raw in messages if number == SPAN_STATE]
     events = tuple(_event(raw, memo) for number, raw in messages if number == SPAN_EVENTS)
     links = tuple(ref for number, raw in messages if number == SPAN_LINKS and (ref := _link(raw)))
-    return events, links
+    return _state(states), events, links
 
 
-def _event(raw: bytes, memo: dict[bytes, Any]) -> RawEvent:
+def _state(parts: list[bytes]) -> str:
+    """A text that came more than once is what came last; every one of them must be a text."""
+    try:
+        return [part.decode() for part in parts][-1] if parts else ""
+    except UnicodeDecodeError as error:
+        raise DecodeError("a trace state that is no UTF-8") from error
+
+
+def _event(raw: bytes, memo: Memo) -> RawEvent:
     event = Event.FromString(raw)
     if lost_attributes(UnknownFieldSet(event), EVENT_ATTRIBUTES):
         raise NeedsFullSchema("an attribute of an event holds more than a key and a value")

@@ -24,12 +24,13 @@ def take_record(batch: Batch, body: object) -> None:
     'a record of version 2; this service reads version 1'
     """
     try:
-        batch.records.append(read(_parsed(body)))
+        batch.records.append(read(parsed(body)))
     except BadRecord as error:
         batch.malformed.append(Malformed(Reason.RECORD, str(error)))
 
 
-def _parsed(body: object) -> object:
+def parsed(body: object) -> object:
+    """The object that the text of a record holds. Raises `BadRecord`."""
     if not isinstance(body, str) or len(body) > LONGEST:
         raise BadRecord("the body of a run record is no JSON text, or too long")
     try:

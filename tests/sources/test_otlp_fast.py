@@ -14,8 +14,10 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
 from otel_reliability.errors import UndecodableBody
+from otel_reliability.model.attributes import LazyAttributes
 from otel_reliability.sources import otlp_fast, otlp_full
 from otel_reliability.sources.batch import Reason
+from otel_reliability.sources.memo import Memo
 from otel_reliability.sources.otlp import decode_traces
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.testing import span, traces_protobuf
@@ -249,11 +251,11 @@ class TestLazyAttributes:
 def test_nothing_outlives_the_request() -> None:
     """When the spans of a request are gone, so is all that was decoded of it."""
 
-    class Sentinel(dict[bytes, object]):
-        pass
+    class Sentinel(Memo):
+        __slots__ = ("__weakref__",)
 
     memo = Sentinel()
-    attributes = otlp_fast.LazyAttributes({"k": AnyValue(string_value="secret").SerializeToString()}, memo)
+    attributes = LazyAttributes({"k": AnyValue(string_value="secret").SerializeToString()}, memo)
     assert attributes["k"] == "secret"
     assert list(memo.values()) == ["secret"]
     gone = weakref.ref(memo)

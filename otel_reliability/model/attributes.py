@@ -1,0 +1,48 @@
+"""Attributes as they lie on the wire, decoded when somebody asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+class LazyAttributes(Mapping[str, Any]):
+    """The attributes of one span or event: `raw` holds undecoded values by key, `memo` the value of every undecoded one.
+
+    They keep the whole request they came in alive, so whoever holds on to one must copy what it needs. `memo` is shared by
+    the spans of a request: the small values that repeat (an operation, a tool's name) are decoded once. It goes when the
+    request goes, so no content outlives it. A list is a tuple there, which nobody can change, and a list of its own here.
+
+    Whoever knows which keys it wants takes them from `raw` and looks them up in `memo`: both are calls in C.
+    """
+
+    __slots__ = ("memo", "raw")
+
+    def __init__(self, raw: Mapping[str, bytes], memo: Mapping[bytes, Any]) -> None:
+        self.raw, self.memo = raw, memo
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value, or the default where the key is absent."""
+        raw = self.raw
+        return self._value(raw[key]) if key in raw else default
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self.raw:
+            raise KeyError(key)
+        return self._value(self.raw[key])
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.raw
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.raw)
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def __repr__(self) -> str:
+        return f"LazyAttributes({sorted(self.raw)})"
+
+    def _value(self, raw: bytes) -> Any:
+        value = self.memo[raw]
+        return list(value) if type(value) is tuple else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
