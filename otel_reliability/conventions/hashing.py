@@ -13,20 +13,16 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
-from otel_reliability.conventions import values
+from otel_reliability.conventions import flat_json, values
 from otel_reliability.model.span import Call
 
 DIGEST_SIZE: Final = 8
 
-REDACTED: Final = frozenset({"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "<elided>", "<redacted>"})
-"""What instrumentations write where they hide a value: it tells nothing, so what holds one is unknown as a whole."""
-
-_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
+_ADDRESS: Final = re.compile(flat_json.ADDRESS + "[0-9a-fA-F]+")
 _FREE_TEXT_LENGTH: Final = 40
 _FREE_TEXT_SPACES: Final = 3
 _MAX_DEPTH: Final = 64
-_LARGEST_INTEGER: Final = 1 << 128
-_WRAPPER: Final = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
+_WRAPPER: Final = frozenset({"args", flat_json.WRAPPED, "sanitize_inputs_outputs"})
 
 _encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
@@ -43,7 +39,8 @@ class Hasher:
     """
 
     def __init__(self, key: bytes | None = None, soft_errors: Iterable[str] = ()) -> None:
-        self._key = (secrets.token_bytes(32) if key is None else key)[:64]
+        key = (secrets.token_bytes(32) if key is None else key)[:64]
+        self._begun = hashlib.blake2b(digest_size=DIGEST_SIZE, key=key)
         self._soft_errors = [re.compile(pattern) for pattern in soft_errors]
 
     def call(
@@ -62,8 +59,10 @@ class Hasher:
         >>> hasher.value("__REDACTED__") is None
         True
         """
-        known, meant = unwrapped(value)
-        text = canonical(meant) if known else None
+        text = flat_json.canonical(value)
+        if text is None:
+            known, meant = unwrapped(value)
+            text = canonical(meant) if known else None
         return None if text is None else self._digest(text)
 
     def arguments(self, value: object) -> tuple[bytes | None, bytes | None]:
@@ -75,12 +74,16 @@ class Hasher:
         >>> one[0] == two[0], one[1] == two[1]
         (False, True)
         """
+        text = flat_json.canonical(value)
+        if text is not None and not _may_hold_free_text(text):
+            digest = self._digest(text)
+            return digest, digest
         known, meant = unwrapped(value)
         text = canonical(meant) if known else None
         if text is None:
             return None, None
         digest = self._digest(text)
-        if len(text) <= _FREE_TEXT_LENGTH or text.count(" ") < _FREE_TEXT_SPACES:
+        if not _may_hold_free_text(text):
             return digest, digest
         return digest, self._digest(canonical(_without_free_text(meant, 0)) or "")
 
@@ -95,8 +98,9 @@ class Hasher:
         return any(pattern.search(shown) for pattern in self._soft_errors)
 
     def _digest(self, text: str) -> bytes:
-        encoded = text.encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(encoded, digest_size=DIGEST_SIZE, key=self._key).digest()
+        digest = self._begun.copy()
+        digest.update(text.encode("utf-8", "surrogatepass"))
+        return digest.digest()
 
 
 def unwrapped(value: object) -> tuple[bool, Any]:
@@ -112,9 +116,9 @@ def unwrapped(value: object) -> tuple[bool, Any]:
 
 
 def _without_wrapper(meant: Mapping[str, Any]) -> Any:
-    if "kwargs" not in meant or not _WRAPPER.issuperset(meant):
+    if flat_json.WRAPPED not in meant or not _WRAPPER.issuperset(meant):
         return meant
-    positional, named = meant.get("args"), meant["kwargs"]
+    positional, named = meant.get("args"), meant[flat_json.WRAPPED]
     return [positional, named] if positional else named
 
 
@@ -137,16 +141,16 @@ def _plain(value: object, depth: int) -> object:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return value if -_LARGEST_INTEGER < value < _LARGEST_INTEGER else hex(value)
+        return value if -flat_json.LARGEST_INTEGER < value < flat_json.LARGEST_INTEGER else hex(value)
     if isinstance(value, float):
         return int(value) if value.is_integer() else repr(value)
     return _plain_collection(value, depth) if depth < _MAX_DEPTH else "…"
 
 
 def _plain_text(value: str) -> str:
-    if value in REDACTED:
+    if value in flat_json.REDACTED:
         raise _Hidden
-    return _ADDRESS.sub("", value) if " at 0x" in value else value
+    return _ADDRESS.sub("", value) if flat_json.ADDRESS in value else value
 
 
 def _plain_collection(value: object, depth: int) -> object:
@@ -158,6 +162,10 @@ def _plain_collection(value: object, depth: int) -> object:
     if isinstance(value, set | frozenset):
         return sorted((_plain(item, depth + 1) for item in cast("Iterable[Any]", value)), key=repr)
     return value.hex() if isinstance(value, bytes) else _plain_text(str(value))
+
+
+def _may_hold_free_text(text: str) -> bool:
+    return len(text) > _FREE_TEXT_LENGTH and text.count(" ") >= _FREE_TEXT_SPACES
 
 
 def _is_free_text(value: object) -> bool:
