@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from tests.real.plugin import collector, prometheus, promtool, pytest_configure
+from tests.service.served import serve
 
-__all__ = ["collector", "prometheus", "promtool", "pytest_configure"]
+__all__ = ["collector", "prometheus", "promtool", "pytest_configure", "serve"]
