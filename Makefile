@@ -56,6 +56,7 @@ matrix-%:
 #: Write the pages that are made from the code (a test fails when they have fallen behind).
 docs: .venv/ready
 	$(BIN)/python docs/generate.py
+	$(BIN)/python dashboards/generate.py
 
 #: Measure on public recordings what the numbers are worth, and write docs/validation.md (a quarter of an hour).
 validate: .venv/ready

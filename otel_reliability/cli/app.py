@@ -46,6 +46,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "serve": Command("serve", "Take OTLP, give metrics: the service beside a Collector."),
     "check-config": Command("check_config", "Check the settings of a service without starting it."),
     "state": Command("state", "What a state directory of `serve` holds."),
+    "dashboards": Command("dashboards", "Write Grafana dashboards and alerts, for what the service tells."),
     "demo": Command("demo", "A small fleet of agents: live metrics, and the scorecard of its spans."),
 }
 """In the order of the help."""

@@ -1,0 +1,242 @@
+"""The alerts, once: Prometheus' rules, Grafana's, and the runbook are all made from this table.
+
+Each alert is a value and a limit that it must not pass. What keeps it from crying wolf (enough runs, runs that are recent)
+belongs to the value: without it there is no value. Labels are read as `.Labels`, without a dollar: Grafana would take a word
+behind a dollar for a variable of the environment when it reads a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple
+
+from dashboards.promql import BY, WHO, metric, one, sample_of
+from otel_reliability.metrics.stability.tiers import Tier
+from otel_reliability.telemetry import names
+
+ENOUGH: Final = 20
+"""Runs in a window below which its numbers wake nobody."""
+AGENT: Final = "{{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }}"
+
+
+class Alert(NamedTuple):
+    """When somebody is to look, and all that he must know then."""
+
+    name: str
+    severity: Literal["info", "warning", "critical"]
+    value: str
+    above: float
+    lasts: str
+    summary: str
+    description: str
+    means: str
+    look: Sequence[str]
+    do: Sequence[str]
+    board: str = "agent"
+    unit: str = ""
+    """How Prometheus writes the value: `humanize`, `humanizePercentage`, `humanizeDuration`."""
+
+
+RUNS: Final = one(metric("window.runs"))
+SCORE: Final = one(metric("score"))
+RUNS_YESTERDAY: Final = one(metric("window.runs") + " offset 1d")
+HAS_RUNS: Final = f"({RUNS} >= {ENOUGH})"
+TIER: Final = metric("tier")
+RUNS_TOTAL: Final = sample_of(names.RUNS)
+LAST_RUN: Final = sample_of(names.LAST_RUN)
+READY: Final = sample_of(names.READY)
+SPANS: Final = sample_of(names.SPANS)
+VERSIONED: Final = '{service_version!=""}'
+PLACE: Final = "service_namespace, service_name, deployment_environment_name, gen_ai_agent_name, window"
+"""An agent whatever its version."""
+
+
+def ran(over: str, least: int = 1) -> str:
+    """Agents that had at least so many runs of late: one that stands still is not told of for ever."""
+    return f"(sum by ({WHO}) (increase({RUNS_TOTAL}[{over}])) >= {least})"
+
+
+def _rank(offset: str = "") -> str:
+    """3 for STABLE, 2 for VARIABLE, 1 for UNSTABLE, 0 for CRITICAL."""
+    weights = {tier.name: len(Tier) - 1 - at for at, tier in enumerate(Tier)}
+    told = " + ignoring (tier) ".join(
+        f'{weight} * {one(f"""{TIER}{{tier="{name}"}}{offset}""")}' for name, weight in weights.items() if weight
+    )
+    return f"sum without (tier) ({told})"
+
+
+def _hour(offset: str) -> str:
+    return one(f"avg_over_time({metric('score')}[1h]{offset})")
+
+
+_FIRST_SEEN: Final = one(f"min_over_time({LAST_RUN}{VERSIONED}[7d])")
+_NEWEST: Final = f"({_FIRST_SEEN} == on ({PLACE}) group_left () max by ({PLACE}) ({_FIRST_SEEN}))"
+_BEFORE: Final = f"topk by ({PLACE}) (1, {_FIRST_SEEN} unless {_NEWEST})"
+_LAST_SCORE: Final = one(f"last_over_time({metric('score')}{VERSIONED}[7d])")
+_SCORE_BEFORE: Final = f"max by ({PLACE}) ({_LAST_SCORE} and {_BEFORE})"
+_SCORE_AFTER: Final = f"({SCORE} and {HAS_RUNS} and {_NEWEST})"
+_EXPLODED: Final = f"sum by ({WHO}) (increase({sample_of(names.RETRY_EXPLOSIONS)}[1h])) > 0"
+_RISKY: Final = f'sum by ({WHO}) (increase({sample_of(names.SESSION_RELIABILITY)}_bucket{{le="0.5"}}[6h]))'
+_CLOSED: Final = f"sum by ({WHO}) (increase({sample_of(names.SESSION_RELIABILITY)}_count[6h]))"
+_LOST: Final = f'sum by (job) (increase({SPANS}{{disposition=~"refused|malformed|late"}}[15m]))'
+_RECEIVED: Final = f'sum by (job) (increase({SPANS}{{disposition="received"}}[15m]))'
+_REQUESTS: Final = sample_of(names.REQUESTS)
+_TURNED_AWAY: Final = f'sum by (job) (increase({_REQUESTS}{{outcome!~"accepted|partial"}}[15m]))'
+_ASKED: Final = f"sum by (job) (increase({_REQUESTS}[15m]))"
+_UNSENT: Final = f'sum by (job, sink) (increase({sample_of(names.EXPORTS)}{{outcome!="accepted"}}[15m]))'
+_SENT: Final = f"sum by (job, sink) (increase({sample_of(names.EXPORTS)}[15m]))"
+_STATE: Final = '{ceiling="state_bytes"}'
+_OTHERS: Final = '{ceiling!="state_bytes"}'
+_LOOK: Final = "The dashboard *Agent*: the alert's link opens it for the agent at hand."
+
+ALERTS: Final = (
+    Alert(
+        "AgentTierFell", "warning",
+        f"({_rank(' offset 1h')} - {_rank()}) and on ({BY}) {HAS_RUNS} and on ({WHO}) {ran('1h')}", 0, "10m",
+        f"The reliability tier of {AGENT} fell",
+        "It stands {{ .Value }} tier(s) lower than an hour ago.",
+        "The agent's score crossed the border of a tier within the last hour and has stayed below for ten minutes. The alert ends by itself an hour after the fall: it tells of the fall, not of the level.",
+        [_LOOK, "*The score, and what each part takes from it*: which layer grew?", "The dashboards' lines for changes of behaviour, and your deploys: what happened just before?"],
+        ["Follow the part that grew: its panel says what to do.", "If a deploy did it, take it back, and compare the two with `otel-reliability report --baseline`."],
+    ),
+    Alert(
+        "AgentRetryExplosion", "warning",
+        f"{one(metric('retry_explosion_share'))} and on ({BY}) {HAS_RUNS} and on ({WHO}) ({_EXPLODED})", 0.05, "5m",
+        f"{AGENT} retries failing calls again and again",
+        "{{ .Value }} of the runs in its window retried one failing call three times or more.",
+        "More than one in twenty of the agent's runs hammer at a call that fails, and at least one did so within the last hour. This costs money and time, and loads a tool that is in trouble already.",
+        [_LOOK, "*Failed tool calls* and *Retries by tool*: which tool?", "That tool's own health: it often fails for everybody."],
+        ["Mend the tool, or switch it off for the agent.", "Bound retries in code, and let the tool's error say whether a further attempt can succeed."],
+        unit="humanizePercentage",
+    ),
+    Alert(
+        "AgentTokenPressure", "warning",
+        f"{one(metric('token_budget_pressure'))} and on ({BY}) {HAS_RUNS} and on ({WHO}) {ran('1h')}", 0.8, "15m",
+        f"{AGENT} works near the limit of its context",
+        "On average {{ .Value }} of its model's context is taken.",
+        "Averaged over the runs of the window, the fullest call of a run takes more than 80 % of what the model can hold. Runs above the average get truncated, and forget what they were told first.",
+        [_LOOK, "*Token pressure against the limit*: is it all runs, or the upper end only?", "A trace of a run at the top: what fills it: tool results, the conversation, the prompt?"],
+        ["Shorten tool results before they go to the model.", "Summarise long conversations.", "Take a model with a larger window."],
+        unit="humanizePercentage",
+    ),
+    Alert(
+        "AgentScoreBelowYesterday", "warning",
+        f"({_hour(' offset 1d')} - {_hour('')}) and on ({BY}) {HAS_RUNS} and on ({BY}) ({RUNS_YESTERDAY} >= {ENOUGH}) and on ({WHO}) {ran('1h')}", 10, "15m",
+        f"The score of {AGENT} is lower than yesterday at this hour",
+        "Averaged over the last hour it is {{ .Value }} points lower than in the same hour yesterday.",
+        "The mean score of the last hour is more than ten points below that of the same hour a day ago, so the time of day is no excuse. There were enough runs at both times.",
+        [_LOOK, "Set the time to two days: when did it fall, and which layer grew?"],
+        ["As for a tier that fell."],
+        unit="humanize",
+    ),
+    Alert(
+        "AgentScoreBelowLastDeploy", "warning",
+        f"{_SCORE_BEFORE} - on ({PLACE}) group_right () {_SCORE_AFTER}", 10, "15m",
+        f"Version {{{{ .Labels.service_version }}}} of {AGENT} scores lower than the version before",
+        "The new version's score is {{ .Value }} points lower than the last score of the version before.",
+        "Of the versions seen in the last seven days, the one that appeared last scores more than ten points below the last score of the one that appeared before it. Needs `service.version` in `agent_key`; without it this alert is silent.",
+        ["The dashboard *Agent* with both versions chosen: which part of the score parts them?", "`otel-reliability report --baseline` on recordings of both: which differences are larger than chance?"],
+        ["Take the deploy back, or mend what the part that grew tells.", "Where the new version is meant to work otherwise, silence this alert for it."],
+        unit="humanize",
+    ),
+    Alert(
+        "AgentSessionsAtRisk", "warning",
+        f"(({_RISKY} / ({_CLOSED} >= 5)) and on ({WHO}) ({_RISKY} >= 2))", 0.2, "0m",
+        f"Many sessions of {AGENT} went badly",
+        "{{ .Value }} of the sessions that closed in the last six hours have a reliability of at most 0.5.",
+        "More than a fifth of the sessions closed in the last six hours, and at least two of five, had runs that failed gravely: users met them one after the other.",
+        [_LOOK, "*Reliability and consistency of sessions*: since when?", "The flagged traces of the worst sessions, and the signal that set their risk."],
+        ["Mend what that signal stands for: confidence, loops, wrong tools or incoherent answers.", "Tell the people who were served."],
+        unit="humanizePercentage",
+    ),
+    Alert(
+        "AgentBehaviourChanged", "info",
+        f"sum by ({WHO}, signal) (increase({sample_of(names.CHANGES)}[1h]))", 0.5, "0m",
+        f"The behaviour of {AGENT} changed",
+        "Its runs are not what they were: the signal {{ .Labels.signal }} tells it most clearly.",
+        "Compared with the runs before, the agent's runs differ by more than chance. False alarms come at most once in as many runs as `change.runs_per_false_alarm` says (10 000 unless set). A change is not a fault: it says that something happened.",
+        ["The dashboard *Agent*, *Evidence for a change*: which signals, and since when did they rise?", "`otel-reliability change` on recordings of before and after tells it in a sentence."],
+        ["If you changed something: is this what you wanted?", "If you did not: ask after the model's release, the tools, the prompts' store, and who your users are now."],
+    ),
+    Alert(
+        "AgentWithoutRuns", "warning",
+        f"(time() - {one(LAST_RUN)}) and on ({WHO}) (sum by ({WHO}) (increase({RUNS_TOTAL}[1d] offset 1h)) >= 100)", 3600, "5m",
+        f"No run of {AGENT} for a while",
+        "Its latest run ended {{ .Value }} ago; in the day before it had at least a hundred.",
+        "An agent that runs often has had no run for more than an hour. Its numbers stand still meanwhile, and look healthy.",
+        ["Is the agent called at all? Its service's own traffic tells.", "Do its spans arrive? The dashboard *Self*: *Spans*, *Open runs* (a run whose root never ends stays open)."],
+        ["Start the agent, or its exporter.", "If it was taken away: its series end by themselves after a day (`limits.agent_idle`). If it rests at night: silence this alert for it then."],
+        unit="humanizeDuration",
+    ),
+    Alert(
+        "ReliabilityTelemetryLost", "warning",
+        f"{_LOST} / ({_RECEIVED} >= 1000)", 0.01, "5m",
+        "Spans are lost on the way into the numbers",
+        "{{ .Value }} of the spans of the last fifteen minutes were late, refused or malformed.",
+        "More than one span in a hundred did not get into the numbers. Runs are counted without them, or not at all: what agents are worth is told from what is left.",
+        ["The dashboard *Self*: *Spans lost, and why*.", "*Every ceiling*: what found no place?"],
+        ["late: send sooner, or raise `assembly.idle_timeout`.", "refused: raise the ceiling of that name, or add an instance.", "malformed: mend the sender; the log says which ids or times cannot be."],
+        board="self", unit="humanizePercentage",
+    ),
+    Alert(
+        "ReliabilityRequestsRefused", "warning",
+        f"{_TURNED_AWAY} / ({_ASKED} >= 20)", 0.05, "10m",
+        "The service turns requests away",
+        "{{ .Value }} of the requests of the last fifteen minutes were not taken.",
+        "More than one request in twenty gets no. Clients send again what was refused for want of room; what is refused for another reason is lost.",
+        ["The dashboard *Self*: *Requests* by outcome, *The queue*, *Requests that wait*.", "`/readyz` of the instance."],
+        ["unavailable: add an instance, routed by agent, or give more memory and processor.", "unauthenticated: mend the client's token.", "invalid or too large: the client's log says more."],
+        board="self", unit="humanizePercentage",
+    ),
+    Alert(
+        "ReliabilityExportFailing", "warning",
+        f"{_UNSENT} / ({_SENT} >= 5)", 0.5, "10m",
+        "What the service sends does not arrive",
+        "{{ .Value }} of the sendings of {{ .Labels.sink }} in the last fifteen minutes failed.",
+        "Most pushes to the receiver named in the settings fail. Metrics are sent anew as a whole with the next push; runs for another service wait in a bounded queue and are then lost, and counted.",
+        ["The dashboard *Self*: *Exports*, by what became of them.", "The receiver: is it up, and does it take OTLP at that address?"],
+        ["Mend the receiver or the address (`service.push.endpoint`, `service.emit_runs.endpoint`)."],
+        board="self", unit="humanizePercentage",
+    ),
+    Alert(
+        "ReliabilityCeilingReached", "warning",
+        f"sum by (job, ceiling) (increase({sample_of(names.CEILING_HITS)}{_OTHERS}[15m]))", 0, "5m",
+        "A ceiling is reached: {{ .Labels.ceiling }}",
+        "{{ .Value }} items found no place below it in the last fifteen minutes.",
+        "Everything here is bounded, so that a flood harms nobody; what finds no place is let go and counted. The numbers are made without it.",
+        ["The dashboard *Self*: *Every ceiling*."],
+        ["agents, tools, tasks: does a name hold an id? Rename or redact it.", "Others: raise the limit of that name, give more memory, or add an instance."],
+        board="self", unit="humanize",
+    ),
+    Alert(
+        "ReliabilityServiceDown", "critical",
+        f"count by (job) (last_over_time({READY}[6h])) unless on (job) count by (job) ({READY})", 0, "5m",
+        "The reliability service is gone",
+        "Its metrics were there within the last six hours, and are not now.",
+        "No instance of the service tells of itself any more: it is down, or is not scraped. Clients with a queue of their own keep what they have for a while.",
+        ["The scraper's list of targets: what does it say?", "The service's log, and whether something ended it (memory?)."],
+        ["Start it. With a state directory it goes on where it was.", "If you took it away: the alert ends by itself after six hours, or silence it."],
+        board="self",
+    ),
+    Alert(
+        "ReliabilityServiceNotReady", "critical",
+        f"1 - {READY}", 0, "5m",
+        "The reliability service takes no requests",
+        "{{ .Labels.instance }} has refused requests for five minutes.",
+        "The process lives but cannot take anything in: it is recovering, out of memory, or cannot write its journal.",
+        ["`/readyz` of the instance says which: `recovering`, `memory`, `journal`, `stopping`.", "Its log."],
+        ["recovering: wait; it tells how far it is.", "memory: give it more, or lower `limits`.", "journal: is the disk full or read-only?"],
+        board="self",
+    ),
+    Alert(
+        "ReliabilityJournalFailing", "critical",
+        f"sum by (job, instance) (increase({sample_of(names.CEILING_HITS)}{_STATE}[15m]))", 0, "0m",
+        "The journal cannot be written",
+        "{{ .Value }} times in the last fifteen minutes something could not be kept on disk.",
+        "What cannot be kept is not acknowledged, so that nothing is lost at the client; but nothing gets in either.",
+        ["The disk of the state directory: full, slow, read-only?", "The dashboard *Self*: *The journal*."],
+        ["Make room, or raise `service.state_limit`.", "`otel-reliability state` tells what the directory holds."],
+        board="self", unit="humanize",
+    ),
+)  # fmt: skip
+"""In the order of the runbook: agents first, then ourselves."""

@@ -1,0 +1,116 @@
+"""A dashboard: its variables, its rows, and where each panel stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from grafana_foundation_sdk.builders import dashboard
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import dashboard as parts
+
+from dashboards.panels import SOURCE, Placed
+
+TAG: Final = "otel-reliability"
+UID: Final = "otel-reliability-"
+COLUMNS: Final = 24
+EVERY: Final = ".*"
+
+
+class Section(NamedTuple):
+    """A row with its panels, in reading order."""
+
+    title: str
+    panels: Sequence[Placed]
+
+
+class Board(NamedTuple):
+    """All that makes a dashboard."""
+
+    name: str
+    title: str
+    about: str
+    sections: Sequence[Section]
+    variables: Sequence[Any] = ()
+    annotations: Sequence[Mapping[str, Any]] = ()
+    links: Sequence[Any] = ()
+    span: str = "now-6h"
+
+
+def json_of(board: Board) -> str:
+    """The file that Grafana loads."""
+    made = dashboard.Dashboard(board.title).uid(UID + board.name).description(board.about).tags([TAG])
+    made.editable().time(board.span, "now").refresh("30s").timezone("browser")
+    made.tooltip(parts.DashboardCursorSync.CROSSHAIR)
+    for variable in (source(), *board.variables):
+        made.with_variable(variable)
+    for link in board.links:
+        made.link(link)
+    built = json.loads(JSONEncoder(sort_keys=True).encode(made.build()))
+    built["annotations"] = {"list": list(board.annotations)}
+    built["panels"] = list(_laid_out(board.sections))
+    return json.dumps(built, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _laid_out(sections: Iterable[Section]) -> Iterable[dict[str, Any]]:
+    """Every panel as JSON, where it stands, with a number of its own."""
+    at, number = 0, 0
+    for section in sections:
+        number += 1
+        yield {
+            "type": "row",
+            "id": number,
+            "title": section.title,
+            "collapsed": False,
+            "panels": [],
+            "gridPos": {"x": 0, "y": at, "w": COLUMNS, "h": 1},
+        }
+        at += 1
+        left = tallest = 0
+        for placed in section.panels:
+            number += 1
+            if left + placed.width > COLUMNS:
+                at, left, tallest = at + tallest, 0, 0
+            built = json.loads(JSONEncoder(sort_keys=True).encode(placed.panel.build()))
+            place = {"x": left, "y": at, "w": placed.width, "h": placed.height}
+            yield {**built, "id": number, "gridPos": place}
+            left, tallest = left + placed.width, max(tallest, placed.height)
+        at += tallest
+
+
+def source() -> dashboard.DatasourceVariable:
+    """Which Prometheus to ask."""
+    made = dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus")
+    return made.current(parts.VariableOption(selected=True, text="prometheus", value="prometheus"))
+
+
+def choice(name: str, label: str, query: str, about: str, *, several: bool = True) -> dashboard.QueryVariable:
+    """A variable whose choices are the values of a label."""
+    made = dashboard.QueryVariable(name).label(label).description(about).datasource(SOURCE)
+    made.query(query).refresh(parts.VariableRefresh.ON_TIME_RANGE_CHANGED)
+    made.sort(parts.VariableSort.ALPHABETICAL_ASC)
+    if several:
+        made.multi(True).include_all(True).all_value(EVERY)
+        made.current(parts.VariableOption(selected=True, text=["All"], value=["$__all"]))
+    return made
+
+
+def listed(name: str, label: str, values: Sequence[str], about: str) -> dashboard.CustomVariable:
+    """A variable with fixed choices."""
+    made = dashboard.CustomVariable(name).label(label).description(about).values(",".join(values))
+    made.multi(True).include_all(True).all_value(EVERY)
+    return made.current(parts.VariableOption(selected=True, text=["All"], value=["$__all"]))
+
+
+def way(title: str, to: str, variables: bool = True) -> dashboard.DashboardLink:
+    """A link to another of our dashboards, at the top."""
+    made = dashboard.DashboardLink(title).type(parts.DashboardLinkType.LINK).url(f"/d/{UID}{to}").icon("dashboard")
+    return made.keep_time(True).include_vars(variables)
+
+
+def mark(title: str, expression: str, text: str) -> dict[str, Any]:
+    """Vertical lines where a question has an answer. The SDK does not know what Prometheus' annotations have of their own."""
+    made = dashboard.AnnotationQuery().name(title).datasource(SOURCE).enable(True).icon_color("purple").expr(expression)
+    built: dict[str, Any] = json.loads(JSONEncoder().encode(made.build()))
+    return {**built, "titleFormat": title, "textFormat": text, "step": "60s"}

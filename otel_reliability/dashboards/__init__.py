@@ -1,0 +1,83 @@
+"""Dashboards and alerts for Grafana and Prometheus, as files that the package ships, and what adapts them to a place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, NamedTuple
+
+from otel_reliability.errors import ConfigurationError
+
+FILES: Final[Mapping[str, PurePosixPath]] = {
+    "fleet.json": PurePosixPath("grafana/dashboards/fleet.json"),
+    "agent.json": PurePosixPath("grafana/dashboards/agent.json"),
+    "self.json": PurePosixPath("grafana/dashboards/self.json"),
+    "provider.yaml": PurePosixPath("grafana/provisioning/dashboards/otel-reliability.yaml"),
+    "alerting.yaml": PurePosixPath("grafana/provisioning/alerting/otel-reliability.yaml"),
+    "rules.yaml": PurePosixPath("prometheus/rules/otel-reliability.yaml"),
+    "alerts.md": PurePosixPath("alerts.md"),
+}
+"""What is shipped, and where it goes below a folder."""
+
+UID: Final = "prometheus"
+NAME: Final = "prometheus"
+PATH: Final = "/etc/grafana/dashboards"
+RUNBOOK: Final = "alerts.md"
+
+
+class Place(NamedTuple):
+    """What differs from one installation to the next: the data source, where Grafana sees its files, where runbooks are."""
+
+    uid: str = UID
+    name: str = NAME
+    path: str = PATH
+    runbooks: str = RUNBOOK
+
+
+def adapted(place: Place) -> Iterator[tuple[PurePosixPath, str]]:
+    """Every file for a place, with its path below a folder."""
+    for name, path in FILES.items():
+        yield path, _adapted(name, files(__name__).joinpath(name).read_text(encoding="utf-8"), place)
+
+
+def _adapted(name: str, text: str, place: Place) -> str:
+    if name.endswith(".json"):
+        return _dashboard(text, place)
+    text = _exchanged(text, f"path: {PATH}\n", f"path: {json.dumps(place.path)}\n", stays=place.path == PATH)
+    text = _exchanged(
+        text, f"datasourceUid: {UID}\n", f"datasourceUid: {json.dumps(place.uid)}\n", stays=place.uid == UID
+    )
+    return text.replace(f"runbook_url: {RUNBOOK}#", f"runbook_url: {place.runbooks}#")
+
+
+def _exchanged(text: str, old: str, new: str, *, stays: bool) -> str:
+    """A value in YAML: quoted, for who knows what it looks like, unless it is the one that stands there."""
+    return text if stays else text.replace(old, new)
+
+
+def _dashboard(text: str, place: Place) -> str:
+    """With this data source chosen, until a reader chooses another."""
+    board: dict[str, Any] = json.loads(text)
+    for variable in board["templating"]["list"]:
+        if variable["type"] == "datasource":
+            variable["current"] = {"selected": True, "text": place.name, "value": place.uid}
+    return json.dumps(board, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def write(folder: Path, place: Place, *, force: bool = False) -> list[Path]:
+    """Write them all below a folder. Nothing is written where one of them stands already, unless by `force`."""
+    told = [(folder / path, text) for path, text in adapted(place)]
+    standing = [path for path, _ in told if path.exists()]
+    if standing and not force:
+        raise ConfigurationError(
+            "DIR",
+            str(standing[0]),
+            "a file that is not there yet",
+            "choose another folder, or overwrite them all with --force",
+        )
+    for path, text in told:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return [path for path, _ in told]

@@ -1,0 +1,66 @@
+"""The questions of the dashboards, with their variables filled in as Grafana fills them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+SHIPPED: Final = ROOT / "otel_reliability" / "dashboards"
+BOARDS: Final = ("fleet", "agent", "self")
+_VARIABLE: Final = re.compile(r"\$\{?(\w+)\}?")
+
+
+class Asked(NamedTuple):
+    """One query of one panel."""
+
+    board: str
+    panel: str
+    ref: str
+    expr: str
+    instant: bool = False
+    legend: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.board}: {self.panel} [{self.ref}]"
+
+
+def board(name: str) -> dict[str, Any]:
+    """A dashboard as it is shipped."""
+    loaded: dict[str, Any] = json.loads((SHIPPED / f"{name}.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+def panels(name: str) -> Iterator[dict[str, Any]]:
+    """Its panels, without the rows' headings."""
+    yield from (panel for panel in board(name)["panels"] if panel["type"] != "row")
+
+
+def questions() -> Iterator[Asked]:
+    """Every query of every panel, and of every annotation."""
+    for name in BOARDS:
+        for panel in panels(name):
+            for target in panel["targets"]:
+                yield Asked(
+                    name,
+                    panel["title"],
+                    target["refId"],
+                    target["expr"],
+                    target.get("instant", False),
+                    target.get("legendFormat", ""),
+                )
+        for annotation in board(name)["annotations"]["list"]:
+            yield Asked(name, annotation["name"], "annotation", annotation["expr"])
+
+
+def filled(expr: str, interval: str = "1m", span: str = "1h", **chosen: str) -> str:
+    """A question as Prometheus gets it. What nobody chose is everything.
+
+    >>> filled('increase(a{b=~"$agent",c=~"$window"}[$__rate_interval])', agent="x")
+    'increase(a{b=~"x",c=~".*"}[1m])'
+    """
+    known: Mapping[str, str] = {"__rate_interval": interval, "__interval": interval, "__range": span, **chosen}
+    return _VARIABLE.sub(lambda found: known.get(found[1], ".*"), expr)
