@@ -1,0 +1,157 @@
+"""Each shipped configuration under a real Collector, between agents and a running service: what it promises happens.
+
+Those that carry metrics are in `tests/service/test_end_to_end.py`, where all ways to Prometheus are compared.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
+
+from otel_reliability.model.span import Evaluation
+from tests.collector_config.shipped import shipped
+from tests.real import otlp
+from tests.real.collector.handle import Collector, Collectors, Config
+from tests.real.pipelines import pipeline, spans_of, to_file
+from tests.real.ports import HOST, free_port
+from tests.real.waiting import until
+from tests.real.web import ask
+from tests.service.fleet import AGENTS, perform, sending
+from tests.service.logs import logs_protobuf
+from tests.service.reported import gauges_of, report
+from tests.service.served import Served, Services
+from tests.service.test_end_to_end import shown
+
+pytestmark = pytest.mark.real
+
+RUNS = 4
+ALL = RUNS * len(AGENTS)
+CHATTER = ExportLogsServiceRequest(
+    resource_logs=[ResourceLogs(scope_logs=[ScopeLogs(log_records=[LogRecord(body=AnyValue(string_value="hello"))])])]
+).SerializeToString()
+"""A log record that judges nothing."""
+
+
+def backend(collector: Collectors, out: Path) -> Collector:
+    """The other back end: it writes what it gets to a file."""
+    config: Config = {
+        "receivers": {"otlp": {}},
+        "exporters": {"file": to_file(out), "nop": {}},
+        "service": {"pipelines": {"traces": pipeline(["otlp"], ["file"]), "logs": pipeline(["otlp"], ["nop"])}},
+    }
+    return collector(config)
+
+
+def judge(url: str, trace: bytes) -> None:
+    """Send an evaluation of a run, and a log record that is none."""
+    for body in (CHATTER, logs_protobuf([Evaluation("success", 0.0, None, 1, trace)])):
+        assert ask(f"{url}/v1/logs", body=body, headers={"Content-Type": "application/x-protobuf"}).status == 200
+
+
+def settled(service: Served, runs: int) -> None:
+    """Wait until so many runs will not change any more."""
+    until(lambda: service.sum("agent_reliability_runs_total") >= runs, f"{runs} runs to settle")
+
+
+def test_the_sidecar_gives_all_to_both(collector: Collectors, serve: Services, tmp_path: Path) -> None:
+    """Every span reaches the service and the back end; of logs the service has evaluations alone."""
+    out, service = tmp_path / "spans.jsonl", serve()
+    other = backend(collector, out)
+    before = shipped(collector, "sidecar.yaml", OTEL_RELIABILITY_ENDPOINT=service.grpc, BACKEND_ENDPOINT=other.grpc)
+    with sending(before.http, "bookshop") as tracer:
+        perform(tracer, RUNS)
+    received = until(lambda: service.sum("otel_reliability_spans_total", disposition="received"), "spans")
+    spans = spans_of(out, int(received))
+    judge(before.http, spans[0].span.trace_id)
+    until(lambda: service.sum("otel_reliability_log_records_total", disposition="evaluation") == 1, "the evaluation")
+    settled(service, ALL)
+
+    assert service.sum("agent_reliability_runs_total") == ALL
+    assert service.sum("otel_reliability_spans_total", disposition="received") == len(otlp.written(out))
+    assert service.sum("otel_reliability_log_records_total") == 1
+    assert other.count("otelcol_receiver_accepted_log_records") >= 1
+
+
+def test_the_gateway_taps_before_the_sampler(collector: Collectors, serve: Services, tmp_path: Path) -> None:
+    """The service counts every run, while the back end has the traces that failed; the rest of both is the sampler's."""
+    out, service = tmp_path / "spans.jsonl", serve()
+    other = backend(collector, out)
+    failing = {"name": "failed", "type": "status_code", "status_code": {"status_codes": ["ERROR"]}}
+    before = shipped(
+        collector,
+        "gateway-tail-sampling.yaml",
+        overlay={"processors": {"tail_sampling": {"policies": [failing]}}},  # the one that draws lots left out
+        OTEL_RELIABILITY_ENDPOINT=service.grpc,
+        BACKEND_ENDPOINT=other.grpc,
+        DECISION_WAIT="1s",
+        QUEUE_DIRECTORY=str(tmp_path / "queue"),
+    )
+    with sending(before.http, "bookshop") as tracer:
+        perform(tracer, RUNS)
+    kept = {span.trace_id for _, span in spans_of(out, 1)}
+    settled(service, ALL)
+
+    assert service.sum("agent_reliability_runs_total") == ALL
+    assert len(kept) == 1  # the importer's run that insists
+    assert {span.status.code for _, span in otlp.written(out)} >= {2}
+
+
+def test_the_gateways_queue_outlives_it(collector: Collectors, serve: Services, tmp_path: Path) -> None:
+    """Service away, Collector killed, both back: what was handed to the Collector is counted, once."""
+    service = serve(state=tmp_path / "state")
+    service.kill()
+    before = shipped(
+        collector,
+        "gateway-tail-sampling.yaml",
+        OTEL_RELIABILITY_ENDPOINT=service.grpc,
+        QUEUE_DIRECTORY=str(tmp_path / "queue"),
+    )
+    with sending(before.http, "bookshop") as tracer:
+        perform(tracer, RUNS)
+    until(lambda: before.count("otelcol_exporter_send_failed_spans") or "Will retry" in before.said(), "a failure")
+    before.kill()
+    before.start()
+    service.start()
+    settled(service, ALL)
+
+    assert service.sum("agent_reliability_runs_total") == ALL
+    assert service.sum("agent_reliability_tool_calls_total", gen_ai_agent_name="clerk") == 3 * RUNS
+
+
+def test_two_hops_keep_windows_in_one_place(collector: Collectors, serve: Services, tmp_path: Path) -> None:
+    """Traces are shared among the first two, whole; the third tells of every agent what a report does, with evaluations."""
+    out, doors = tmp_path / "spans.jsonl", [f"{HOST}:{free_port()}" for _ in range(2)]
+    keeper = serve()
+    before = shipped(
+        collector,
+        "two-hops.yaml",
+        overlay={
+            "exporters": {"file": to_file(out)},
+            "service": {"pipelines": {"traces": pipeline(["otlp"], ["file"])}},
+        },
+        EVEN_ENDPOINT=doors[0],
+        ODD_ENDPOINT=doors[1],
+        WINDOWS_ENDPOINT=keeper.grpc,
+    )
+    first = [serve("--grpc", door, "--emit-runs", f"http://{before.grpc}") for door in doors]
+    for name in ("bookshop", "library"):
+        with sending(before.http, name) as tracer:
+            perform(tracer, RUNS)
+    judge(before.http, spans_of(out, 1)[0].span.trace_id)
+    settled(keeper, 2 * ALL)
+    until(lambda: keeper.sum("otel_reliability_sessions", state="open") == 0, "no open session")
+    expected, told = gauges_of(report(out)), shown(keeper)
+    taken = [one.sum("otel_reliability_spans_total", disposition="received") for one in first]
+
+    assert {key: value for key, value in told.items() if key[0] in {name for name, _ in expected}} == expected
+    assert keeper.sum("agent_reliability_runs_total") == 2 * ALL
+    assert keeper.sum("otel_reliability_spans_total", disposition="received") == 0
+    assert all(taken)
+    assert sum(taken) == len(otlp.written(out))
+    assert [shown(one) for one in first] == [{}, {}]
+    assert sum(one.sum("otel_reliability_log_records_total", disposition="evaluation") for one in first) == 1
+    assert {one.sum("otel_reliability_log_records_total", disposition="other") for one in (*first, keeper)} == {0}
