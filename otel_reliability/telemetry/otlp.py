@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import grpc
 from google.protobuf.message import DecodeError
 from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
 
 Signal = Literal["metrics", "logs"]
 
@@ -23,6 +24,7 @@ METHODS: Final[Mapping[Signal, str]] = {
     "logs": "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
 }
 RETRY_INFO: Final = "google.rpc.retryinfo-bin"
+DETAILS: Final = "grpc-status-details-bin"
 LARGEST_ANSWER: Final = 4 * 1024 * 1024
 
 _LATER: Final = frozenset({429, 502, 503, 504})
@@ -122,14 +124,20 @@ def _grpc_answer(error: Any) -> Answer:
 
 
 def _told_delay(metadata: Any) -> float | None:
-    for key, value in metadata:
-        if key == RETRY_INFO:
-            try:
-                delay = RetryInfo.FromString(value).retry_delay
-            except DecodeError:
-                return None
-            return delay.seconds + delay.nanos / 1e9
-    return None
+    """When to come again: servers in Go say it within the status, others beside it."""
+    told: dict[str, bytes] = dict(metadata)
+    try:
+        info = _within(told[DETAILS]) if DETAILS in told else None
+        if info is None and RETRY_INFO in told:
+            info = RetryInfo.FromString(told[RETRY_INFO])
+    except DecodeError:
+        return None
+    return None if info is None else info.retry_delay.seconds + info.retry_delay.nanos / 1e9
+
+
+def _within(status: bytes) -> RetryInfo | None:
+    info = RetryInfo()
+    return next((info for detail in Status.FromString(status).details if detail.Unpack(info)), None)
 
 
 class _Http(Sender):

@@ -10,7 +10,9 @@ from typing import Any, cast
 import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
 from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
 
 from otel_reliability.telemetry.otlp import ACCEPTED, Answer, Sender, Target, sender_of
 from tests.service.certificates import Authority
@@ -18,6 +20,18 @@ from tests.telemetry.receivers import over_grpc, over_http
 
 BODY = b"a request" * 100
 IN_3_S = {"google.rpc.retryinfo-bin": RetryInfo(retry_delay=Duration(seconds=3)).SerializeToString()}
+
+
+def within_status(code: grpc.StatusCode, *details: Message) -> dict[str, bytes]:
+    """The same, as servers in Go tell it: within the status."""
+    status = Status(code=cast("Any", code).value[0])
+    for detail in details:
+        status.details.add().Pack(detail)
+    return {"grpc-status-details-bin": status.SerializeToString()}
+
+
+FULL, AWAY = grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE
+IN_2_S = RetryInfo(retry_delay=Duration(seconds=2))
 
 
 def nowhere() -> str:
@@ -112,6 +126,12 @@ def test_grpc_calls_the_signal_s_service(compression: str) -> None:
         (grpc.StatusCode.INVALID_ARGUMENT, IN_3_S, Answer(False, "invalid_argument")),
         (grpc.StatusCode.UNAUTHENTICATED, {}, Answer(False, "unauthenticated")),
         (grpc.StatusCode.UNAVAILABLE, {"google.rpc.retryinfo-bin": b"\xff"}, Answer(False, "unavailable", 0.0)),
+        (AWAY, within_status(AWAY, IN_2_S), Answer(False, "unavailable", 2.0)),
+        (FULL, within_status(FULL, Duration(seconds=9), IN_2_S), Answer(False, "resource_exhausted", 2.0)),
+        (FULL, within_status(FULL, IN_2_S) | IN_3_S, Answer(False, "resource_exhausted", 2.0)),
+        (FULL, within_status(FULL) | IN_3_S, Answer(False, "resource_exhausted", 3.0)),
+        (FULL, within_status(FULL, Duration(seconds=9)), Answer(False, "resource_exhausted")),
+        (AWAY, {"grpc-status-details-bin": b"\xff"}, Answer(False, "unavailable", 0.0)),
     ],
 )
 def test_grpc_answers_are_read_as_specified(
