@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable
 from itertools import count
 
 from otel_reliability.assembly.build import Built
@@ -101,7 +101,7 @@ class Decision:
 class OpenWork:
     """Which closed units may still change because of what is open beside them, asked once a trace."""
 
-    def __init__(self, opened: Mapping[Unit, None]) -> None:
+    def __init__(self, opened: Container[Unit]) -> None:
         self._open = opened
         self._known: dict[TraceId, tuple[bool, bool]] = {}
 

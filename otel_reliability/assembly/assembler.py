@@ -1,8 +1,9 @@
-"""From agent spans to runs, as they arrive (DESIGN §3.7, §3.13).
+"""From agent spans to runs, as they arrive.
 
 The assembler gathers spans into units, closes a unit when its reason has come, builds its runs as a pure function of its
-spans, and tells what changed against what it told before: closed, revised, withdrawn, settled. It has no clock and no lock:
-time comes as an argument, and one caller at a time.
+spans, and tells what changed against what it told before: closed, revised, withdrawn, settled. Most traces are never gathered:
+they lie in a bundle, and hold one plain run when their time comes. It has no clock and no lock: time comes as an argument,
+and one caller at a time.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Final
 from otel_reliability.assembly.adoption import Decision, OpenWork, give, joined, note
 from otel_reliability.assembly.build import Builder, Built
 from otel_reliability.assembly.build import Unit as BuildUnit
+from otel_reliability.assembly.bundle import Bundle
+from otel_reliability.assembly.bundles import Bundles
 from otel_reliability.assembly.chains import parent_of
 from otel_reliability.assembly.evaluations import Evaluations
 from otel_reliability.assembly.gathering import Gathering
@@ -23,7 +26,7 @@ from otel_reliability.assembly.judged import SettledRuns
 from otel_reliability.assembly.unit import Implicit, SpanKey, Trace, Unit
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent
-from otel_reliability.model.run import CloseReason
+from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, Session, SpanId, TraceId
 
 _SHARE: Final = 32
@@ -44,13 +47,16 @@ class Assembler:
         self._evaluation_ceiling = settings.limits.evaluations
         self._builder = Builder(settings)
         self._gathering = Gathering(self._times.span_limit, self._times.other_spans, self.accounts, self._schedule)
+        self._bundles = Bundles(
+            self._gathering, self._times.span_limit, self._times.other_spans, self.accounts, self._schedule_bundle
+        )
         self._evaluations = Evaluations(
             self._gathering, self.accounts, self._evaluation_ceiling, self._look_again, self._judge
         )
         self._settled = SettledRuns(settings.outcome)
-        self._due: list[tuple[float, int, Unit]] = []
+        self._due: list[tuple[float, int, Unit | Bundle]] = []
         self._ticket = count()
-        self._closed: deque[tuple[float, Unit]] = deque()
+        self._closed: deque[tuple[float, Unit | Bundle]] = deque()
         self._undecided: dict[TraceId, Trace] = {}
         self._events: list[RunEvent] = []
 
@@ -58,6 +64,11 @@ class Assembler:
     def open_runs(self) -> int:
         """Units that are still growing."""
         return len(self._gathering.open)
+
+    @property
+    def gathered(self) -> int:
+        """Traces that are no bundles, or no longer."""
+        return len(self._gathering.traces)
 
     @property
     def open_bytes(self) -> int:
@@ -79,19 +90,22 @@ class Assembler:
 
     def add(self, span: AgentSpan, now: float) -> None:
         """Take in one span."""
-        full = self._gathering.add(span, now)
-        if full is not None:
-            self._seal(full, now)
+        if not self._bundles.take(span, now):
+            full = self._gathering.add(span, now)
+            if full is not None:
+                self._seal(full, now)
         if self._evaluations.waiting or self._evaluations.reads_responses:
             self._evaluations.seen(span, now)
 
     def opened(self, trace_id: TraceId, span_id: SpanId, parent_id: SpanId | None, now: float) -> None:
         """A span has started (known in process only): what it belongs to stays open until it ends."""
-        self._gathering.opened(trace_id, span_id, parent_id, now)
+        if not self._bundles.opened(trace_id, span_id, parent_id, now):
+            self._gathering.opened(trace_id, span_id, parent_id, now)
 
     def ended(self, trace_id: TraceId, span_id: SpanId) -> None:
         """A span known to be open has ended and was lost on its way here: nothing waits for it any more."""
-        self._gathering.ended(trace_id, span_id)
+        if not self._bundles.ended(trace_id, span_id):
+            self._gathering.ended(trace_id, span_id)
 
     def evaluate(self, evaluation: Evaluation, now: float) -> None:
         """Take in a judgement that arrived apart from its span. Before its run is here, it waits."""
@@ -109,10 +123,10 @@ class Assembler:
         """Close and settle everything that is open, in the order it began."""
         for unit in list(self._gathering.open):
             if unit in self._gathering.open:
-                self._close(unit, reason, now)
+                self._close_early(unit, reason, now)
         self._decide()
         while self._closed:
-            self._settle_unit(*self._closed.popleft())
+            self._settle_at_once(*self._closed.popleft())
         self._due.clear()
         return self._take_events()
 
@@ -131,6 +145,9 @@ class Assembler:
             _, _, unit = heapq.heappop(self._due)
             if unit not in self._gathering.open:
                 continue
+            if isinstance(unit, Bundle):
+                self._look_at(unit, now)
+                continue
             deadline = self._deadline(unit)
             if deadline > now:
                 self._schedule(unit)
@@ -141,8 +158,49 @@ class Assembler:
         for unit in waiting:
             heapq.heappush(self._due, (now + self._times.linger, next(self._ticket), unit))
 
+    def _schedule_bundle(self, bundle: Bundle) -> None:
+        heapq.heappush(self._due, (bundle.last_seen + self._times.linger, next(self._ticket), bundle))
+
+    def _look_at(self, bundle: Bundle, now: float) -> None:
+        """Spans of a bundle have come a linger ago: it is whole, or still waits, or is more than a bundle can be."""
+        run = self._builder.simple.build(bundle, CloseReason.ROOT)
+        if run is not None and not bundle.open:
+            if bundle.last_seen + self._times.linger > now:
+                self._schedule_bundle(bundle)
+            else:
+                self._close_bundle(bundle, run, now)
+            return
+        too_old = bundle.born + self._times.idle_timeout
+        if run is not None or too_old <= now or not bundle.waits:
+            self._bundles.unfold(bundle)
+            return
+        bundle.due = False
+        if not bundle.is_waiting:
+            bundle.is_waiting = True
+            heapq.heappush(self._due, (too_old, next(self._ticket), bundle))
+
+    def _close_bundle(self, bundle: Bundle, run: Run, now: float) -> None:
+        self.accounts["closed", run.closed_by.value] += 1
+        self.accounts["used", ""] += len(bundle.spans)
+        self._bundles.close(bundle, run, now)
+        self._closed.append((now, bundle))
+        self._events.append(RunEvent(RunChange.CLOSED, run))
+
+    def _close_early(self, unit: Unit | Bundle, reason: CloseReason, now: float) -> None:
+        """Close what may not be whole."""
+        if isinstance(unit, Unit):
+            self._close(unit, reason, now)
+            return
+        run = self._builder.simple.build(unit, reason)
+        if run is not None:
+            self._close_bundle(unit, run, now)
+            return
+        for one in list(self._bundles.unfold(unit).units):
+            if one in self._gathering.open:
+                self._close(one, reason, now)
+
     def _seal(self, unit: Unit, now: float) -> None:
-        """DESIGN §3.7, `span_limit`: too large to go on; what still comes is refused by that name."""
+        """`span_limit`: too large to go on; what still comes is refused by that name."""
         unit.sealed = True
         if unit in self._gathering.open:
             self._close(unit, CloseReason.SPAN_LIMIT, now)
@@ -216,7 +274,7 @@ class Assembler:
         self._undecided[trace.id] = trace
 
     def _decide(self) -> None:
-        """What becomes of loose work (DESIGN §3.2h) and of judgements (§5.5) in the traces where something has changed."""
+        """What becomes of loose work and of judgements in the traces where something has changed."""
         while self._undecided:
             traces = joined(self._undecided.popitem()[1])
             for trace in traces:
@@ -305,10 +363,15 @@ class Assembler:
     # --- Letting go ---------------------------------------------------------------------------------------------------
 
     def _settle(self, now: float) -> None:
-        waiting: list[tuple[float, Unit]] = []
+        waiting: list[tuple[float, Unit | Bundle]] = []
         open_above = OpenWork(self._gathering.open)
         while self._closed and self._closed[0][0] + self._times.reopen <= now:
             closed_at, unit = self._closed.popleft()
+            if isinstance(unit, Bundle):
+                if unit.unit is None:
+                    self._settle_bundle(unit, closed_at)
+                    continue
+                unit = unit.unit
             if unit.closed_at != closed_at:
                 continue
             if unit.host is not None or self._has_young_guest(unit, now) or open_above.may_change(unit):
@@ -316,6 +379,21 @@ class Assembler:
             else:
                 self._settle_unit(closed_at, unit)
         self._closed.extendleft(reversed(waiting))
+
+    def _settle_at_once(self, closed_at: float, unit: Unit | Bundle) -> None:
+        if isinstance(unit, Unit):
+            self._settle_unit(closed_at, unit)
+        elif unit.unit is not None:
+            self._settle_unit(closed_at, unit.unit)
+        else:
+            self._settle_bundle(unit, closed_at)
+
+    def _settle_bundle(self, bundle: Bundle, closed_at: float) -> None:
+        run = bundle.run
+        if run is not None:
+            self._events.append(RunEvent(RunChange.SETTLED, run))
+            self._settled.remember((run,))
+            self._bundles.settle(bundle, closed_at)
 
     def _has_young_guest(self, unit: Unit, now: float) -> bool:
         """Whether one that it has adopted can still change: they settle together."""
@@ -358,7 +436,7 @@ class Assembler:
             trace.had_invocation = trace.has_invocation = True
 
     def _hold_ceilings(self, now: float) -> None:
-        """DESIGN §4.4: above a ceiling the heaviest are closed, of equals the oldest."""
+        """Above a ceiling the heaviest are closed, of equals the oldest."""
         times, gathering = self._times, self._gathering
         if len(gathering.open) > times.open_runs:
             number = len(gathering.open) - times.open_runs + times.open_runs // _SHARE
@@ -368,7 +446,7 @@ class Assembler:
             self._evict(0, size, CloseReason.MEMORY, now)
         self._decide()
         while gathering.closed_bytes > times.reopenable_bytes and self._closed:
-            self._settle_unit(*self._closed.popleft())
+            self._settle_at_once(*self._closed.popleft())
             self.accounts["ceiling", "reopenable_bytes"] += 1
 
     def _evict(self, number: int, size: int, reason: CloseReason, now: float) -> None:
@@ -376,7 +454,7 @@ class Assembler:
             if number <= 0 and size <= 0:
                 return
             number, size = number - 1, size - unit.weight
-            self._close(unit, reason, now)
+            self._close_early(unit, reason, now)
 
     def _forget(self, now: float) -> None:
         """Quiet traces are forgotten in time, or the oldest first when there are too many ids; waiting judgements too."""
@@ -389,7 +467,7 @@ class Assembler:
                     break
                 self.accounts["ceiling", "remembered_ids"] += 1
             del gathering.quiet[trace_id]
-            gathering.forget(gathering.traces[trace_id])
+            self._bundles.forget(trace_id)
             self._settled.forget(trace_id)
         if gathering.gone_count > times.closed_ids:
             gathering.forget_gone(gathering.gone_count - times.closed_ids + times.closed_ids // _SHARE)

@@ -11,7 +11,9 @@ from otel_reliability.assembly.invocations import Invocations
 from otel_reliability.assembly.judged import best
 from otel_reliability.assembly.limits import ContextLimits
 from otel_reliability.assembly.models import ModelItem
+from otel_reliability.assembly.notes import merged
 from otel_reliability.assembly.sampling import weight
+from otel_reliability.assembly.simple import SimpleBuilder
 from otel_reliability.assembly.tree import NONE, Tree
 from otel_reliability.assembly.unit import Implicit, SpanKey
 from otel_reliability.config import Settings
@@ -31,7 +33,6 @@ from otel_reliability.model.span import (
 HANDOFF: Final = "→"
 UNKNOWN_AGENT: Final = "unknown"
 _UNNAMED_SERVICE: Final = "unknown_service"
-_NO_NOTES: Final = Notes()
 _TOP_STEPS: Final = outcome.STEPS | {Kind.AGENT}
 _LOOSE: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.RETRIEVAL})
 
@@ -72,6 +73,8 @@ class Builder:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._limits = ContextLimits(settings.context_limits)
+        self.simple = SimpleBuilder(settings, self._limits)
+        """The short way, where a bundle holds no more than one plain run."""
 
     def build(self, unit: Unit) -> Built:
         """All runs of a unit, top-level runs before the runs nested in them."""
@@ -137,7 +140,9 @@ class Builder:
             agent or _service(resource.service_name),
             first.extra,
         )
-        notes = _merged_notes(tree, invocations, root, spans)
+        notes = merged(
+            [note for i in _own(tree, invocations, root, spans) if (note := tree.spans[i].notes) is not None]
+        )
         evaluations = _evaluations(tree, invocations, root, spans, unit, nested)
         steps = _Steps(tree, invocations, root, spans, key.agent, self._settings)
         verdict = outcome.judge(tree, invocations, root, spans, notes, evaluations, self._settings.outcome)
@@ -394,25 +399,6 @@ def _innermost(tree: Tree, invocations: Invocations, i: int) -> int:
     """The root of the innermost run a span lies in, NONE for a span above its run."""
     over = i if tree.is_invocation[i] else tree.invocation[i]
     return NONE if over == NONE else invocations.root[over]
-
-
-def _merged_notes(tree: Tree, invocations: Invocations, root: int, spans: Sequence[int]) -> Notes:
-    """What users added within a run: field by field, the latest start wins."""
-    found = [note for i in _own(tree, invocations, root, spans) if (note := tree.spans[i].notes) is not None]
-    if not found:
-        return _NO_NOTES
-    if len(found) == 1:
-        return found[0]
-    merged = found[0]._asdict()
-    for note in found[1:]:
-        for field, value in note._asdict().items():
-            if field == "branches":
-                merged[field] = tuple(sorted({**dict(merged[field]), **dict(value)}.items()))
-            elif field == "refused":
-                merged[field] += value
-            elif value is not None:
-                merged[field] = value
-    return Notes(**merged)
 
 
 def _evaluations(

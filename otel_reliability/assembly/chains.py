@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from otel_reliability.assembly.unit import Place, Trace, Unit
-from otel_reliability.model.span import AgentSpan, SpanRef, TraceId
-
-LONG: Final = 32
-"""Steps after which a chain of other spans is remembered, and looked at for cycles."""
+from otel_reliability.assembly.bundle import Traces
+from otel_reliability.assembly.unit import LONG, Place, Unit
+from otel_reliability.model.span import AgentSpan, SpanRef
 
 
 class Above(NamedTuple):
@@ -35,7 +33,7 @@ def parent_of(span: AgentSpan) -> SpanRef | None:
 class Chains:
     """Walks up through the places of other spans. Long chains are remembered, so that no walk is made twice."""
 
-    def __init__(self, traces: dict[TraceId, Trace]) -> None:
+    def __init__(self, traces: Traces) -> None:
         self._traces = traces
 
     def above(self, span: AgentSpan) -> Above:
@@ -47,7 +45,7 @@ class Chains:
         walked: list[SpanRef] = []
         seen: set[SpanRef] = set()
         while parent is not None:
-            trace = self._traces.get(parent[0])
+            trace = self._traces.find(parent[0])
             unit = trace.homes.get(parent[1]) if trace is not None else None
             if unit is not None:
                 self._remember(walked, anchor)
@@ -65,7 +63,7 @@ class Chains:
                 seen.add(parent)
             anchor = trace.shortcuts.get(parent[1], parent)
             if anchor is not parent:
-                end = self._traces.get(anchor[0])
+                end = self._traces.find(anchor[0])
                 place = end.places.get(anchor[1], place) if end is not None else place
             parent, remote = place.parent, place.parent_remote
         self._remember(walked, anchor)
@@ -83,17 +81,17 @@ class Chains:
 
     def _parent_place(self, ref: SpanRef) -> SpanRef | None:
         """The other span above another span, None where there is none."""
-        trace = self._traces.get(ref[0])
+        trace = self._traces.find(ref[0])
         place = trace.places.get(ref[1]) if trace is not None and ref[1] not in trace.cut else None
         above = place.parent if place is not None else None
-        over = self._traces.get(above[0]) if above is not None else None
+        over = self._traces.find(above[0]) if above is not None else None
         return above if over is not None and above is not None and above[1] in over.places else None
 
     def places_above(self, span: AgentSpan) -> Iterator[tuple[SpanRef, Place]]:
         """The nearest other spans above a span, in one stretch, bottom up."""
         parent = parent_of(span)
         for _ in range(LONG):
-            trace = self._traces.get(parent[0]) if parent is not None else None
+            trace = self._traces.find(parent[0]) if parent is not None else None
             place = trace.places.get(parent[1]) if trace is not None and parent is not None else None
             if place is None or parent is None:
                 return

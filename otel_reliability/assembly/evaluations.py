@@ -1,4 +1,4 @@
-"""Judgements that arrive apart from their spans: they wait for their run, and find it (DESIGN §5.5)."""
+"""Judgements that arrive apart from their spans: they wait for their run, and find it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Evaluations:
     def add(self, evaluation: Evaluation, now: float) -> None:
         """Take in one judgement."""
         if evaluation.trace_id is not None:
-            trace = self._gathering.traces.get(evaluation.trace_id)
+            trace = self._gathering.traces.find(evaluation.trace_id)
             if trace is None:
                 self._wait(self._by_trace.setdefault(evaluation.trace_id, []), evaluation, now)
             else:
@@ -67,7 +67,7 @@ class Evaluations:
     def seen(self, span: AgentSpan, now: float) -> None:
         """A span has come: judgements of its trace, or of its response, need wait no longer."""
         if self._by_trace and span.trace_id in self._by_trace:
-            trace = self._gathering.traces.get(span.trace_id)
+            trace = self._gathering.traces.find(span.trace_id)
             if trace is not None:
                 for _, evaluation in self._by_trace.pop(span.trace_id):
                     self.waiting -= 1
@@ -139,18 +139,16 @@ class Evaluations:
         if self._responses is None:
             self._responses = dict(self._known_responses())
         ref = self._responses.get(response_id)
-        trace = self._gathering.traces.get(ref[0]) if ref is not None else None
+        trace = self._gathering.traces.find(ref[0]) if ref is not None else None
         if ref is None or trace is None:
             self._wait(self._by_response.setdefault(response_id, []), evaluation, now)
         else:
             self._give(trace, evaluation._replace(trace_id=ref[0], span_id=ref[1]))
 
     def _known_responses(self) -> Iterator[tuple[str, SpanRef]]:
-        for trace in self._gathering.traces.values():
-            for unit in trace.units:
-                for span in unit.spans.values():
-                    if isinstance(span.facts, ModelFacts) and span.facts.response_id is not None:
-                        yield span.facts.response_id, (span.trace_id, span.span_id)
+        for span in self._gathering.spans():
+            if isinstance(span.facts, ModelFacts) and span.facts.response_id is not None:
+                yield span.facts.response_id, (span.trace_id, span.span_id)
 
     def _target(self, trace: Trace, evaluation: Evaluation) -> tuple[Unit, SpanRef | None] | None:
         """Where a judgement belongs: the run of the span it names, else the one run below that, else the trace's one."""

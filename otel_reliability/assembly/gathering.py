@@ -7,16 +7,17 @@ nothing stands above, the span is a top. What is gathered never depends on the o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
+from otel_reliability.assembly.bundle import Bundle, Traces
 from otel_reliability.assembly.chains import Above, Chains, parent_of
 from otel_reliability.assembly.unit import RUN_KEYS, SPAN_BYTES, Ids, Place, Trace, Unit
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Kind, Session, SpanId, SpanRef, TraceId
 
 _AGENT, _WORKFLOW, _OTHER = Kind.AGENT, Kind.WORKFLOW, Kind.OTHER
-_MAX_OPEN: Final = 10_000
+MAX_OPEN: Final = 10_000
 
 Accounts = Counter[tuple[str, str]]
 
@@ -24,17 +25,17 @@ Accounts = Counter[tuple[str, str]]
 class Gathering:
     """All spans that can still matter, in their units.
 
-    `open` are the units still growing, oldest first; `quiet` the traces that have none, with the time since when; `tellers`
-    who told a run last, by run id. `on_change` is called for a unit whose deadline may have come nearer. `accounts` counts
-    what became of spans that join no unit.
+    `open` are the units, and the bundles, still growing, oldest first; `quiet` the traces that have none, with the time since
+    when; `tellers` who told a run last, by run id. `on_change` is called for a unit whose deadline may have come nearer.
+    `accounts` counts what became of spans that join no unit.
     """
 
     def __init__(
         self, span_limit: int, place_limit: int, accounts: Accounts, on_change: Callable[[Unit], None]
     ) -> None:
-        self.traces: dict[TraceId, Trace] = {}
+        self.traces = Traces()
         self.chains = Chains(self.traces)
-        self.open: dict[Unit, None] = {}
+        self.open: dict[Unit | Bundle, None] = {}
         self.quiet: dict[TraceId, float] = {}
         self.tellers: dict[str, Unit] = {}
         self.open_bytes = self.closed_bytes = 0
@@ -46,7 +47,7 @@ class Gathering:
 
     def trace(self, trace_id: TraceId, now: float) -> Trace:
         """The trace of an id, made where it is new."""
-        found = self.traces.get(trace_id)
+        found = self.traces.find(trace_id)
         if found is None:
             found = self.traces[trace_id] = Trace(trace_id)
             self.quiet[trace_id] = now
@@ -54,7 +55,7 @@ class Gathering:
 
     def add(self, span: AgentSpan, now: float) -> Unit | None:
         """Take in one span. Gives the unit where it has reached the span limit, so that the caller closes it."""
-        trace = self.traces.get(span.trace_id)
+        trace = self.traces.find(span.trace_id)
         if trace is None:
             trace = self.trace(span.trace_id, now)
         span_id = span.span_id
@@ -69,19 +70,25 @@ class Gathering:
     def opened(self, trace_id: TraceId, span_id: SpanId, parent_id: SpanId | None, now: float) -> None:
         """A span has started: what it belongs to stays open until it ends."""
         trace = self.trace(trace_id, now)
-        if len(trace.open) < _MAX_OPEN and span_id not in trace.homes and span_id not in trace.places:
+        if len(trace.open) < MAX_OPEN and span_id not in trace.homes and span_id not in trace.places:
             trace.open[span_id] = parent_id
 
     def ended(self, trace_id: TraceId, span_id: SpanId) -> None:
         """A span that had started has ended and will not come."""
-        trace = self.traces.get(trace_id)
+        trace = self.traces.find(trace_id)
         if trace is not None:
             trace.open.pop(span_id, None)
+
+    def put_place(self, trace: Trace, span_id: SpanId, place: Place, now: float) -> None:
+        """Take in the place of another span that has been accounted for."""
+        trace.places[span_id] = place
+        if span_id in trace.waiting:
+            self._arrived(trace, span_id, now)
 
     def has_open_span(self, unit: Unit) -> bool:
         """Whether a span known to be open lies in this unit, or is what the unit waits for."""
         if unit.missing is not None:
-            over = self.traces.get(unit.missing[0])
+            over = self.traces.find(unit.missing[0])
             if over is not None and unit.missing[1] in over.open:
                 return True
         return any(self._leads_to(trace, span_id, unit) for trace in unit.traces for span_id in trace.open)
@@ -126,6 +133,14 @@ class Gathering:
                     self.gone_count -= 1
                     number -= 1
 
+    def spans(self) -> Iterator[AgentSpan]:
+        """All agent spans that are kept."""
+        for bundle in self.traces.bundles.values():
+            yield from bundle.spans.values()
+        for trace in self.traces.values():
+            for unit in trace.units:
+                yield from unit.spans.values()
+
     def forget(self, trace: Trace) -> None:
         """Let a trace go with all that is remembered of it."""
         del self.traces[trace.id]
@@ -140,7 +155,7 @@ class Gathering:
             return True
         if span_id in trace.places or span_id in trace.homes:
             return False
-        if span.parent_id not in trace.gone and (span_id not in trace.stood_in or not _is_kept(span)):
+        if span.parent_id not in trace.gone and (span_id not in trace.stood_in or not is_kept(span)):
             return False
         self._late(trace, span_id)
         return True
@@ -148,10 +163,10 @@ class Gathering:
     def _missed(self, above: Above, *, is_loose: bool) -> bool:
         """Whether what stands above is a settled run, or stood in for the root of one."""
         if above.missing is not None:
-            trace = self.traces.get(above.missing[0])
+            trace = self.traces.find(above.missing[0])
             if trace is not None and above.missing[1] in trace.gone:
                 return True
-        over = self.traces.get(above.anchor[0]) if is_loose else None
+        over = self.traces.find(above.anchor[0]) if is_loose else None
         return over is not None and above.anchor[1] in over.stood_in
 
     def _late(self, trace: Trace, span_id: SpanId) -> None:
@@ -164,7 +179,7 @@ class Gathering:
 
     def _take(self, trace: Trace, span: AgentSpan, now: float) -> Unit | None:
         kind, span_id = span.kind, span.span_id
-        if kind is _OTHER and not _is_kept(span):
+        if kind is _OTHER and not is_kept(span):
             self._place(trace, span, now)
             return None
         unit = trace.homes.get(span.parent_id) if span.parent_id is not None else None
@@ -201,10 +216,8 @@ class Gathering:
         if self.place_count >= self._place_limit:
             self._accounts["ceiling", "other_spans"] += 1
             return
-        trace.places[span.span_id] = _place_of(span)
         self.place_count += 1
-        if span.span_id in trace.waiting:
-            self._arrived(trace, span.span_id, now)
+        self.put_place(trace, span.span_id, place_of(span), now)
 
     def _unit_at(self, trace: Trace, span: AgentSpan, above: Above, now: float) -> Unit:
         """A unit of its own for an invocation or a top; other work gathers by what it hangs on."""
@@ -223,7 +236,7 @@ class Gathering:
 
     def _gathering_at(self, anchor: SpanRef) -> Unit | None:
         """The unit of the loose work that hangs on a span, there or not."""
-        over = self.traces.get(anchor[0])
+        over = self.traces.find(anchor[0])
         return over.loose_at.get(anchor[1]) if over is not None else None
 
     def _hang(self, unit: Unit, above: Above) -> None:
@@ -244,7 +257,7 @@ class Gathering:
 
     def unhang(self, unit: Unit) -> None:
         """What comes shall find a unit no more by what it hangs on."""
-        over = self.traces.get(unit.anchor[0])
+        over = self.traces.find(unit.anchor[0])
         if over is not None:
             over.hanging.pop(unit, None)
             if over.loose_at.get(unit.anchor[1]) is unit:
@@ -353,12 +366,12 @@ class Gathering:
         self._accounts["duplicate", ""] += 1
         home = trace.homes.get(span.span_id)
         if home is None:
-            says_more = _is_kept(span) or _place_order(_place_of(span)) > _place_order(trace.places[span.span_id])
+            says_more = is_kept(span) or place_order(place_of(span)) > place_order(trace.places[span.span_id])
             return self._replace(trace, span, now) if says_more else None
         unit = home.current()
         key = unit.key(trace.id, span.span_id)
         known = unit.spans[key]
-        if known == span or not _is_kept(span) or _content(span) <= _content(known):
+        if known == span or not is_kept(span) or _content(span) <= _content(known):
             return None
         if _standing(known) != _standing(span):
             return self._replace(trace, span, now)
@@ -415,7 +428,7 @@ class Gathering:
     def _leads_to(self, trace: Trace, span_id: SpanId, unit: Unit) -> bool:
         """Whether an open span's chain of parents leads into the unit."""
         above: SpanId | None = trace.open[span_id]
-        for _ in range(_MAX_OPEN):
+        for _ in range(MAX_OPEN):
             if above is None:
                 return False
             home = trace.homes.get(above)
@@ -443,16 +456,17 @@ def _ref(span: AgentSpan) -> SpanRef:
     return (span.trace_id, span.span_id)
 
 
-def _is_kept(span: AgentSpan) -> bool:
+def is_kept(span: AgentSpan) -> bool:
     """Whether more than the place of a span matters."""
     return span.kind is not _OTHER or span.notes is not None or bool(span.evaluations)
 
 
-def _place_of(span: AgentSpan) -> Place:
+def place_of(span: AgentSpan) -> Place:
+    """What is kept of a span that is no agent span."""
     return Place(parent_of(span), span.parent_remote, span.session)
 
 
-def _place_order(place: Place) -> tuple[SpanRef, int, Session]:
+def place_order(place: Place) -> tuple[SpanRef, int, Session]:
     """The order of two versions of a span of which only the place is kept: one that says something before one that does not."""
     known_remote = 0 if place.parent_remote is None else 1 + place.parent_remote
     return (place.parent or (b"", b""), known_remote, place.session or Session(-1, ""))

@@ -21,6 +21,8 @@ SpanKey: TypeAlias = bytes
 """What a span is called within one unit."""
 SPAN_BYTES: Final = 900
 """What an agent span is reckoned to weigh with its facts and its place in the indexes."""
+LONG: Final = 32
+"""Steps after which a chain of other spans is remembered, and looked at for cycles."""
 RUN_KEYS: Final = b"run.key"
 """Where work that the user's own key groups into runs gathers: no trace has this id, and such runs may lie across traces."""
 
