@@ -13,7 +13,8 @@ from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
 from otel_reliability import config
 from otel_reliability.loading import Field, fields, rule_of, variable
-from otel_reliability.service.config_file import SECTION
+from otel_reliability.service.config_file import KAFKA, SECTION
+from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.service.schema import schema, told
 from otel_reliability.service.settings import AGENTS, ServiceSettings
 
@@ -65,6 +66,14 @@ In a service `limits.agents` is {AGENTS} if nobody says otherwise.
 """
 
 
+WORKERS: Final = f"""# Settings of the workers on Kafka
+
+`otel-reliability kafka assemble` and `kafka aggregate` read the same file: the settings of the whole, of `service` the doors
+`metrics` and `pages` with what guards them, and below `kafka` those that follow. In the environment these begin with
+`{config.KAFKA_PREFIX}` (`kafka.session_timeout` is `{variable("session_timeout", config.KAFKA_PREFIX)}`).
+"""
+
+
 def configuration() -> str:
     """The page of all settings: a section for each part, a row for each setting."""
     sections = [CONFIGURATION, _section("Settings of the whole", "", config.Settings)]
@@ -74,6 +83,7 @@ def configuration() -> str:
     sections.extend(
         _section(f"`{SECTION}.{part}`", f"{SECTION}.{part}.", kind) for part, kind in _parts(ServiceSettings)
     )
+    sections += [WORKERS, _section(f"`{KAFKA}`", f"{KAFKA}.", KafkaSettings)]
     return BEHIND + "\n".join(sections)
 
 

@@ -81,6 +81,7 @@ def _instruments() -> Iterator[str]:
     yield _table("The semantic conventions' own, where `telemetry.standard_metrics` asks for them", names.STANDARD)
     yield _table("Self-telemetry", names.SELF)
     yield _table("Self-telemetry of the service", names.SERVICE)
+    yield _table("Self-telemetry of workers on Kafka", names.KAFKA)
 
 
 def _table(title: str, specs: tuple[Instrument, ...]) -> str:

@@ -21,6 +21,8 @@ NOT_SETTINGS: Final = frozenset({"OTEL_RELIABILITY_LOUD"})
 """Environment variables of ours that are no settings of an engine."""
 SERVICE_PREFIX: Final = PREFIX + "SERVICE_"
 """What the service's own variables begin with; they are no settings of an engine either."""
+KAFKA_PREFIX: Final = PREFIX + "KAFKA_"
+"""The same of the workers on Kafka."""
 SIGNALS: Final = ("path", "calls", "failed_calls", "output_tokens", "reply_tokens", "largest_input", "outcome")
 
 
@@ -253,7 +255,7 @@ class Settings:
     @classmethod
     def from_environment(cls, env: Mapping[str, str], *, base: Settings | None = None) -> Settings:
         """From `OTEL_RELIABILITY_…` variables; the rest from `base`."""
-        ours = {name: value for name, value in env.items() if not name.startswith(SERVICE_PREFIX)}
+        ours = {name: value for name, value in env.items() if not name.startswith((SERVICE_PREFIX, KAFKA_PREFIX))}
         return load_environment(cls, ours, PREFIX, base=base, others=NOT_SETTINGS)
 
     def contradiction(self) -> Contradiction | None:

@@ -1,6 +1,6 @@
 """The settings of a service: a file (YAML, TOML or JSON), over it the environment, over that what flags say.
 
-The file holds the settings of the engine, and below `service` those of the service:
+The file holds the settings of the engine, below `service` those of the service, and below `kafka` those of workers on Kafka:
 
     windows: [{last: 100}, {name: day, period: 24h}]
     service:
@@ -15,17 +15,21 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import yaml
 
-from otel_reliability.config import SERVICE_PREFIX, Settings
+from otel_reliability.config import KAFKA_PREFIX, SERVICE_PREFIX, Settings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import load, load_environment
 from otel_reliability.service.checks import check
+from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.service.settings import AGENTS, ServiceSettings
 
+T = TypeVar("T")
+
 SECTION = "service"
+KAFKA = "kafka"
 
 
 class Config(NamedTuple):
@@ -33,6 +37,7 @@ class Config(NamedTuple):
 
     engine: Settings
     service: ServiceSettings
+    kafka: KafkaSettings = KafkaSettings()
 
 
 def load_config(
@@ -43,18 +48,22 @@ def load_config(
     >>> load_config(env={"OTEL_RELIABILITY_SERVICE_HTTP": "off"}, flags={"service": {"queue": "1GiB"}}).service.http
     'off'
     """
-    engine, service = _divided({} if file is None else read_file(file))
-    engine_flags, service_flags = _divided(flags or {})
+    engine, sections = _divided({} if file is None else read_file(file))
+    engine_flags, flagged = _divided(flags or {})
     defaults = Settings()
     base = replace(defaults, limits=replace(defaults.limits, agents=AGENTS))
     settings = Settings.from_mapping(engine, base=base)
     settings = Settings.from_environment(env or {}, base=settings)
-    ours = {name: value for name, value in (env or {}).items() if name.startswith(SERVICE_PREFIX)}
-    own = load(ServiceSettings, service, path=SECTION)
-    own = load_environment(ServiceSettings, ours, SERVICE_PREFIX, base=own)
+
+    def section(kind: type[T], name: str, prefix: str) -> T:
+        ours = {variable: value for variable, value in (env or {}).items() if variable.startswith(prefix)}
+        own = load_environment(kind, ours, prefix, base=load(kind, sections[name], path=name))
+        return load(kind, flagged[name], base=own, path=name)
+
     config = Config(
         Settings.from_mapping(engine_flags, base=settings),
-        load(ServiceSettings, service_flags, base=own, path=SECTION),
+        section(ServiceSettings, SECTION, SERVICE_PREFIX),
+        section(KafkaSettings, KAFKA, KAFKA_PREFIX),
     )
     check(config.engine, config.service)
     return config
@@ -100,6 +109,7 @@ def _where(error: Exception) -> str:
     return "somewhere in it" if line is None else f"line {line}"
 
 
-def _divided(given: Mapping[str, object]) -> tuple[dict[str, object], object]:
+def _divided(given: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+    """The settings of the engine, and those of each section."""
     rest = dict(given)
-    return rest, rest.pop(SECTION, {})
+    return rest, {name: rest.pop(name, {}) for name in (SECTION, KAFKA)}

@@ -17,7 +17,8 @@ from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 from otel_reliability.config import Settings
 from otel_reliability.loading import rule_of
 from otel_reliability.quantities import Boolean, OneOf, Real, Rule, Scaled, Whole
-from otel_reliability.service.config_file import SECTION
+from otel_reliability.service.config_file import KAFKA, SECTION
+from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.service.settings import ServiceSettings
 
 Schema = dict[str, Any]
@@ -34,6 +35,7 @@ def schema() -> Schema:
     """
     found = _object(Settings)
     found["properties"][SECTION] = _object(ServiceSettings)
+    found["properties"][KAFKA] = _object(KafkaSettings)
     return {"$schema": DIALECT, "title": "Settings of otel-reliability", **found}
 
 

@@ -17,7 +17,7 @@ from otel_reliability.telemetry.points import Shown, slices
 from otel_reliability.telemetry.series import Book, Cell, Labels, Written
 
 GAUGES: Final[Mapping[str, Instrument]] = {spec.name: spec for spec in names.gauges()}
-OWN: Final[Mapping[str, Instrument]] = {spec.name: spec for spec in (*names.SELF, *names.SERVICE)}
+OWN: Final[Mapping[str, Instrument]] = {spec.name: spec for spec in (*names.SELF, *names.SERVICE, *names.KAFKA)}
 FULL_NAMES: Final[Mapping[str, str]] = {spec.name: names.PREFIX + spec.name for spec in metrics.ALL_SPECS}
 """The instrument of each metric of the table."""
 

@@ -231,3 +231,39 @@ SERVICE: Final = (
     REQUESTS, REQUESTS_WAITING, LOG_RECORDS, RUN_RECORDS, READY, EXPORTS, EXPORT_DURATION,
 )  # fmt: skip
 """Self-telemetry that only the service has."""
+
+KAFKA_LAG: Final = _own(
+    "kafka.lag", "gauge", "{message}", "Messages of a partition that are not read yet.", "topic", "partition"
+)
+KAFKA_MESSAGES: Final = _own(
+    "kafka.messages", "counter", "{message}", "Messages read, by topic: with a value, or ticks that tell the time only.",
+    "topic", "kind",
+)  # fmt: skip
+KAFKA_DEAD_LETTERS: Final = _own(
+    "kafka.dead_letters", "counter", "{message}", "Messages that could not be used, by reason.", "reason"
+)
+KAFKA_PARTITIONS: Final = _own("kafka.partitions", "up_down_counter", "{partition}", "Partitions this worker has.")
+KAFKA_REBALANCES: Final = _own(
+    "kafka.rebalances", "counter", "{rebalance}", "How often this worker's partitions were given out anew."
+)
+KAFKA_RESTORE: Final = _own(
+    "kafka.restore.duration", "gauge", "s", "Time that the last take-over of partitions took, until all were at work."
+)
+KAFKA_STATE: Final = _own("kafka.state", "up_down_counter", "{byte}", "Bytes of state on this worker's disk.")
+KAFKA_STARTS: Final = _own(
+    "kafka.starts", "counter", "{start}", "How often the stage was started, by why the time before ended.", "reason"
+)
+KAFKA_TRACES: Final = _own(
+    "kafka.traces", "up_down_counter", "{trace}", "Traces that are remembered, and those of them in memory.", "state"
+)
+KAFKA_APART: Final = _own(
+    "kafka.apart", "counter", "{item}",
+    "What belongs to two traces and cannot be joined where the key is the trace, by what it is.", "what",
+)  # fmt: skip
+KAFKA_RECORDS: Final = _own("kafka.records", "counter", "{record}", "Run records written, by change.", "change")
+
+KAFKA: Final = (
+    KAFKA_LAG, KAFKA_MESSAGES, KAFKA_DEAD_LETTERS, KAFKA_PARTITIONS, KAFKA_REBALANCES, KAFKA_RESTORE, KAFKA_STATE,
+    KAFKA_STARTS, KAFKA_TRACES, KAFKA_APART, KAFKA_RECORDS,
+)  # fmt: skip
+"""Self-telemetry that only workers on Kafka have."""

@@ -10,6 +10,7 @@ import pytest
 
 from otel_reliability.config import Settings
 from otel_reliability.loading import fields
+from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.service.settings import ServiceSettings
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -23,7 +24,10 @@ def test_no_page_has_fallen_behind(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [one.path for one in fields(Settings)] + [f"service.{one.path}" for one in fields(ServiceSettings)]
+    "path",
+    [one.path for one in fields(Settings)]
+    + [f"service.{one.path}" for one in fields(ServiceSettings)]
+    + [f"kafka.{one.path}" for one in fields(KafkaSettings)],
 )
 def test_every_setting_is_told(path: str) -> None:
     """Each setting has a row, and what stands in it is not empty."""

@@ -8,7 +8,7 @@ from otel_reliability import metrics
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.names import Instrument
 
-ALL = (*names.gauges(), *names.COUNTERS, *names.HISTOGRAMS, *names.STANDARD, *names.SELF, *names.SERVICE)
+ALL = (*names.gauges(), *names.COUNTERS, *names.HISTOGRAMS, *names.STANDARD, *names.SELF, *names.SERVICE, *names.KAFKA)
 
 
 @pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)

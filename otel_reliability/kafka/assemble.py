@@ -1,0 +1,147 @@
+"""The first stage: the Collector's messages of spans, keyed by trace → run records, keyed by agent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, TypeAlias
+
+from otel_reliability import conventions
+from otel_reliability.config import Settings
+from otel_reliability.conventions.reader import Reader
+from otel_reliability.engine import DISPOSITIONS
+from otel_reliability.kafka.messages import Message, Outgoing
+from otel_reliability.kafka.shelf import Shelf
+from otel_reliability.kafka.stage import Poison, Told
+from otel_reliability.kafka.traces import Traces
+from otel_reliability.model.span import AgentSpan, TraceId
+from otel_reliability.service.answers import Encoding, Signal
+from otel_reliability.service.decoded import Decoded, Decoder
+from otel_reliability.service.kafka_settings import KafkaSettings
+from otel_reliability.service.refusal import Refused
+from otel_reliability.telemetry import names
+from otel_reliability.telemetry.instruments import Point
+
+_HEX: Final = 32
+_Reads: TypeAlias = Callable[[Message], Decoded]
+
+
+class Assemble:
+    """Rebuilds the runs of the partitions that a worker has."""
+
+    name: Final = "assemble"
+
+    def __init__(self, settings: Settings, kafka: KafkaSettings) -> None:
+        reader = Reader(settings, conventions.TABLE)
+        self._settings = settings
+        self._signals = {kafka.spans: Signal.TRACES}
+        if kafka.logs is not None:
+            self._signals[kafka.logs] = Signal.LOGS
+        self._decode = Decoder(settings, reader)
+        self._partitions: dict[int, AssemblePartition] = {}
+        self._before = Numbers()
+        self.inputs: Sequence[str] = tuple(self._signals)
+        self.output: str = kafka.runs
+        self.others: Sequence[str] = ()
+
+    def open(self, number: int, shelf: Shelf) -> AssemblePartition:
+        """Take a partition over."""
+        found = self._partitions[number] = AssemblePartition(self._settings, shelf, self._read)
+        return found
+
+    def close(self, number: int) -> None:
+        """Another has it now."""
+        gone = self._partitions.pop(number, None)
+        if gone is not None:
+            self._before.add(gone.numbers)
+
+    def tell(self, seconds: float) -> Iterator[Told] | None:
+        """It sends nothing of itself."""
+        return None
+
+    def numbers(self) -> Iterable[Point]:
+        """What became of spans, and what could not be joined. Partitions that were given away count on."""
+        partitions = list(self._partitions.values())
+        total = Numbers()
+        for one in (self._before, *(partition.numbers for partition in partitions)):
+            total.add(one)
+        yield from total.points()
+        yield names.KAFKA_TRACES.name, sum(len(one.traces) for one in partitions), {"state": "remembered"}
+        yield names.KAFKA_TRACES.name, sum(one.traces.live for one in partitions), {"state": "open"}
+
+    def _read(self, message: Message) -> Decoded:
+        try:
+            return self._decode(self._signals[message.topic], Encoding.PROTOBUF, message.value)
+        except Refused as refused:
+            raise Poison(refused.reason, str(refused)) from None
+
+
+class Numbers:
+    """What was counted of a partition."""
+
+    def __init__(self) -> None:
+        self.spans: Counter[tuple[str, str]] = Counter()
+        self.apart: Counter[str] = Counter()
+        self.told: Counter[str] = Counter()
+
+    def add(self, other: Numbers) -> None:
+        """Count what another counted too."""
+        self.spans.update(other.spans)
+        self.apart.update(other.apart)
+        self.told.update(other.told)
+
+    def points(self) -> Iterator[Point]:
+        """As self-telemetry."""
+        for (disposition, reason), number in self.spans.items():
+            labels: dict[str, str | bool] = {"disposition": disposition, **({"reason": reason} if reason else {})}
+            yield names.SPANS.name, number, labels
+        for what, number in self.apart.items():
+            yield names.KAFKA_APART.name, number, {"what": what}
+        for change, number in self.told.items():
+            yield names.KAFKA_RECORDS.name, number, {"change": change}
+
+
+class AssemblePartition:
+    """One partition of spans, and that of log events with the same number."""
+
+    def __init__(self, settings: Settings, shelf: Shelf, read: _Reads) -> None:
+        self.traces = Traces(settings, shelf)
+        self._read = read
+        self._counted: Counter[tuple[str, str]] = Counter()
+
+    @property
+    def numbers(self) -> Numbers:
+        """What was counted so far."""
+        found = Numbers()
+        found.spans = self._counted + Counter(
+            {what: number for what, number in self.traces.accounts.items() if what[0] in DISPOSITIONS}
+        )
+        found.apart, found.told = Counter(self.traces.apart), Counter(self.traces.told)
+        return found
+
+    def take(self, message: Message, now: float) -> Iterable[Outgoing]:
+        """Take in one message. Raises `Poison`."""
+        if not message.value:
+            return self.traces.tick(now)
+        decoded = self._read(message)
+        self._count(decoded)
+        if message.key is None or len(message.key) != _HEX:
+            self.traces.apart["no_key"] += 1
+        elif _is_foreign(message.key, decoded.spans):
+            self.traces.apart["other_key"] += 1
+        return self.traces.take(decoded.spans, decoded.evaluations, now)
+
+    def _count(self, decoded: Decoded) -> None:
+        self._counted["received", ""] += len(decoded.spans)
+        for reason, number in decoded.malformed.items():
+            self._counted["received", ""] += number
+            self._counted["malformed", reason] += number
+
+
+def _is_foreign(key: bytes, spans: Iterable[AgentSpan]) -> bool:
+    """Whether a message holds spans of another trace than its key says: the rest of that trace may be anywhere."""
+    try:
+        named: TraceId = bytes.fromhex(key.decode("ascii"))
+    except ValueError:
+        return True
+    return any(span.trace_id != named for span in spans)

@@ -1,0 +1,60 @@
+"""What passes between the stages: run records under their agent's key, and ticks, which hold nothing but their time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from otel_reliability.model import record
+from otel_reliability.model.record import BadRecord, RunRecord
+from otel_reliability.model.run import AgentKey
+from otel_reliability.sources.run_records import parsed
+
+TICK: Final = b""
+"""The value of a message that tells the time only. As OTLP it is an empty request: other readers of the topic may read it."""
+
+
+class Message(NamedTuple):
+    """One message as it came: `time_ms` is its timestamp (Unix milliseconds)."""
+
+    topic: str
+    key: bytes | None
+    value: bytes
+    time_ms: int
+
+
+class Outgoing(NamedTuple):
+    """One message to be sent, with what came of it."""
+
+    key: bytes
+    value: bytes
+
+
+def key_of(key: AgentKey) -> bytes:
+    """The key under which the runs of an agent travel.
+
+    >>> key_of(AgentKey("", "shop", "prod", "support"))
+    b'["","shop","prod","support",[]]'
+    """
+    return json.dumps([*key[:4], [list(pair) for pair in key.extra]], separators=(",", ":")).encode()
+
+
+def write(one: RunRecord) -> Outgoing:
+    """A run record as a message."""
+    return Outgoing(key_of(one.run.key), json.dumps(record.write(one), separators=(",", ":")).encode())
+
+
+def read(value: bytes) -> RunRecord:
+    """The record of a message. Raises `BadRecord`."""
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        raise BadRecord("the value of a run record is not UTF-8") from None
+    return record.read(parsed(text))
+
+
+def dead(reason: str, detail: str, where: Mapping[str, object]) -> dict[str, bytes]:
+    """The headers under which a message that cannot be used is laid aside."""
+    told = {"reason": reason, "detail": detail, **where}
+    return {name: str(value).encode() for name, value in told.items()}

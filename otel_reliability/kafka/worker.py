@@ -1,0 +1,292 @@
+"""A stage on Quix Streams: which partitions this worker has, where their shelves are, and when everything is committed.
+
+One message is one step: what it puts on shelves, what is sent because of it and how far was read are committed together, or
+not at all. Everything here runs on the thread that calls `run`, but for `stop` and what is only read.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+from confluent_kafka import KafkaException, TopicPartition  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+from quixstreams import Application
+from quixstreams.context import message_context
+from quixstreams.kafka.configuration import ConnectionConfig
+from quixstreams.models import TopicAdmin, TopicManager
+
+from otel_reliability.kafka.messages import TICK, Message, dead
+from otel_reliability.kafka.shelf import Shelf
+from otel_reliability.kafka.stage import Partition, Poison, Stage
+from otel_reliability.kafka.ticker import Ticker
+from otel_reliability.service.kafka_settings import KafkaSettings
+
+_logger = logging.getLogger("otel_reliability.kafka")
+
+POLL: Final = 0.25
+"""Seconds that one look for messages waits, and so the least time between two looks at everything else."""
+LOOK: Final = 2.0
+"""Seconds between two looks at how far behind each partition is."""
+PATIENCE: Final = 20.0
+"""Seconds that the brokers may take to answer when a worker starts."""
+FAULT: Final = "fault"
+"""The reason of a dead letter over which our own code failed."""
+
+
+class StoreShelf:
+    """The shelf of one partition: its store, within the transaction that is open now."""
+
+    def __init__(self, partition: Any, transaction: Callable[[], Any]) -> None:
+        self._partition, self._transaction = partition, transaction
+
+    def get(self, key: bytes) -> bytes | None:
+        """What stands at a key."""
+        return self._transaction().get_bytes(key=key, prefix=b"")
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Put something there."""
+        self._transaction().set_bytes(key=key, value=value, prefix=b"")
+
+    def drop(self, key: bytes) -> None:
+        """Take it away."""
+        self._transaction().delete(key=key, prefix=b"")
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """All that is committed."""
+        transaction = self._transaction()
+        for key, _ in self._partition.iter_items(b""):
+            value = transaction.get_bytes(key=key, prefix=b"")
+            if value is not None:
+                yield key, value
+
+
+class Worker:
+    """One run of a stage in a consumer group, from its start to its end, however that comes."""
+
+    def __init__(self, stage: Stage, kafka: KafkaSettings, state: Path, account: Account) -> None:
+        self.account = account
+        self._stage, self._kafka = stage, kafka
+        connection = cast("Any", ConnectionConfig).from_librdkafka_dict(connection_of(kafka), ignore_extras=True)
+        extra = extra_of(kafka)
+        self._group = f"{kafka.group}-{stage.name}"
+        self._app: Any = Application(
+            broker_address=connection,
+            consumer_group=self._group,
+            auto_offset_reset="earliest",
+            commit_interval=kafka.commit,
+            consumer_extra_config={**extra, "session.timeout.ms": _ms(kafka.session_timeout), **_heartbeat(kafka)},
+            producer_extra_config={**extra, **_producer(kafka)},
+            state_dir=state,
+            consumer_poll_timeout=POLL,
+            loglevel=None,
+            processing_guarantee=kafka.guarantee,
+            broker_availability_timeout=0,
+            on_processing_error=_raised,
+            on_consumer_error=_raised,
+            on_producer_error=_raised,
+            topic_manager=TopicManager(
+                topic_admin=TopicAdmin(broker_address=connection, extra_config=extra, logger=_logger),
+                consumer_group=self._group,
+                timeout=PATIENCE,
+            ),
+        )
+        topics = [self._app.topic(name, value_deserializer="bytes", key_deserializer="bytes") for name in stage.inputs]
+        self._frames: list[Any] = [self._app.dataframe(topic) for topic in topics]
+        self._main = self._frames[0]
+        self._context: Any = self._main.processing_context
+        self._store_of: str = self._main.stream_id
+        self._join()
+        self._producer: Any = self._app.get_producer()
+        self._ticker = Ticker(self._producer, kafka.tick)
+        self._open: dict[int, tuple[Any, Partition]] = {}
+        self._now: dict[int, float] = {}
+        self._beat = self._looked = time.monotonic()
+        self._offsets: dict[tuple[str, int], int] = {}
+
+    def run(self) -> None:
+        """Work until `stop`, or until something breaks: then it raises, and nothing of what was not committed has happened."""
+        self._ticker.start()
+        try:
+            self._app.run()
+        finally:
+            self._ticker.stop()
+            self._sync({})
+            self._producer.flush(2.0)
+
+    def stop(self) -> None:
+        """Commit, leave the group, end. From any thread."""
+        self._app.stop()
+
+    @property
+    def restoring(self) -> bool:
+        """Whether state is being read back. From any thread."""
+        return self._context.state_manager.recovery_required
+
+    # --- The topology -------------------------------------------------------------------------------------------------
+
+    def _join(self) -> None:
+        """All inputs share the shelves of the first: partitions of one number go to one worker."""
+        self._main.register_store()
+        registry = self._context.dataframe_registry
+        registry.register_stream_id(self._store_of, [topic.name for topic in self._topics()])
+        TopicManager.ensure_topics_copartitioned(*self._topics())
+        for frame in self._frames:
+            frame.update(self._take, metadata=True)
+        registry.register_periodic_task(self._between)
+
+    def _topics(self) -> list[Any]:
+        return [topic for frame in self._frames for topic in frame.topics]
+
+    # --- One message --------------------------------------------------------------------------------------------------
+
+    def _take(self, value: bytes | None, key: bytes | None, time_ms: int, headers: object) -> None:
+        context = message_context()
+        topic, number, offset = context.topic, context.partition, context.offset
+        message = Message(topic, key, value or TICK, time_ms)
+        self._offsets[topic, number] = offset + 1
+        self.account.messages[topic, "records" if message.value else "ticks"] += 1
+        partition = self._partition(number)
+        now = self._now[number] = max(self._now.get(number, 0.0), min(time_ms / 1e3, time.time()))
+        try:
+            for out in partition.take(message, now):
+                self._context.producer.produce(topic=self._stage.output, key=out.key, value=out.value)
+        except Poison as poison:
+            self._bury(message, poison.reason, poison.detail, context.offset, number)
+
+    def _bury(self, message: Message, reason: str, detail: str, offset: int, number: int) -> None:
+        """Lay a message aside."""
+        self.account.dead[reason] += 1
+        _logger.warning("%s[%d]@%d cannot be used: %s: %s", message.topic, number, offset, reason, detail)
+        if self._kafka.dead_letters is not None:
+            where = {"topic": message.topic, "partition": number, "offset": offset, "stage": self._stage.name}
+            headers: Any = dead(reason, detail, where)
+            self._context.producer.produce(
+                topic=self._kafka.dead_letters, key=message.key, value=message.value, headers=headers
+            )
+
+    # --- Partitions ---------------------------------------------------------------------------------------------------
+
+    def _partition(self, number: int) -> Partition:
+        found = self._open.get(number)
+        if found is None or found[0] is not self._stores().get(number):
+            self._sync(self._stores())
+            found = self._open[number]
+        return found[1]
+
+    def _stores(self) -> dict[int, Any]:
+        return self._context.state_manager.get_store(self._store_of).partitions
+
+    def _sync(self, stores: Mapping[int, Any]) -> None:
+        """Give up what others have, take over what is given: a partition that was closed meanwhile is another."""
+        for number, (store, _) in list(self._open.items()):
+            if stores.get(number) is not store:
+                del self._open[number]
+                self._now.pop(number, None)
+                self._stage.close(number)
+        for number, store in stores.items():
+            if number not in self._open:
+                self._open[number] = (store, self._stage.open(number, self._shelf(number, store)))
+        self._ticker.partitions = [(topic, number) for topic in self._stage.inputs for number in self._open]
+        self.account.partitions = sorted(self._open)
+
+    def _shelf(self, number: int, store: Any) -> Shelf:
+        def transaction() -> Any:
+            return self._context.checkpoint.get_store_transaction(self._store_of, number)
+
+        return StoreShelf(store, transaction)
+
+    # --- Between messages ---------------------------------------------------------------------------------------------
+
+    def _between(self) -> None:
+        """After every message, and after every look for one."""
+        now = time.monotonic()
+        if not self.restoring:
+            stores = self._stores()
+            if {number: store for number, (store, _) in self._open.items()} != stores:
+                self._sync(dict(stores))
+                if stores:
+                    self.account.assigned(time.monotonic() - self._beat)
+            self.account.ready = True
+        self._tell(now)
+        if now >= self._looked + LOOK:
+            self._looked = now
+            self._look()
+        self._beat = now
+
+    def _tell(self, now: float) -> None:
+        """Readings rest on what is committed."""
+        told = self._stage.tell(now)
+        if told is not None:
+            self._context.commit_checkpoint(force=True)
+            for one in told:
+                self._producer.produce(topic=one.topic, key=one.key, value=one.value)
+            self._producer.poll(0)
+
+    def _look(self) -> None:
+        """How far behind each partition is, by what the brokers last said."""
+        lags: dict[tuple[str, int], int] = {}
+        for topic in self._stage.inputs:
+            for number in self._open:
+                try:
+                    _, high = self._context.consumer.get_watermark_offsets(TopicPartition(topic, number), cached=True)
+                except KafkaException:
+                    continue
+                position = self._offsets.get((topic, number))
+                if high >= 0 and position is not None:
+                    lags[topic, number] = max(0, high - position)
+        self.account.lags = lags
+
+
+class Account:
+    """What a worker tells of itself, over all its starts. Written by its thread, read by any."""
+
+    def __init__(self) -> None:
+        self.messages: Counter[tuple[str, str]] = Counter()
+        self.dead: Counter[str] = Counter()
+        self.starts: Counter[str] = Counter()
+        self.partitions: list[int] = []
+        self.lags: Mapping[tuple[str, int], int] = {}
+        self.rebalances = 0
+        self.restore = 0.0
+        self.ready = False
+
+    def assigned(self, seconds: float) -> None:
+        """Partitions were given out anew; after so long all were at work."""
+        self.rebalances += 1
+        self.restore = seconds
+        _logger.info("Partitions %s are at work after %.1f s.", ", ".join(map(str, self.partitions)), seconds)
+
+
+def connection_of(kafka: KafkaSettings) -> dict[str, Any]:
+    """How the brokers are reached, in the client library's own names."""
+    return {"bootstrap.servers": kafka.brokers, **kafka.client}
+
+
+def extra_of(kafka: KafkaSettings) -> dict[str, Any]:
+    """The client library's other options that were given."""
+    known = ConnectionConfig.model_fields.keys() | {"sasl_mechanisms"}
+    return {name: value for name, value in kafka.client.items() if name.replace(".", "_") not in known}
+
+
+def _producer(kafka: KafkaSettings) -> dict[str, Any]:
+    linger = {"linger.ms": 20, "compression.type": "zstd"}
+    if kafka.guarantee == "exactly-once":
+        return {**linger, "transaction.timeout.ms": _ms(kafka.transaction_timeout)}
+    return dict(linger)
+
+
+def _heartbeat(kafka: KafkaSettings) -> dict[str, Any]:
+    return {"heartbeat.interval.ms": max(100, min(3_000, _ms(kafka.session_timeout) // 3))}
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1e3)
+
+
+def _raised(*_: object) -> bool:
+    """An error is told where the worker is started again, once."""
+    return False
