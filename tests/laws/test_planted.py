@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from otel_reliability.assembly import gathering, tree
 from otel_reliability.assembly.adoption import Decision
 from otel_reliability.assembly.assembler import Assembler
+from otel_reliability.assembly.bundle import Traces
+from otel_reliability.assembly.bundles import Bundles
 from otel_reliability.assembly.chains import Chains
 from otel_reliability.assembly.gathering import Gathering
 from otel_reliability.assembly.unit import Trace, Unit, Verdict
@@ -120,9 +122,9 @@ def test_a_duplicate_taken_for_a_span(monkeypatch: Plant) -> None:
 def test_a_trace_taken_for_another(monkeypatch: Plant) -> None:
     """Finding spans by their span id alone is caught."""
 
-    class OneTrace(dict[TraceId, Trace]):
-        def get(self, key: TraceId, default: Any = None) -> Any:
-            return next(iter(self.values()), default)
+    class OneTrace(Traces):
+        def find(self, trace_id: TraceId) -> Trace | None:
+            return next(iter(self.values()), None)
 
     begin = Gathering.__init__
 
@@ -132,6 +134,7 @@ def test_a_trace_taken_for_another(monkeypatch: Plant) -> None:
         self.chains = Chains(self.traces)
 
     monkeypatch.setattr(Gathering, "__init__", mixed)
+    monkeypatch.setattr(Bundles, "take", does_nothing)
     monkeypatch.setattr(Assembler, "_settle", does_nothing)
     monkeypatch.setattr(Assembler, "_forget", does_nothing)
 
