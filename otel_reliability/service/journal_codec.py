@@ -34,6 +34,7 @@ from otel_reliability.service.decoded import Decoded
 VERSION: Final = 1
 """Raised when a reader of the version before could no longer understand an entry."""
 _MARSHAL: Final = 4
+_LEVEL: Final = 1
 _HEAD: Final = struct.Struct("<BI")
 
 Plain = Any
@@ -47,7 +48,15 @@ class Damaged(Exception):
 
 def pack(value: Plain) -> bytes:
     """Plain values as checked bytes."""
-    body = marshal.dumps(value, _MARSHAL)
+    return _sealed(marshal.dumps(value, _MARSHAL))
+
+
+def press(value: Plain) -> bytes:
+    """The same in fewer bytes, for what is written seldom."""
+    return _sealed(zlib.compress(marshal.dumps(value, _MARSHAL), _LEVEL))
+
+
+def _sealed(body: bytes) -> bytes:
     return _HEAD.pack(VERSION, zlib.crc32(body)) + body
 
 
@@ -58,6 +67,15 @@ def unpack(data: bytes) -> Plain:
     (1, 'two', None)
     """
     return marshal.loads(check(data))  # noqa: S302 (the checksum says that we wrote it)
+
+
+def unpress(data: bytes) -> Plain:
+    """The values that `press` was given. Raises `Damaged`.
+
+    >>> unpress(press((1, "two", None)))
+    (1, 'two', None)
+    """
+    return marshal.loads(zlib.decompress(check(data)))  # noqa: S302 (as above)
 
 
 def check(data: bytes) -> memoryview:

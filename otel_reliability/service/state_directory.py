@@ -1,7 +1,7 @@
 """The directory in which a service keeps its state: one service at a time, readable by its user alone.
 
-It holds the journal (`journal.db` and the files that SQLite puts beside it), the key of the hashes (`hash.key`), and what was
-damaged and set aside.
+It holds the journal (`journal.db`), the last checkpoint (`checkpoint.db`), the files that SQLite puts beside them, the key of
+the hashes (`hash.key`), and what was damaged and set aside.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Final
 from otel_reliability.errors import ConfigurationError
 
 JOURNAL: Final = "journal.db"
+CHECKPOINT: Final = "checkpoint.db"
+KEPT: Final = (JOURNAL, CHECKPOINT)
 KEY: Final = "hash.key"
 LOCK: Final = "lock"
 DAMAGED: Final = ".damaged-"
@@ -48,6 +50,11 @@ class StateDirectory:
         """The journal's file."""
         return self.path / JOURNAL
 
+    @property
+    def checkpoint(self) -> Path:
+        """The checkpoint's file."""
+        return self.path / CHECKPOINT
+
     def release(self) -> None:
         """Let another process have it."""
         os.close(self._lock)
@@ -73,20 +80,21 @@ class StateDirectory:
         return made
 
     def set_aside(self) -> str:
-        """Move the journal out of the way. Gives the name it has now."""
-        base = f"{JOURNAL}{DAMAGED}{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
-        name, number = base, 1
-        while (self.path / name).exists():
+        """Move the journal and its checkpoint out of the way. Gives the name that the journal has now."""
+        base = f"{DAMAGED}{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+        mark, number = base, 1
+        while any((self.path / f"{name}{mark}").exists() for name in KEPT):
             number += 1
-            name = f"{base}-{number}"
-        for beside in BESIDE:
-            with suppress(FileNotFoundError):
-                (self.path / f"{JOURNAL}{beside}").rename(self.path / f"{name}{beside}")
-        self._drop_old()
-        return name
+            mark = f"{base}-{number}"
+        for name in KEPT:
+            for beside in BESIDE:
+                with suppress(FileNotFoundError):
+                    (self.path / f"{name}{beside}").rename(self.path / f"{name}{mark}{beside}")
+            self._drop_old(name)
+        return f"{JOURNAL}{mark}"
 
-    def _drop_old(self) -> None:
-        found = sorted(one for one in self.path.glob(f"{JOURNAL}{DAMAGED}*") if not one.name.endswith(BESIDE[1:]))
+    def _drop_old(self, name: str) -> None:
+        found = sorted(one for one in self.path.glob(f"{name}{DAMAGED}*") if not one.name.endswith(BESIDE[1:]))
         for old in found[:-MOST_DAMAGED]:
             for beside in BESIDE:
                 old.with_name(old.name + beside).unlink(missing_ok=True)

@@ -111,11 +111,12 @@ class Fleet:
 
         An agent sleeps until it is asked for: only then its own state is read, since that takes as long as measuring its runs.
         """
+        lost = set(state["agents"]) - agents.keys()
         self.accounts.update(state["accounts"])
-        self._places.update(state["places"])
-        self._asleep.update((key, None) for key in state["agents"] if key in agents)
-        self._agents.update((key, agents.get(key) or self._new(key)) for key in state["agents"])
-        self._seen.update(state["seen"])
+        self._places.update(key for key in state["places"] if key not in lost)
+        self._agents.update((key, agents[key]) for key in state["agents"] if key not in lost)
+        self._asleep.update(dict.fromkeys(self._agents))
+        self._seen.update((key, since) for key, since in state["seen"] if key not in lost)
 
     def _new(self, key: AgentKey) -> AgentState:
         return AgentState(key, self._settings, self.accounts)

@@ -6,6 +6,7 @@ into whatever windows there are then.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from otel_reliability.model.row import Retries, Row
@@ -55,6 +56,18 @@ def read_row(plain: Plain, paths: PathTable) -> Row:
     values[_OUTCOME] = Outcome(values[_OUTCOME])
     values[_EFFECTS] = None if effects is None else frozenset(effects)
     return Row(*values)
+
+
+def adapted(plain: Plain, fields: Sequence[str]) -> Plain:
+    """The plain values of a row that had these fields, as one of ours: what is new has its default, what is gone goes.
+
+    >>> adapted((2, 1), ("run_id", "end_ns"))
+    Traceback (most recent call last):
+    ...
+    KeyError: 'start_ns'
+    """
+    known = {**Row._field_defaults, **dict(zip(fields, plain, strict=True))}
+    return tuple([known[name] for name in Row._fields])
 
 
 def _order(effect: tuple[str, bytes | None]) -> tuple[str, bytes]:

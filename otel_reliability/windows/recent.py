@@ -5,9 +5,10 @@ from __future__ import annotations
 import marshal
 from bisect import insort
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple, TypeAlias
 
-from otel_reliability.model.record import read_run, write_run
+from otel_reliability.model.record import BadRecord, read_run, write_run
 from otel_reliability.model.run import Run
 
 _FORMAT: Final = 4
@@ -22,7 +23,7 @@ class Packed(NamedTuple):
     body: bytes
 
     def run(self) -> Run:
-        """The run itself."""
+        """The run itself. Raises `BadRecord`."""
         return read_run(marshal.loads(self.body))  # noqa: S302 (whoever keeps it checks that we wrote it)
 
 
@@ -52,7 +53,12 @@ class RecentRuns:
         return len(self._runs)
 
     def __iter__(self) -> Iterator[Run]:
-        return (kept.run() if isinstance(kept, Packed) else kept for kept in self._runs)
+        for kept in self._runs:
+            if isinstance(kept, Packed):
+                with suppress(BadRecord):  # one that another version wrote, and this one cannot read
+                    yield kept.run()
+            else:
+                yield kept
 
     def add(self, run: Run) -> None:
         """A run was closed."""

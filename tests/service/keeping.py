@@ -38,7 +38,14 @@ class Kept:
     """State in a directory, its journal restored. `die` is a `kill -9`: whatever SQLite has, nothing is said to it."""
 
     def __init__(
-        self, path: Path, fake: FakeClock | None = None, settings: Settings = SETTINGS, *, limit: int | None = None
+        self,
+        path: Path,
+        fake: FakeClock | None = None,
+        settings: Settings = SETTINGS,
+        *,
+        limit: int | None = None,
+        least: int = LEAST,
+        apart: bool = False,
     ) -> None:
         self.fake = FakeClock() if fake is None else fake
         self.path = path
@@ -50,7 +57,7 @@ class Kept:
         self.state.watchers.append(recording)
         self.state.keepers |= {"book": self.book, "recording": recording}
         self.directory = StateDirectory(path)
-        self.journal = Sqlite(self.state, clock, self.directory, limit=limit, least=LEAST)
+        self.journal = Sqlite(self.state, clock, self.directory, limit=limit, least=least, apart=apart)
         self.journal.restore()
 
     def take(self, *requests: Decoded) -> bool:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from otel_reliability.config import SessionSettings, WindowSettings
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.service import journal_store, snapshot
+from otel_reliability.service import journal_file, snapshot
 from tests.service.keeping import SETTINGS, Kept, halves, request
 
 RUNS = 60
@@ -205,7 +205,7 @@ def test_a_journal_of_a_later_version_is_not_touched(tmp_path: Path) -> None:
     kept.take(request(1))
     kept.die()
     database = sqlite3.connect(tmp_path / "journal.db")
-    database.execute(f"PRAGMA user_version = {journal_store.VERSION + 1}")
+    database.execute(f"PRAGMA user_version = {journal_file.VERSION + 1}")
     database.close()
 
     kept = Kept(tmp_path, kept.fake)

@@ -1,0 +1,258 @@
+"""Checkpoints: all state after some entry, now and then, so that a restart need not begin with the first entry.
+
+They are written apart, by a process that has a copy of everything (`apart`), so the writer goes on within milliseconds. Windows
+are written agent by agent, only those that changed, in plain values: they outlive an upgrade and other settings. The rest is
+written as it is (`snapshot`), for a process of the same build.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from otel_reliability.model.event import RunEvent
+from otel_reliability.model.row import Row
+from otel_reliability.model.run import AgentKey
+from otel_reliability.service import journal_codec as codec
+from otel_reliability.service import snapshot
+from otel_reliability.service.apart import Apart, Done, orphaned
+from otel_reliability.service.checkpoint_store import AgentRow, Checkpoint, CheckpointStore, Point
+from otel_reliability.service.clock import Clock
+from otel_reliability.service.journal import Unavailable
+from otel_reliability.service.journal_file import WrongJournal
+from otel_reliability.service.state import State
+from otel_reliability.windows.fleet import Asleep, Fleet
+from otel_reliability.windows.kept import adapted
+
+_logger = logging.getLogger("otel_reliability.service")
+
+PATIENCE: Final = 600.0
+"""Seconds after which a process that writes a checkpoint is taken to hang."""
+MOST_FAILURES: Final = 2
+"""Failures in a row of the other process (for want of memory, say), after which the writer itself writes."""
+REST: Final = 4.0
+"""So many times as long as one took to write is rested before the next, so that they take a fifth of a processor at most."""
+
+
+class Checkpoints:
+    """Writes checkpoints of a state to a file, and brings it back from there.
+
+    `lost` counts what was damaged in it; `written` are the bytes of the last one, of what had changed. Without `apart` the
+    writer itself writes: for the end, for tests, and where there can be no other process.
+    """
+
+    def __init__(self, state: State, path: Path, *, apart: bool) -> None:
+        self.lost = self.written = 0
+        self.restored: Point | None = None
+        """When the checkpoint was made that was brought back."""
+        self._state, self._path, self._apart = state, path, apart
+        self._failures = 0
+        self._changed: set[AgentKey] = set()
+        self._writing: Apart | None = None
+        self._taken: frozenset[AgentKey] = frozenset()
+        self._point: Point | None = None
+        self._since = self._rested_at = 0.0
+        state.engine.observers.append(self._observe)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        beside = (self._path, self._path.with_name(f"{self._path.name}-wal"))
+        return sum(file.stat().st_size for file in beside if file.exists())
+
+    @property
+    def under_way(self) -> bool:
+        """Whether one is being written."""
+        return self._writing is not None
+
+    @property
+    def rested(self) -> bool:
+        """Whether the last one is long enough ago."""
+        return time.monotonic() >= self._rested_at
+
+    # --- Back ---------------------------------------------------------------------------------------------------------
+
+    def restore(self, clock: Clock) -> None:
+        """Bring back the state of the last checkpoint, if there is one: `restored`. Raises `WrongJournal` where it is damaged,
+        with what can be read of it brought back.
+        """
+        store = CheckpointStore(self._path)
+        try:
+            self.restored = store.point()
+            if self.restored is not None:
+                with clock.at(self.restored.moment):
+                    self._restore(store)
+            if store.damage:
+                raise WrongJournal(store.damage)
+        finally:
+            store.close()
+            self._changed.clear()
+
+    def _restore(self, store: CheckpointStore) -> None:
+        engine, core = self._state.engine, store.core()
+        self.written = len(core)
+        agents: dict[AgentKey, Asleep] = {}
+        try:
+            shapes, fields, fleet, rest = codec.unpress(core)
+            try:
+                agents.update(self._read_agents(store.agents(), fields))
+            finally:
+                engine.fleet.restore(_read_fleet(fleet), agents)
+            self._state.restore(snapshot.read(rest, engine, shapes))
+        except codec.Damaged:
+            self.lost += 1
+        except (snapshot.OtherVersion, LookupError) as error:
+            _logger.warning(
+                "The state was written by another version (%s). Windows are as they were; runs that were open then, sessions,"
+                " alarms and counters begin anew.",
+                error,
+            )
+
+    def _read_agents(self, agents: Iterable[AgentRow], fields: Sequence[str]) -> Iterator[tuple[AgentKey, Asleep]]:
+        for row in agents:
+            self.written += len(row.body)
+            try:
+                codec.check(row.body)
+                yield _read_key(codec.unpack(row.key)), partial(_own, row.body, fields)
+            except codec.Damaged:
+                self.lost += 1
+
+    # --- Out ----------------------------------------------------------------------------------------------------------
+
+    def begin(self, point: Point) -> None:
+        """Write what has changed, as it is now. `finished` tells when that is done. Raises `OSError` where it cannot begin."""
+        self.cancel()
+        changed, parent = frozenset(self._changed), os.getpid()
+        if self._apart and self._failures < MOST_FAILURES:
+            self._writing = self._state.engine.read(
+                lambda _: Apart(lambda: _number(self._write(point, changed, lambda: not orphaned(parent))))
+            )
+            self._since = time.monotonic()
+            self._point, self._taken = point, changed
+            self._changed.clear()
+        else:
+            self.write(point)
+            self._point = point
+
+    def write(self, point: Point) -> None:
+        """Write what has changed, and wait for it. Raises `Unavailable`, `WrongJournal`."""
+        self.cancel()
+        self.written = self._write(point, frozenset(self._changed), lambda: True)
+        self._changed.clear()
+        self._failures = 0
+
+    def write_all(self, point: Point) -> None:
+        """The same, with every agent."""
+        self.cancel()
+        self._changed = set(self._state.engine.fleet.keys())
+        self.write(point)
+
+    def finished(self) -> Point | None:
+        """The point of a checkpoint that was written since this was last asked. Raises `Unavailable` where one failed."""
+        writing = self._writing
+        if writing is None:
+            found, self._point = self._point, None
+            return found
+        done = writing.poll()
+        if done is None and time.monotonic() - self._since > PATIENCE:
+            writing.end()
+            done = Done(b"", f"it took more than {PATIENCE:g} s")
+        if done is None:
+            return None
+        if done.failure:
+            self._failures += 1
+            self.cancel()
+            raise Unavailable("state_unwritable", done.failure)
+        self._failures = 0
+        self._writing, found, self._point = None, self._point, None
+        now = time.monotonic()
+        self._rested_at = now + REST * (now - self._since)
+        self.written = int(done.answer)
+        return found
+
+    def cancel(self) -> None:
+        """The one under way is not wanted, or failed: what it was to write is still to be written."""
+        if self._writing is not None:
+            self._writing.end()
+            self._writing, self._point = None, None
+            self._changed |= self._taken
+
+    def _write(self, point: Point, changed: Iterable[AgentKey], may_commit: Callable[[], bool]) -> int:
+        """Give the bytes that were written."""
+        engine = self._state.engine
+        fleet, sizes = engine.fleet, [0]
+        keys, core = fleet.keys(), core_of(self._state)
+        agents = _agents(fleet, [key for key in keys if key in changed], sizes)
+        store = CheckpointStore(self._path)
+        try:
+            if store.damage:
+                raise WrongJournal(store.damage)
+            store.put(Checkpoint(point, core, agents), [bytes_of(key) for key in keys], may_commit)
+        finally:
+            store.close()
+        return len(core) + sum(sizes)
+
+    def _observe(self, event: RunEvent, now: float) -> None:
+        self._changed.add(event.run.key)
+        if event.previous is not None:
+            self._changed.add(event.previous.key)
+
+
+def core_of(state: State) -> bytes:
+    """What all agents share, as it is now, in bytes."""
+    fleet = _write_fleet(state.engine.fleet.to_state())
+    return codec.press((snapshot.shapes(), Row._fields, fleet, snapshot.write(state.to_state(), state.engine)))
+
+
+def _agents(fleet: Fleet, keys: Sequence[AgentKey], sizes: list[int]) -> Iterator[AgentRow]:
+    for key in keys:
+        agent = fleet.agent(key)
+        if agent is not None:
+            state = agent.to_state()
+            row = AgentRow(bytes_of(key), len(state["rows"]), codec.press(state))
+            sizes.append(len(row.body))
+            yield row
+
+
+def _own(body: bytes, fields: Sequence[str]) -> Mapping[str, Any]:
+    """What an agent has, from bytes that were checked; its rows had these fields."""
+    state = codec.unpress(body)
+    if tuple(fields) == Row._fields:
+        return state
+    return {**state, "rows": [(adapted(plain, fields), *rest) for plain, *rest in state["rows"]]}
+
+
+def _number(number: int) -> bytes:
+    return str(number).encode()
+
+
+def _write_fleet(state: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "accounts": [(tuple(what), number) for what, number in state["accounts"].items()],
+        "places": [tuple(key) for key in state["places"]],
+        "agents": [tuple(key) for key in state["agents"]],
+        "seen": [(tuple(key), since) for key, since in state["seen"]],
+    }
+
+
+def _read_fleet(plain: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "accounts": dict(plain["accounts"]),
+        "places": [_read_key(key) for key in plain["places"]],
+        "agents": [_read_key(key) for key in plain["agents"]],
+        "seen": [(_read_key(key), since) for key, since in plain["seen"]],
+    }
+
+
+def bytes_of(key: AgentKey) -> bytes:
+    """What an agent's row is found by."""
+    return codec.pack(tuple(key))
+
+
+def _read_key(plain: Any) -> AgentKey:
+    return AgentKey(*plain)
