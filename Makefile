@@ -25,7 +25,7 @@ LOCKED := --all-extras --generate-hashes --no-emit-index-url --no-header --quiet
 help:
 	@awk '/^#: /{text = text substr($$0, 3) " "; next} /^[a-z]+:/ && text {sub(/:.*/, ""); printf "  make %-8s%s\n", $$0, text} {text = ""}' Makefile
 
-#: A small fleet of agents under a real SDK: live metrics, and the scorecard of the spans it left. Start here.
+#: A small fleet of agents, and the service that tells which of them is unreliable and why. Start here; Ctrl-C ends it.
 demo: .venv-demo/ready
 	.venv-demo/bin/python -m otel_reliability.demo
 
@@ -103,8 +103,8 @@ endef
 .venv-lowest/ready: requirements-lowest.lock pyproject.toml
 	$(environment)
 
-# For the demo: what the command line needs and no more, as locked.
+# For the demo: what the service needs and no more, as locked.
 .venv-demo/ready: requirements.lock pyproject.toml
 	$(venv)
-	$(UV) install --constraint $< --build-constraint $< --editable '.[cli]'
+	$(UV) install --constraint $< --build-constraint $< --editable '.[service]'
 	touch $@

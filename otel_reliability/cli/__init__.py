@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Final
 
-EXTRA: Final = frozenset({"click", "rich"})
-"""The packages of the extra `cli`: the in-process door is installed without them."""
+EXTRAS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("click", "rich"), "cli"),
+    **dict.fromkeys(("aiohttp", "jinja2", "pydantic", "yaml"), "service"),
+}
+"""Packages that the in-process door is installed without, each with the extra that brings it."""
 BAD_USAGE: Final = 2
 
 
 def main() -> None:
     """Where `otel-reliability` begins."""
     try:
-        from otel_reliability.cli.app import app  # noqa: PLC0415  see EXTRA
+        from otel_reliability.cli.app import app  # noqa: PLC0415  see EXTRAS
 
         app()
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
-        if package not in EXTRA:
+        if package not in EXTRAS:
             raise
-        print(
-            f"otel-reliability: the command line needs {package}; pip install 'otel-reliability[cli]'.", file=sys.stderr
-        )
+        extra = EXTRAS[package]
+        print(f"otel-reliability: this needs {package}; pip install 'otel-reliability[{extra}]'.", file=sys.stderr)
         sys.exit(BAD_USAGE)

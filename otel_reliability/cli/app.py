@@ -18,7 +18,7 @@ BAD_USAGE: Final = 2
 ABOUT: Final = """How reliable are your AI agents? Asked of the OpenTelemetry spans they already emit.
 
 \b
-  otel-reliability demo                     see it work, in a few seconds
+  otel-reliability demo                     see it work, within a minute
   otel-reliability report spans.jsonl       a scorecard of recorded spans
   otel-reliability explain path_entropy     what a number means
 
@@ -47,7 +47,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "check-config": Command("check_config", "Check the settings of a service without starting it."),
     "state": Command("state", "What a state directory of `serve` holds."),
     "dashboards": Command("dashboards", "Write Grafana dashboards and alerts, for what the service tells."),
-    "demo": Command("demo", "A small fleet of agents: live metrics, and the scorecard of its spans."),
+    "demo": Command("demo", "A small fleet of agents, and the service that tells which of them is unreliable."),
 }
 """In the order of the help."""
 

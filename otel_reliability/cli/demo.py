@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import click
+from rich.console import Console
 
-from otel_reliability.cli.output import show
-from otel_reliability.demo import page
+from otel_reliability.demo.play import Plan, play, send
+
+STOPPED = 130
+"""The exit code of who is asked to end before he has told anything."""
 
 
 @click.command("demo")
@@ -20,19 +27,63 @@ from otel_reliability.demo import page
     default=Path("demo-spans.jsonl"),
     show_default=True,
     metavar="FILE",
-    help="Where the spans are left.",
+    help="Where the spans of the first rounds are left.",
 )
-def command(seed: int, output: Path) -> None:
-    """See it work: six small agents run in this process under a real OpenTelemetry SDK with our span processor.
+@click.option("--once", is_flag=True, help="End when all is told, as it does where no terminal is.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0),
+    metavar="N",
+    help="End after so many seconds, if it has told all by then.",
+)
+@click.option(
+    "--pace",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    show_default=True,
+    metavar="N",
+    help="Seconds from one round of runs to the next, once the first rounds are over.",
+)
+@click.option("--endpoint", metavar="URL", help="Send the fleet's spans there by OTLP over HTTP, and start no service.")
+def command(seed: int, output: Path, once: bool, seconds: float | None, pace: float, endpoint: str | None) -> None:
+    """See it work: a small fleet of agents under the ordinary OpenTelemetry SDK, and the service that judges them.
 
-    Their live metrics are shown, and the scorecard of the spans they left in a file; both must agree, number by number.
-    Nothing is sent anywhere, and no model is asked. Exits 1 if they disagree.
+    \b
+      otel-reliability demo                                    until Ctrl-C; afterwards only the file of spans is left
+      otel-reliability demo --once                             end when all is told
+      otel-reliability demo --endpoint http://127.0.0.1:4318   only the fleet, for a service or a Collector of yours
+
+    The service listens on free ports of this machine. No model is asked. Exits 1 if what the service tells, what the recorded
+    spans tell and what our span processor tells within the agents' process differ in any number.
     """
-    agreed = True
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(encoding="utf-8")
+    console = Console(highlight=False)
+    plan = Plan(seed, output, once or (not console.is_terminal and endpoint is None and seconds is None), seconds, pace)
+    with _ended_as_by_ctrl_c():
+        sys.exit(_run(plan, endpoint, console))
 
-    def render(console: page.Console) -> None:
-        nonlocal agreed
-        agreed = page.show(output, seed, console)
 
-    show(render)
-    sys.exit(0 if agreed else 1)
+def _run(plan: Plan, endpoint: str | None, console: Console) -> int:
+    try:
+        if endpoint is not None:
+            send(endpoint, plan, console)
+            return 0
+        return 0 if play(plan, console) else 1
+    except KeyboardInterrupt:
+        return STOPPED
+
+
+@contextmanager
+def _ended_as_by_ctrl_c() -> Generator[None]:
+    """SIGTERM ends it in order, too; the first process of a container would not hear it otherwise."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,17 +1,23 @@
-"""Whether the live metrics say what the recording says: the same numbers by two doors."""
+"""Whether what a running service tells is what the recording says: the same numbers by two doors."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple, TypeAlias
 
-from otel_reliability.demo.live import Numbers
+from otel_reliability.config import Settings
+from otel_reliability.demo.scrape import SPECS, Samples, series_of
 from otel_reliability.model.run import Run
 from otel_reliability.report.recording import Recording
 from otel_reliability.telemetry import names, points
 from otel_reliability.telemetry.attributes import of_agent
+from otel_reliability.telemetry.own_calls import own_calls
 
-COUNTERS: Final = (names.RUNS.name, names.TOOL_CALLS.name, names.RETRIES.name)
+APART: Final = frozenset({names.CHANGE_EVIDENCE.name, names.CHANGES.name, names.REVISIONS.name})
+"""What a recording does not tell: it is looked at as a whole, and in it nothing comes late."""
+
+Point: TypeAlias = tuple[str, float, Mapping[str, str | bool]]
 
 
 class Agreement(NamedTuple):
@@ -21,37 +27,42 @@ class Agreement(NamedTuple):
     differing: list[tuple[str, float | None, float | None]]
 
 
-def agreement(live: Numbers, recording: Recording, runs: list[Run]) -> Agreement:
-    """Compare every gauge of every agent, and what was counted of its runs."""
-    recorded = _gauges(recording) | _counted(runs)
-    told = {key: value for key, value in live.items() if key[0].startswith(names.PREFIX) and _is_compared(key[0])}
+def agreement(live: Samples, recorded: Samples) -> Agreement:
+    """Compare every gauge of every agent, its sessions among them, and what was counted of its runs."""
+    told = {series: value for series, value in live.items() if series[0] in _COMPARED}
     differing = [
-        (key[0], told.get(key), recorded.get(key))
-        for key in sorted(told.keys() | recorded.keys(), key=str)
-        if told.get(key) != recorded.get(key)
+        (_shown(series), told.get(series), recorded.get(series))
+        for series in sorted(told.keys() | recorded.keys(), key=_shown)
+        if told.get(series) != recorded.get(series)
     ]
     return Agreement(len(told.keys() | recorded.keys()), differing)
 
 
-def _is_compared(name: str) -> bool:
-    return name in COUNTERS or name not in {counter.name for counter in names.COUNTERS}
+def recorded(recording: Recording, runs: list[Run]) -> Samples:
+    """What a closed recording tells of its agents, and of those runs, under the names of Prometheus."""
+    engine = recording.engine
+    gauges = (*points.of_fleet(engine.fleet), *points.beside_windows(engine))
+    told = (*gauges, *_counted(runs, recording.settings))
+    return {series_of(SPECS[name], attributes): value for name, value, attributes in told}
 
 
-def _gauges(recording: Recording) -> Numbers:
-    return {
-        (name, frozenset(attributes.items())): value
-        for name, value, attributes in points.of_fleet(recording.engine.fleet)
-    }
-
-
-def _counted(runs: list[Run]) -> Numbers:
-    found: Counter[tuple[str, frozenset[tuple[str, object]]]] = Counter()
-    for run in runs:
+def _counted(runs: list[Run], settings: Settings) -> Iterator[Point]:
+    found: Counter[tuple[str, frozenset[tuple[str, str | bool]]]] = Counter()
+    for run, calls in own_calls(runs):
         whose = of_agent(run.key)
         found[names.RUNS.name, frozenset({**whose, names.OUTCOME: run.outcome.value}.items())] += 1
-        for call in run.tool_calls or ():
-            tool: dict[str, object] = {**whose, names.TOOL: call.name}
+        for call in calls:
+            tool = {**whose, names.TOOL: call.name}
             found[names.TOOL_CALLS.name, frozenset({**tool, names.OK: call.ok}.items())] += 1
-            if call.retry:
-                found[names.RETRIES.name, frozenset(tool.items())] += 1
-    return {key: float(number) for key, number in found.items()}
+            found[names.RETRIES.name, frozenset(tool.items())] += call.retry
+        exploded = any(call.chain >= settings.metrics.retry_threshold for call in calls)
+        found[names.RETRY_EXPLOSIONS.name, frozenset(whose.items())] += exploded
+    return ((name, float(number), dict(attributes)) for (name, attributes), number in found.items() if number)
+
+
+def _shown(series: tuple[str, frozenset[tuple[str, str]]]) -> str:
+    name, labels = series
+    return name + "{" + ", ".join(f"{key}={value}" for key, value in sorted(labels)) + "}"
+
+
+_COMPARED: Final = frozenset(series_of(spec, {})[0] for name, spec in SPECS.items() if name not in APART)

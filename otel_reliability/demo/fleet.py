@@ -1,4 +1,4 @@
-"""Six agents of a bookshop, each with a character."""
+"""The agents of a bookshop, each with a character, and the order in which they act."""
 
 from __future__ import annotations
 
@@ -6,122 +6,67 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from otel_reliability.annotation import annotate
+from otel_reliability.demo import characters
+from otel_reliability.demo.characters import FACT_CHECKER, LETTERS, RUNS, TASKS
 from otel_reliability.demo.stage import Act, Stage
 
-ATTEMPTS: Final = 6
-TASKS: Final = 4
-RUNS: Final = ATTEMPTS * TASKS
-"""Runs of an agent: every task is attempted so often."""
-LETTERS: Final = 6
-"""Letters that `triage` sorts while the others do one run: it takes many runs to tell a change from chance."""
+NAMESPACE: Final = "demo"
+SERVICE: Final = "bookshop"
+RESOURCE: Final = {
+    "service.namespace": NAMESPACE,
+    "service.name": SERVICE,
+    "deployment.environment.name": "demo",
+}
 
 
 class Agent(NamedTuple):
-    """An agent's name, what it is like, and what it does in its n-th run, from 0 on."""
+    """An agent's name, what it is like, and what it does in its n-th run."""
 
     name: str
     character: str
     play: Callable[[Act, Stage, int], None]
-    tasks: tuple[str, ...]
+    tasks: tuple[str, ...] = ()
     talks: bool = False
+    """Whether three runs of it are one conversation."""
     turns: int = 1
     """Runs in each of its turns."""
 
-    @property
-    def runs(self) -> int:
-        """All its runs."""
-        return RUNS * self.turns
+
+FLEET: Final = (
+    Agent("order_desk", "does the same every time", characters.order_desk, ("paid", "sent", "late", "lost")),
+    Agent("researcher", "wanders", characters.researcher, ("poets", "maps", "prices", "rivals")),
+    Agent("importer", "does not give up", characters.importer, ("spring", "summer", "autumn", "winter")),
+    Agent("summarizer", "works near the limit of its context", characters.summarizer, ("novel", "essay", "saga", "atlas")),
+    Agent("triage", "changes half-way", characters.triage, ("mail", "chat", "phone", "desk"), turns=LETTERS),
+    Agent("refunds", "is sure, and often wrong", characters.refunds, ("torn", "wrong", "twice", "gift"), talks=True),
+    Agent("translator", "is easily disturbed", characters.translator, ("poem", "letter", "manual", "blurb")),
+    Agent("cataloguer", "asks again what it knows", characters.cataloguer, ("folio", "pamphlet", "reprint", "map")),
+    Agent("concierge", "asks a colleague", characters.concierge, ("opening", "reading", "signing", "tea")),
+    Agent("greeter", "tells nobody how it went", characters.greeter),
+)  # fmt: skip
+COLLEAGUES: Final = {FACT_CHECKER: "works for the concierge"}
+"""Agents that act within the runs of others."""
+CHARACTERS: Final = {**{agent.name: agent.character for agent in FLEET}, **COLLEAGUES}
+"""What each agent is like, by name."""
+A_ROUND: Final = sum(agent.turns for agent in FLEET) + len(COLLEAGUES)
+"""Runs in a round."""
+ROUNDS: Final = RUNS
+"""Rounds after which every agent has shown its character, and the one that changes has changed."""
 
 
-def perform(stage: Stage) -> None:
-    """Let every agent do all its runs, in turns."""
-    for turn in range(RUNS):
-        for agent in FLEET:
-            for number in range(turn * agent.turns, (turn + 1) * agent.turns):
-                _run(agent, stage, number)
+def perform(stage: Stage, turn: int) -> None:
+    """Let every agent do one turn; all begin at the stage's time, as if side by side."""
+    begun_ns = stage.now_ns
+    for agent in FLEET:
+        stage.now_ns = begun_ns
+        for number in range(turn * agent.turns, (turn + 1) * agent.turns):
+            _run(agent, stage, number)
+    stage.now_ns = begun_ns
 
 
 def _run(agent: Agent, stage: Stage, number: int) -> None:
     with stage.run(agent.name, f"{agent.name}-{number // 3}" if agent.talks else None) as act:
-        annotate(task_id=agent.tasks[number % TASKS], trial=number // TASKS)
+        if agent.tasks:
+            annotate(task_id=agent.tasks[number % TASKS], trial=number // TASKS)
         agent.play(act, stage, number)
-
-
-def _order_desk(act: Act, stage: Stage, number: int) -> None:
-    """Always the same three steps, but for one second look."""
-    act.think()
-    act.call("lookup_order", order=number % TASKS)
-    if number == RUNS // 2:
-        act.call("lookup_customer", order=number % TASKS)
-    act.call("check_carrier", order=number % TASKS)
-    act.think(2_600)
-    act.call("reply", order=number % TASKS)
-    annotate(success=True)
-
-
-def _researcher(act: Act, stage: Stage, number: int) -> None:
-    """Never twice the same way; once it even writes to somebody."""
-    act.think(3_000)
-    for step in range(stage.dice.randint(2, 6)):
-        act.call(stage.dice.choice(("web_search", "web_search", "read_page", "take_note", "ask_colleague")), step=step)
-        act.think(3_500 + 900 * step)
-    if number == RUNS // 3:
-        act.call("send_email", to="publisher")
-    act.call("summarize", pages=number)
-    annotate(success=stage.dice.random() < 0.8)
-
-
-def _importer(act: Act, stage: Stage, number: int) -> None:
-    """Some records do not exist, and nobody told it to give up."""
-    act.think()
-    missing = number in {5, 11, 17}
-    for _ in range(6 if missing else 0):
-        act.call("fetch_record", ok=False, record=40 + number)
-        act.think(2_200)
-    if not missing:
-        act.call("fetch_record", record=40 + number)
-        act.call("write_record", record=40 + number)
-    annotate(success=not missing)
-
-
-def _summarizer(act: Act, stage: Stage, number: int) -> None:
-    """The manuscripts it reads fill nearly all of its context."""
-    act.call("load_manuscript", book=number % TASKS)
-    act.think(round(stage.dice.uniform(96_000, 127_000)), 900)
-    act.call("store_summary", book=number % TASKS)
-    annotate(success=True)
-
-
-def _triage(act: Act, stage: Stage, number: int) -> None:
-    """Half-way its prompt was changed: now it searches first, and escalates where it used to answer."""
-    changed = number >= RUNS * LETTERS // 2
-    act.think()
-    act.call("classify", letter=number)
-    if changed:
-        act.call("search_kb", letter=number)
-    branch = "escalate" if changed and stage.dice.random() < 0.6 else "routine"
-    act.call("draft_escalation" if branch == "escalate" else "reply", letter=number)
-    annotate(success=True, input_class="late parcel", branches={"kind": branch})
-
-
-def _refunds(act: Act, stage: Stage, number: int) -> None:
-    """Sure of itself, and wrong half the time; and it pays more than it may."""
-    act.think()
-    act.call("lookup_order", order=number % TASKS)
-    success = stage.dice.random() < 0.5
-    if success or stage.dice.random() < 0.5:
-        act.call("check_policy", order=number % TASKS)
-    act.think(2_800)
-    act.call("issue_refund", order=number % TASKS, cents=1_250 if success else 1_250 + 100 * number)
-    broke = [] if success or stage.dice.random() < 0.5 else ["refund_limit:high"]
-    annotate(success=success, confidence=round(stage.dice.uniform(0.85, 0.99), 2), violations=broke)
-
-
-FLEET: Final = (
-    Agent("order_desk", "does the same every time", _order_desk, ("paid", "sent", "late", "lost")),
-    Agent("researcher", "wanders", _researcher, ("poets", "maps", "prices", "rivals")),
-    Agent("importer", "does not give up", _importer, ("spring", "summer", "autumn", "winter")),
-    Agent("summarizer", "works near the limit of its context", _summarizer, ("novel", "essay", "saga", "atlas")),
-    Agent("triage", "changes half-way", _triage, ("mail", "chat", "phone", "desk"), turns=LETTERS),
-    Agent("refunds", "is sure, and often wrong", _refunds, ("torn", "wrong", "twice", "gift"), talks=True),
-)
+    stage.wait(stage.dice.uniform(0.1, 0.5))

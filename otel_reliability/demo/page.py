@@ -1,100 +1,167 @@
-"""What the demo shows: the fleet, its live metrics, the scorecard of its spans, that they agree, and where to look next."""
+"""What the demo shows: who is unreliable and why, the fleet as it is now, whether every door agrees, and where to look next."""
 
 from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from rich.console import Console, RenderableType
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
-from otel_reliability.demo.agreement import Agreement, agreement
-from otel_reliability.demo.fleet import FLEET, LETTERS, RUNS
-from otel_reliability.demo.live import SETTINGS, Numbers, of_agent, perform_live
-from otel_reliability.model.run import Run
-from otel_reliability.report import terminal
-from otel_reliability.report.recording import Recording, for_report
-from otel_reliability.report.report import report_of
-from otel_reliability.report.sections import columns, dim, heading
-from otel_reliability.report.text import ABSENT, count
-from otel_reliability.telemetry.names import PREFIX
+from otel_reliability.demo.agreement import Agreement
+from otel_reliability.demo.characters import CHANGE
+from otel_reliability.demo.fleet import ROUNDS
+from otel_reliability.demo.watch import CHANGED, IN_WORDS, Seen
+from otel_reliability.metrics.stability.tiers import Tier, rounded
+from otel_reliability.report.scorecard import ALL_SPECS
+from otel_reliability.report.sections import COLOURS, INDENT, columns, dim, heading
+from otel_reliability.report.text import ABSENT, MINUS, count
 
-SHOWN: Final = {
-    "score": "score",
-    "path_entropy": "path entropy",
-    "tool_variance": "tool variance",
-    "longest_retry_chain": "retry chain",
-    "token_budget_pressure": "pressure",
-}
-"""Metric names, and what the page calls them."""
 PROGRAM: Final = "otel-reliability"
+REASONS: Final = 3
+"""Reasons that are told of the least reliable agent."""
+Reasons = Sequence[Mapping[str, Any]]
 
 
-def show(path: Path, seed: int, console: Console) -> bool:
-    """Run the demo and print its page. False: the two doors disagree."""
-    runs: list[Run] = []
-    console.print(_opening(), "")
-    live, spans = perform_live(path, seed)
-    recording = Recording(for_report(SETTINGS), settled=runs.extend)
-    recording.read(path)
-    report = report_of(recording.close())
-    console.print(_live(live))
-    console.print(dim(f"as {PREFIX}… of a MeterProvider; the {count(spans, 'span')} are in {path}\n"))
-    console.print(heading("The scorecard of the file"))
-    console.print()
-    terminal.render(report, console, detailed=1)
-    agreed = agreement(live, recording, runs)
-    console.print(_verdict(agreed))
-    console.print(heading("Where to look next"))
-    for line in _next(path):
-        console.print(line, soft_wrap=True)  # a command that is broken over two lines cannot be copied
-    return not agreed.differing
-
-
-def _opening() -> RenderableType:
-    table = columns("Six agents of a bookshop", "", numbers=0)
-    for agent in FLEET:
-        table.add_row(agent.name, agent.character)
+def fleet(agents: Sequence[Seen]) -> RenderableType:
+    """A line for each agent, the least reliable first."""
+    table = columns("Agents", "", "what hurts most", "score", "runs", numbers=2)
+    for one in agents:
+        table.add_row(Text(one.name, "bold"), _badge(one), _hurts(one), _score(one), f"{one.runs:,}")
     return table
 
 
-def _live(live: Numbers) -> RenderableType:
-    table = columns("Live, in the process", *SHOWN.values(), numbers=len(SHOWN))
-    for agent in FLEET:
-        numbers = of_agent(live, agent.name)
-        values = (numbers.get(PREFIX + name) for name in SHOWN)
-        table.add_row(agent.name, *(ABSENT if value is None else f"{value:.3g}" for value in values))
-    return table
+def so_far(agents: Sequence[Seen], rounds: int) -> RenderableType:
+    """The fleet while its first rounds run, beneath what is known of it."""
+    worst = _worst(agents)
+    told = "Too few runs yet to tell who is unreliable."
+    if worst is not None:
+        lost = worst.tier is not Tier.STABLE
+        told = f"{worst.name} is the least reliable so far." if lost else "All that can be judged so far are stable."
+    return Group(
+        Text(told, "bold"), dim(f"Round {rounds} of {ROUNDS}: their spans go to the service by OTLP.\n"), fleet(agents)
+    )
 
 
-def _verdict(agreed: Agreement) -> Text:
-    if not agreed.differing:
+def verdict(agents: Sequence[Seen], reasons: Reasons) -> RenderableType:
+    """Who is unreliable and why, and who else is worth a look."""
+    worst = _worst(agents)
+    if worst is None:
+        return Text("No agent has enough runs to be judged.", "bold")
+    parts: list[RenderableType] = [_headline(worst), Padding(_why(reasons), INDENT)]
+    others = [line for one in agents if one is not worst for line in _worth_a_look(one)]
+    if others:
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for one, words in others:
+            table.add_row(Text(one.name, "bold"), _badge(one), words)
+        parts += [Text("Worth a look, too", "bold"), Padding(table, INDENT)]
+    return Group(*parts, "")
+
+
+def agreed(found: Agreement, within: Agreement) -> Text:
+    """Whether `/metrics`, the recording and the span processor within the agents' process say the same."""
+    if not found.differing and not within.differing:
         return Text(
-            f"✓ The live metrics and the scorecard agree: {agreed.compared:,} numbers, all equal.\n", "bold green"
+            f"✓ /metrics, the spans in the file and our span processor within the agents' process agree: "
+            f"{found.compared:,} numbers, all equal.",
+            "green",
         )
-    told = Text(f"✗ {len(agreed.differing):,} of {agreed.compared:,} numbers differ:\n", "bold red")
-    for name, live, recorded in agreed.differing[:10]:
-        told.append(f"  {name}: live {live}, recorded {recorded}\n")
+    told = Text("✗ The doors disagree.\n", "bold red")
+    for door, each in (("/metrics", found), ("in the process", within)):
+        for name, live, recorded in each.differing[:5]:
+            told.append(f"  {name}: {door} {live}, recorded {recorded}\n")
     return told
 
 
-def _next(path: Path) -> Iterator[Text]:
+def doors(addresses: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Where the running service can be looked at."""
+    yield "its page, for people", f"http://{addresses['pages']}/"
+    yield "its metrics, for Prometheus", f"http://{addresses['metrics']}/metrics"
+    yield "all agents, as JSON", f"http://{addresses['pages']}/api/v1/agents"
+    yield "where it takes OTLP; send your own agents' spans there", f"http://{addresses['http']}"
+
+
+def files(path: Path, worst: str) -> Iterator[tuple[str, str]]:
+    """What can be done with the spans in the file."""
     program = _program()
-    steps = (
-        ("one agent in full", f"{program} report {path} --agent importer"),
-        ("its runs, one JSON object a line", f"{program} runs {path} --agent importer"),
-        ("who changed, since when, and in what", f"{program} change {path}"),
-        ("triage, only since it changed", f"{program} report {path} --agent triage --window {RUNS * LETTERS // 2}"),
-        ("what a number means, and what to do about it", f"{program} explain token_budget_pressure"),
-        ("a gate for CI", f"{program} gate {path} --require 'score>=60'"),
-        ("the same in your own process", "provider.add_span_processor(ReliabilitySpanProcessor())"),
-    )
-    for what, command in steps:
-        yield Text(f"  {what}")
-        yield Text(f"    {command}", "cyan")
+    yield f"{worst} in full, from the spans in the file", f"{program} report {path} --agent {worst}"
+    yield "who changed, since when, and in what", f"{program} change {path}"
+    yield "triage, only since it changed", f"{program} report {path} --agent triage --window {CHANGE}"
+    yield "what a number means, and what to do about it", f"{program} explain tool_variance"
+    yield "a gate for CI", f"{program} gate {path} --require 'score>=60'"
+    yield "the service for your own agents", f"{program} serve"
+
+
+def next_steps(steps: Iterator[tuple[str, str]]) -> RenderableType:
+    """Each with how to get there."""
+    told = [Text.assemble("  ", what, "\n    ", (where, "cyan")) for what, where in steps]
+    return Group(heading("Where to look next"), *told, "")
+
+
+def _worst(agents: Sequence[Seen]) -> Seen | None:
+    return next((one for one in agents if one.tier is not None), None)
+
+
+def _headline(one: Seen) -> Text:
+    unreliable = one.tier in {Tier.UNSTABLE, Tier.CRITICAL}
+    said = "is unreliable" if unreliable else "is the least reliable"
+    because = "" if one.dearest is None else f"\n  {_sentence(IN_WORDS[one.dearest])}"
+    return Text.assemble((f"{one.name} {said}", "bold"), "  ", _badge(one), f" {_score(one)}/100", because)
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def _why(reasons: Reasons) -> RenderableType:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True)
+    for reason in [reason for reason in reasons if (reason["points"] or 0) >= 1][:REASONS]:
+        table.add_row(f"{MINUS}{reason['points']:.1f}", Text(reason["title"], "bold"), Text(reason["sentence"]))
+    return table
+
+
+def _worth_a_look(one: Seen) -> Iterator[tuple[Seen, str]]:
+    if one.changes:
+        yield one, f"it has changed: {' and '.join(CHANGED[signal] for signal in one.changes)}"
+    elif one.flags or one.tier in {Tier.UNSTABLE, Tier.CRITICAL} or (one.score or 100) < 70:
+        yield one, IN_WORDS.get(one.dearest or "", "")
+    elif one.tier is None:
+        yield one, "it tells too little of itself: nothing can be said of it"
+
+
+def _badge(one: Seen) -> Text:
+    if one.tier is None:
+        return dim("no score")
+    badge = Text(f"{one.tier.sign} {one.tier.name}", COLOURS[one.tier])
+    return badge.append(" ⚠", "yellow") if one.flags else badge
+
+
+def _hurts(one: Seen) -> Text:
+    changed = Text("changed · ", "bold") if one.changes else Text()
+    if one.tier is None:
+        return changed.append("no evidence" if one.note.startswith("no evidence") else one.note, "dim")
+    if one.dearest is None:
+        return changed.append("nothing", "dim")
+    return changed.append(f"{ALL_SPECS[one.dearest].title} {MINUS}{one.costs[one.dearest]:.1f}")
+
+
+def _score(one: Seen) -> str:
+    return ABSENT if one.score is None else str(rounded(one.score))
+
+
+def status(runs: int, addresses: Mapping[str, str]) -> RenderableType:
+    """What goes on below the fleet, while it goes on."""
+    return Text.assemble(
+        "\n", (f"Live: {count(runs, 'run')} so far. Ctrl-C ends it and leaves only the file.  ", "dim"),
+        (f"http://{addresses['pages']}/", "cyan"),
+    )  # fmt: skip
 
 
 def _program() -> str:

@@ -1,0 +1,66 @@
+"""The service as `otel-reliability serve` runs it, on free ports of this machine, in a thread, for as long as it is needed."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Generator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Final
+
+from otel_reliability.service.config_file import Config, load_config
+from otel_reliability.service.service import Service
+
+FREE: Final = "127.0.0.1:0"
+START: Final = 30.0
+"""Seconds that the start may take, and the end."""
+IN_A_HURRY: Final[Mapping[str, Any]] = {"assembly": {"reopen": 6.0}, "sessions": {"idle": 10.0}}
+"""What a demo cannot wait for: 60 s for stragglers of a run, and half an hour for the end of a conversation."""
+
+
+def configured(state: str) -> Config:
+    """The embedded defaults, but for the doors, the state and what a demo cannot wait for."""
+    doors = dict.fromkeys(("grpc", "http", "metrics", "pages"), FREE)
+    return load_config(flags={**IN_A_HURRY, "service": {**doors, "state": state}})
+
+
+@contextmanager
+def hosting() -> Generator[Service]:
+    """A service that is ready to take OTLP. Nothing of it is left behind."""
+    with tempfile.TemporaryDirectory(prefix="otel-reliability-demo-") as state:
+        service = Service(configured(state))
+        with _living(service):
+            _wait_for(service)
+            yield service
+
+
+def _wait_for(service: Service) -> None:
+    deadline = time.monotonic() + START
+    while service.readiness.reasons and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+@contextmanager
+def _living(service: Service) -> Generator[None]:
+    begun, ending = Future[asyncio.AbstractEventLoop](), asyncio.Event()
+
+    async def live() -> None:
+        try:
+            await service.start()
+        except BaseException as error:
+            begun.set_exception(error)
+            raise
+        begun.set_result(asyncio.get_running_loop())
+        await ending.wait()
+        await service.stop()
+
+    with ThreadPoolExecutor(1, "service") as pool:
+        ended = pool.submit(asyncio.run, live())
+        loop = begun.result(START)
+        try:
+            yield
+        finally:
+            loop.call_soon_threadsafe(ending.set)
+            ended.result(START)

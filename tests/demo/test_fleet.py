@@ -1,0 +1,110 @@
+"""The agents of the demo: what their spans come to, read back from the file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from otel_reliability.demo.bookshop import record
+from otel_reliability.demo.characters import CHANGE, FACT_CHECKER, RUNS
+from otel_reliability.demo.fleet import CHARACTERS, FLEET
+from otel_reliability.demo.hosting import configured
+from otel_reliability.metrics.stability.tiers import Tier
+from otel_reliability.report.recording import Recording, for_report
+from otel_reliability.report.report import Report, report_of
+from tests.cli.command_line import call
+
+MOMENT = 1_736_150_400 * 10**9
+
+
+def wall() -> int:
+    """A fixed time, so that the same seed gives the same file."""
+    return MOMENT
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """The report of the file, with the settings of the service."""
+    folder = tmp_path_factory.mktemp("fleet")
+    record(folder / "spans.jsonl", 7, wall)
+    settings = configured(str(folder)).engine
+    recording = Recording(for_report(settings, settings.windows[0]))
+    recording.read(folder / "spans.jsonl")
+    return report_of(recording.close())
+
+
+def test_each_agent_has_its_character(told: Report) -> None:
+    """What the page says of them is what the numbers say."""
+    cards = {card.key.agent: card for card in told.cards}
+
+    assert set(cards) == set(CHARACTERS)
+    assert cards["order_desk"].tier is Tier.STABLE
+    assert min(cards.values(), key=lambda card: card.score or 100.0) is cards["researcher"]
+    assert "send_email" in [use.tool for use in cards["researcher"].findings.tools if use.rare]
+    assert {found.tool for found in cards["importer"].findings.explosions} == {"fetch_record"}
+    assert cards["summarizer"].flags == ("token_pressure_high",)
+    assert [decision.decision for decision in cards["triage"].findings.decisions] == ["kind"]
+    assert (cards["refunds"].passes.hat[1].value or 1.0) < 0.75
+    assert (cards["refunds"].readings["calibration"].value or 1.0) < 0.8
+    assert (cards["cataloguer"].readings["loops"].value or 0.0) > 0.5
+    assert cards["greeter"].score is None
+    assert cards[FACT_CHECKER].runs == RUNS
+
+
+def test_every_number_of_the_table_has_evidence_in_some_agent(told: Report) -> None:
+    """Panels and pages can be tried on this fleet."""
+    missing = {
+        name
+        for card in told.cards
+        for name in card.readings
+        if all(other.readings[name].value is None for other in told.cards)
+    }
+
+    assert missing - SERIES == set()
+
+
+SERIES = {"tier", "flag", "pass_at_k", "pass_hat_k", "decay_curve"}
+"""Several values each: they have evidence where `score` and outcomes have."""
+
+
+def test_what_cannot_stand_is_refused_and_told(told: Report) -> None:
+    """Once an agent tells its confidence in percent."""
+    assert told.evidence_refused == {("reliability.run.confidence", "not a number from 0 to 1"): 1}
+
+
+def test_conversations_are_judged(told: Report) -> None:
+    """By an evaluator whose judgements stand in the file, too."""
+    (refunds,) = (card for card in told.cards if card.key.agent == "refunds")
+
+    assert len(refunds.sessions) == RUNS // 3
+    assert refunds.readings["mean_session_consistency"].value is not None
+
+
+@pytest.mark.parametrize("seed", [7, 8, 9])
+def test_the_change_half_way_is_told_in_a_sentence(
+    seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who, since when, and what to look at: the tool that was not used before. Of the others too little is known."""
+    record(tmp_path / "spans", seed, wall)
+    done = call(capsys, "change", tmp_path / "spans", "--format", "json")
+    agents = {agent["agent"]: agent for agent in json.loads(done.out)["agents"]}
+    verdicts = {name: agent["verdict"] for name, agent in agents.items()}
+    (alarm,) = agents["triage"]["alarms"]
+
+    assert done.code == 0
+    assert verdicts == {agent.name: "no verdict" for agent in FLEET} | {"triage": "changed"}
+    assert abs(alarm["signals"][0]["since_unit"] - CHANGE) <= 3
+    assert alarm["unit"] < CHANGE + 40
+    assert "search_kb is used in 0 % → 100 % of the units" in agents["triage"]["sentence"]
+
+
+def test_the_same_seed_and_time_give_the_same_file(tmp_path: Path) -> None:
+    """And another seed another one."""
+    one, two, three = (tmp_path / name for name in ("1", "2", "3"))
+
+    assert record(one, 7, wall) == record(two, 7, wall)
+    record(three, 8, wall)
+    assert one.read_bytes() == two.read_bytes()
+    assert one.read_bytes() != three.read_bytes()
