@@ -1,0 +1,138 @@
+"""Real programs that go away and come back: the service under a Collector, and under the service whoever takes its numbers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.trace import Tracer
+
+from tests.collector_config.shipped import at_port, shipped
+from tests.real.collector.handle import Collectors, Config
+from tests.real.pipelines import pipeline
+from tests.real.ports import HOST, free_port
+from tests.real.prometheus.handle import Prometheuses
+from tests.real.waiting import until
+from tests.real.web import ask
+from tests.service.fleet import AGENTS, perform, sending
+from tests.service.running import sum_of
+from tests.service.served import Served, Services
+
+pytestmark = pytest.mark.real
+
+MEGABYTE = 1024 * 1024
+SOON = {"initial_interval": "100ms", "max_interval": "1s", "max_elapsed_time": "0s"}
+SMALL: Mapping[str, Any] = {"windows": [{"last": 5}]}
+"""Windows that are full after a moment: then nothing has a reason to grow."""
+
+
+class Load(threading.Thread):
+    """Agents that go on until they are told to stop."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        super().__init__(daemon=True)
+        self._tracer, self._ending = tracer, threading.Event()
+        self.runs = 0
+
+    def run(self) -> None:
+        for number in count():
+            perform(self._tracer, 1, number)
+            self.runs += len(AGENTS)
+            if self._ending.wait(0.1):
+                return
+
+    def end(self) -> int:
+        """Stop. Gives how many runs there were."""
+        self._ending.set()
+        self.join(60)
+        return self.runs
+
+
+@contextmanager
+def load(url: str) -> Generator[Load]:
+    """Agents at work; at the end all their spans have been handed over."""
+    with sending(url, "bookshop") as tracer:
+        working = Load(tracer)
+        working.start()
+        yield working
+        working.end()
+
+
+def to_service(service: Served, exporter: str) -> Config:
+    """A Collector that sends spans on by one of the protocols."""
+    exporters = {
+        "otlp_grpc": {"endpoint": service.grpc, "tls": {"insecure": True}, "retry_on_failure": SOON},
+        "otlp_http": {"endpoint": service.http, "retry_on_failure": SOON},
+    }
+    return {
+        "receivers": {"otlp": {}},
+        "exporters": {exporter: exporters[exporter]},
+        "service": {"pipelines": {"traces": pipeline(["otlp"], [exporter])}},
+    }
+
+
+def runs_of(service: Served) -> float:
+    """Runs that will not change any more."""
+    return service.sum("agent_reliability_runs_total")
+
+
+def test_a_killed_service_has_everything_in_the_end(collector: Collectors, serve: Services, tmp_path: Path) -> None:
+    """Killed twice under load, and brought back: both Collectors come again by their own protocol, and each run counts once."""
+    service = serve(state=tmp_path / "state")
+    doors = [collector(to_service(service, exporter)).http for exporter in ("otlp_grpc", "otlp_http")]
+    with load(doors[0]) as first, load(doors[1]) as second:
+        for _ in range(2):
+            time.sleep(1)
+            service.kill()
+            time.sleep(0.5)
+            service.start()
+    runs = first.runs + second.runs
+    until(lambda: runs_of(service) >= runs, "all runs to settle")
+
+    assert runs_of(service) == runs
+    assert service.sum("agent_reliability_tool_calls_total", gen_ai_agent_name="clerk") == 3 * runs / len(AGENTS)
+    assert service.sum("otel_reliability_spans_total", disposition="late") == 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "growth"), [(3.0, 30), pytest.param(600.0, 60, marks=pytest.mark.soak)], ids=["short", "ten minutes"]
+)
+def test_whoever_takes_our_numbers_may_be_away(
+    collector: Collectors, prometheus: Prometheuses, serve: Services, tmp_path: Path, seconds: float, growth: int
+) -> None:
+    """Prometheus, a Collector for metrics and the next service go away under load: nothing is lost, and memory stays."""
+    port = f"{HOST}:{free_port()}"
+    sink = shipped(collector, "metrics-prometheus-exporter.yaml", overlay=at_port(port))
+    following = serve(state=tmp_path / "following", **SMALL)
+    targets = ("--push", f"http://{sink.grpc}", "--emit-runs", f"http://{following.grpc}")
+    own = ("--set", "service.emit_runs.own_numbers=true", "--set", "service.push.interval=500ms")
+    service = serve(*targets, *own, **SMALL)
+    server = prometheus({"reliability": service.metrics_address})
+    with load(service.http) as working:
+        until(lambda: runs_of(following) >= 10 * len(AGENTS), "windows to be full")
+        for one in (sink, following, server):
+            one.kill()
+        before = service.resident()
+        time.sleep(seconds)
+        grown = service.resident() - before
+        print(f"grown by {grown / MEGABYTE:.1f} MB in {seconds:g} s")
+        failed = service.sum("otel_reliability_exports_total", outcome="unavailable")
+        for one in (sink, following, server):
+            one.start()
+    runs = working.runs
+    until(lambda: runs_of(following) >= runs, "all runs at the next service")
+    until(lambda: sum_of(ask(f"http://{port}/metrics").text, "agent_reliability_runs_total") >= runs, "all runs pushed")
+    server.ask.wait("sum(agent_reliability_runs_total)", lambda found: bool(found) and found[0].value >= runs)
+
+    assert failed >= 2
+    assert runs_of(service) == runs_of(following) == runs
+    assert sum_of(ask(f"http://{port}/metrics").text, "agent_reliability_runs_total") == runs
+    assert server.ask.value("sum(agent_reliability_runs_total)") == runs
+    assert service.sum("otel_reliability_ceiling_hits_total", ceiling="emission") == 0
+    assert grown < growth * MEGABYTE
