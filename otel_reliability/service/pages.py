@@ -14,6 +14,7 @@ from aiohttp import web
 
 from otel_reliability.service.api import Agents, UnknownAgent
 from otel_reliability.service.readiness import RECOVERING, Readiness
+from otel_reliability.service.refusal import RETRY_LATER, overload
 from otel_reliability.telemetry.prometheus import OPENMETRICS, TEXT, Prometheus
 
 HEALTH: Final = "/healthz"
@@ -37,7 +38,8 @@ class Metrics:
 
     async def _metrics(self, request: web.Request) -> web.Response:
         if RECOVERING in self._readiness.reasons:  # a number that is half brought back would look like a reset
-            return web.Response(status=503, text="state is being brought back\n")
+            later = {"Retry-After": str(round(RETRY_LATER))}
+            return web.Response(status=503, text="state is being brought back\n", headers=later)
         openmetrics = "application/openmetrics-text" in request.headers.get("Accept", "")
         packed = "gzip" in request.headers.get("Accept-Encoding", "").lower()
         async with self._turn:
@@ -77,23 +79,31 @@ class Probes:
 class Api:
     """`/api/v1/agents`: who is known and how reliable; below it one agent, with readings, recent runs and diverging paths."""
 
-    def __init__(self, agents: Agents, threads: Executor) -> None:
-        self._agents, self._threads = agents, threads
+    def __init__(self, agents: Agents, threads: Executor, readiness: Readiness) -> None:
+        self._agents, self._threads, self._readiness = agents, threads, readiness
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/api/v1/agents", self._list), web.get("/api/v1/agents/{service}/{agent}", self._one)]
 
     async def _list(self, request: web.Request) -> web.Response:
+        self._check()
         limit, offset = _whole(request, "limit", 1_000), _whole(request, "offset", 0)
         return _json(await self._ask(partial(self._agents.page, limit=min(limit, 1_000), offset=offset)))
 
     async def _one(self, request: web.Request) -> web.Response:
+        self._check()
         named = {name: request.query[name] for name in ("namespace", "environment") if name in request.query}
         service, agent = request.match_info["service"], request.match_info["agent"]
         try:
             return _json(await self._ask(partial(self._agents.details, service, agent, **named)))
         except UnknownAgent as error:
             raise web.HTTPNotFound(reason=str(error)) from None
+
+    def _check(self) -> None:
+        """Who asks before state is back would be told of agents that are none, or half of them."""
+        detail = self._readiness.reasons.get(RECOVERING)
+        if detail is not None:
+            raise overload(RECOVERING, detail, retry_after=RETRY_LATER)
 
     async def _ask(self, ask: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, ask)

@@ -68,7 +68,7 @@ class Writer:
 
     def start(self) -> None:
         """Bring state back, then take requests. Returns at once: the service is not ready until state is back."""
-        self._readiness.hold(RECOVERING, "state is being brought back; send this again later")
+        self._readiness.hold(RECOVERING, "state is being brought back; come again later")
         self._thread.start()
 
     def commit(self, request: Decoded) -> Future[Ack]:

@@ -1,0 +1,116 @@
+"""While state is brought back every door says so, nothing half true is told, and nobody takes the process for a dead one."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any, cast
+
+import grpc
+import pytest
+
+from otel_reliability.service.config_file import load_config
+from otel_reliability.service.journal import Memory
+from otel_reliability.service.progress import STUCK
+from otel_reliability.service.service import Service
+from otel_reliability.testing import FakeClock
+from tests.real.waiting import until
+from tests.service.running import FREE, HEALTH, LATER, Running, body_of, in_a_thread, run_of
+
+NOT_SERVING = b"\x08\x02"
+SERVING = b"\x08\x01"
+
+
+class Slow(Memory):
+    """A journal that is read until somebody says that it is done."""
+
+    def __init__(self) -> None:
+        self.may_end = threading.Event()
+
+    def restore(self) -> None:
+        self.may_end.wait(60)
+
+
+@pytest.fixture
+def journal() -> Slow:
+    """The journal of the service under test."""
+    return Slow()
+
+
+@pytest.fixture
+def recovering(journal: Slow) -> Iterator[Running]:
+    """A service that brings its state back."""
+    doors = {"grpc": FREE, "http": FREE, "metrics": FREE, "pages": FREE}
+    clock = FakeClock(LATER)
+    service = Service(load_config(flags={"service": doors}), journal_of=lambda _: journal, clock=clock, wall=clock.wall)
+    with in_a_thread(service):
+        try:
+            yield Running(service, clock)
+        finally:
+            journal.may_end.set()
+
+
+def done(running: Running, journal: Slow) -> None:
+    """State is back."""
+    journal.may_end.set()
+    until(lambda: not running.service.readiness.reasons, "the service to be ready")
+
+
+def test_it_says_why_it_is_not_ready_and_is_healthy(recovering: Running, journal: Slow) -> None:
+    """The one keeps senders away, the other keeps whoever watches the process from ending it, however long it takes."""
+    for _ in range(2 * STUCK):
+        recovering.service.progress.look()
+    recovering.clock.advance(10_000.0)
+    ready, health = recovering.get("pages", "/readyz"), recovering.get("pages", "/healthz")
+    assert (ready.status, health.status) == (503, 200)
+    assert json.loads(ready.body) == {
+        "ready": False,
+        "reasons": {"recovering": "state is being brought back; come again later"},
+    }
+
+    done(recovering, journal)
+    assert json.loads(recovering.get("pages", "/readyz").body) == {"ready": True, "reasons": {}}
+
+
+def test_requests_are_to_come_again(recovering: Running, journal: Slow) -> None:
+    """Over HTTP and gRPC, under both hints; when state is back they are taken, and they count once."""
+    body = body_of(run_of())
+    answer = recovering.post("traces", body)
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+    with pytest.raises(grpc.RpcError) as refused:
+        recovering.call(body)
+    error = cast("Any", refused.value)
+    assert error.code() is grpc.StatusCode.UNAVAILABLE
+    assert {"google.rpc.retryinfo-bin", "grpc-status-details-bin"} <= {key for key, _ in error.trailing_metadata()}
+    assert recovering.call(b"", HEALTH) == NOT_SERVING
+
+    done(recovering, journal)
+    assert recovering.post("traces", body).status == 200
+    assert recovering.call(body) == b""
+    assert recovering.call(b"", HEALTH) == SERVING
+    recovering.settle()
+    assert recovering.sum("agent_reliability_runs_total") == 1
+
+
+@pytest.mark.parametrize("path", ["/api/v1/agents", "/api/v1/agents/shop/support"])
+def test_the_api_says_that_it_does_not_know_yet(path: str, recovering: Running, journal: Slow) -> None:
+    """In JSON, with when to come again: an empty list, or an agent without runs, would be a lie."""
+    answer = recovering.get("pages", path)
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+    assert answer.headers["Content-Type"].startswith("application/json")
+    assert "brought back" in json.loads(answer.body)["message"]
+
+    done(recovering, journal)
+    recovering.post("traces", body_of(run_of()))
+    recovering.settle()
+    assert recovering.get("pages", path).status == 200
+
+
+def test_no_number_is_told(recovering: Running, journal: Slow) -> None:
+    """Half of a counter would look like one that began anew."""
+    answer = recovering.get("metrics", "/metrics")
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+
+    done(recovering, journal)
+    assert recovering.get("metrics", "/metrics").status == 200
