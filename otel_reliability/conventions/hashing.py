@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, cast
 
 from otel_reliability.conventions import flat_json, values
@@ -25,6 +25,8 @@ _MAX_DEPTH: Final = 64
 _WRAPPER: Final = frozenset({"args", flat_json.WRAPPED, "sanitize_inputs_outputs"})
 
 _encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+"""Makes a named tuple from a tuple, without the call in Python that its class would cost."""
 
 
 class _Hidden(Exception):
@@ -48,7 +50,8 @@ class Hasher:
     ) -> Call:
         """A tool call, its arguments and its result hashed; failed also where the result is a soft error to the user."""
         digest, effect = self.arguments(arguments)
-        return Call(name, call_id, digest, failed or self._is_soft_error(result), self.value(result), effect)
+        failed = failed or (bool(self._soft_errors) and self._is_soft_error(result))
+        return _tuple(Call, (name, call_id, digest, failed, self.value(result), effect))
 
     def value(self, value: object) -> bytes | None:
         """The hash of a value, or None where it is absent or redacted.
@@ -92,7 +95,7 @@ class Hasher:
         return self._digest(value).hex()
 
     def _is_soft_error(self, result: object) -> bool:
-        if not self._soft_errors or result is None:
+        if result is None:
             return False
         shown = result if isinstance(result, str) else canonical(result) or ""
         return any(pattern.search(shown) for pattern in self._soft_errors)

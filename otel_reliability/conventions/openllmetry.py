@@ -21,6 +21,7 @@ WORKFLOW_NAME: Final = "traceloop.workflow.name"
 REQUEST_TYPE: Final = "llm.request.type"
 ASSOCIATION: Final = "traceloop.association.properties."
 SESSIONS: Final = tuple(ASSOCIATION + key for key in ("session_id", "thread_id", "conversation_id"))
+CREW: Final = "crewai.workflow"
 TO_AGENT: Final = "gen_ai.handoff.to_agent"
 CREW_ROLE: Final = "crewai.agent.role"
 COMPLETION: Final = "gen_ai.completion."
@@ -65,7 +66,7 @@ class OpenLLMetry:
 
 def _without_kind(span: RawSpan, hasher: Hasher) -> Told | None:
     """CrewAI's crew is a container (Q6); `llm.request.type` tells a model call that names no operation (Q36)."""
-    if span.name == "crewai.workflow":
+    if span.name == CREW:
         return Told(Kind.WORKFLOW, InvocationFacts())
     attributes = span.attributes
     if REQUEST_TYPE in attributes and genai.OPERATION not in attributes:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from otel_reliability.conventions import evaluations, notes
 from otel_reliability.conventions.base import Convention
+from otel_reliability.conventions.stencils import Stencils
 
 MESSAGING: Final = "messaging."
 MOST: Final = 1_024
@@ -29,6 +30,7 @@ class Plan(NamedTuple):
     - `keys`: those that somebody looks at; `take` gives their values.
     - `conventions`: those that may know the span, in the order asked.
     - `noted`, `judged`, `messaging`: whether keys tell a user's notes, an evaluation, a messaging hop.
+    - `stencils`: what many such spans share, None where nothing is known to be shared.
     """
 
     keys: tuple[str, ...]
@@ -37,17 +39,26 @@ class Plan(NamedTuple):
     noted: bool
     judged: bool
     messaging: bool
+    stencils: Stencils | None
 
 
 class Plans:
-    """The plans for the spans of one scope. `scope` is the name it is told by, `conventions` those it may concern."""
+    """The plans for the spans of one scope. `scope` is the name it is told by, `conventions` those it may concern.
+
+    `shared` gives the stencils for spans of certain keys, which certain conventions may know.
+    """
 
     def __init__(
-        self, scope: str, conventions: tuple[Convention, ...], wanted: frozenset[str], prefixes: tuple[str, ...]
+        self,
+        scope: str,
+        conventions: tuple[Convention, ...],
+        wanted: frozenset[str],
+        prefixes: tuple[str, ...],
+        shared: Callable[[tuple[str, ...], tuple[Convention, ...]], Stencils | None],
     ) -> None:
         self.scope, self.conventions = scope, conventions
         self.known: dict[tuple[str, ...], Plan] = {}
-        self._wanted, self._prefixes = wanted, prefixes
+        self._wanted, self._prefixes, self._shared = wanted, prefixes, shared
 
     def of(self, keys: tuple[str, ...]) -> Plan:
         """The plan for these keys."""
@@ -63,13 +74,15 @@ class Plans:
 
     def _plan(self, keys: tuple[str, ...]) -> Plan:
         wanted = tuple(key for key in keys if key in self._wanted or key.startswith(self._prefixes))
+        asked = tuple(one for one in self.conventions if _may_know(one, keys))
         return Plan(
             keys=wanted,
             take=_taker(wanted),
-            conventions=tuple(one for one in self.conventions if _may_know(one, keys)),
+            conventions=asked,
             noted=any(key.startswith(notes.PREFIX) for key in keys),
             judged=evaluations.may_tell("\n".join(keys)),
             messaging=any(key.startswith(MESSAGING) for key in keys),
+            stencils=self._shared(wanted, asked),
         )
 
 

@@ -5,7 +5,8 @@ Total: every span comes out, as kind OTHER where no convention knows it, and not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from otel_reliability.config import Settings
@@ -15,6 +16,7 @@ from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.conventions.mapping import Mapped
 from otel_reliability.conventions.naming import ToolNames
 from otel_reliability.conventions.plans import MESSAGING, Plan, Plans
+from otel_reliability.conventions.stencils import CONVERSATION, CONVERSATION_RANK, Stencils, stencils
 from otel_reliability.model.attributes import LazyAttributes
 from otel_reliability.model.bounded import LONGEST, bounded
 from otel_reliability.model.span import (
@@ -31,10 +33,8 @@ from otel_reliability.model.span import (
     SpanRef,
 )
 
-CONVERSATION: Final = "gen_ai.conversation.id"
 SESSION: Final = "session.id"
 _MAPPED_RANK: Final = -1
-_CONVERSATION_RANK: Final = 0
 _SESSION_RANK: Final = 1
 _CONVENTION_RANK: Final = 2
 
@@ -93,22 +93,32 @@ class Reader:
         """The span in our vocabulary."""
         plans = self._by_scope.get(span.scope) or self._plans(span.scope)
         attributes = span.attributes
-        if type(attributes) is LazyAttributes:
-            raw = attributes.raw
-            plan = plans.of(tuple(raw))
-            kept = dict(zip(plan.keys, map(attributes.memo.__getitem__, plan.take(raw)), strict=True))
-            span = _tuple(RawSpan, (*span[:_ATTRIBUTES], kept, *span[_EVENTS:_SCOPE], plans.scope, *span[_VERSION:]))
-        else:
+        if type(attributes) is not LazyAttributes:
             plan = plans.of(tuple(attributes))
-            if plans.scope != span.scope:
-                span = span._replace(scope=plans.scope)
-        told, hasher = NOTHING, self.hasher
-        for convention in plan.conventions:
+            return self._asked(span if plans.scope == span.scope else span._replace(scope=plans.scope), plan)
+        raw = attributes.raw
+        plan = plans.of(tuple(raw))
+        if plan.stencils is not None:
+            whole, sender = self._last
+            if whole is not span.resource:
+                sender = self._sender(span.resource)
+            if (found := plan.stencils.read(span, attributes, sender)) is not None:
+                return found
+        kept = dict(zip(plan.keys, map(attributes.memo.__getitem__, plan.take(raw)), strict=True))
+        span = _tuple(RawSpan, (*span[:_ATTRIBUTES], kept, *span[_EVENTS:_SCOPE], plans.scope, *span[_VERSION:]))
+        return self._asked(span, plan)
+
+    def _asked(self, span: RawSpan, plan: Plan) -> AgentSpan:
+        return self._agent_span(span, self._told(span, plan.conventions), plan)
+
+    def _told(self, span: RawSpan, conventions: Iterable[Convention]) -> Told:
+        """What the first convention says that knows the span."""
+        hasher = self.hasher
+        for convention in conventions:
             answer = convention.read(span, hasher)
             if answer is not None:
-                told = answer
-                break
-        return self._agent_span(span, told, plan)
+                return answer
+        return NOTHING
 
     def ordinary_scope(self, scope: str) -> str | None:
         """The name a scope is told by, where no convention is keyed on it; None where one is."""
@@ -146,10 +156,20 @@ class Reader:
         if found is None:
             canonical = bounded(canonical_scope(scope))
             asked = tuple(c for c in self._table if not c.scopes or canonical.startswith(c.scopes))
-            found = Plans(canonical, asked, *self._looked_at)
+            found = Plans(canonical, asked, *self._looked_at, partial(self._stencils, canonical))
             if len(self._by_scope) < _MAX_SCOPES and len(scope) <= LONGEST:
                 self._by_scope[scope] = found
         return found
+
+    def _stencils(self, scope: str, keys: tuple[str, ...], conventions: tuple[Convention, ...]) -> Stencils | None:
+        """Settings that read attributes of their own read each span by itself."""
+        if self._mapped is not None or self._agent_key or self._run_key is not None:
+            return None
+
+        def ask(span: RawSpan) -> Told:
+            return self._told(span._replace(scope=scope), conventions)
+
+        return stencils(scope, keys, conventions, ask, self._tools, self.hasher)
 
     def _facts(self, attributes: Mapping[str, Any], facts: Facts) -> Facts:
         facts = self._tools.apply(facts)
@@ -169,7 +189,7 @@ class Reader:
         if self._mapped is not None and (found := self._mapped.session(attributes)) is not None:
             return Session(_MAPPED_RANK, found)
         if (found := values.identifier(attributes.get(CONVERSATION))) is not None:
-            return Session(_CONVERSATION_RANK, found)
+            return Session(CONVERSATION_RANK, found)
         if (found := values.identifier(attributes.get(SESSION))) is not None:
             return Session(_SESSION_RANK, found)
         return None if told.session is None else Session(_CONVENTION_RANK, told.session)

@@ -36,8 +36,9 @@ class Memo(dict[bytes, Any]):
     __slots__ = ()
 
     def __missing__(self, raw: bytes) -> Any:
+        size = len(raw)
         value = decoded(raw)
-        if len(raw) <= KEPT_BYTES:
+        if size <= KEPT_BYTES:
             if type(value) is list:
                 value = _frozen(cast("list[Any]", value))
             if type(value) not in _MUTABLE:

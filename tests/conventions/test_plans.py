@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.conventions import TABLE
+from otel_reliability.conventions.base import Convention
 from otel_reliability.conventions.plans import LONGEST_KEYS, MOST, MOST_KEYS, Plans
 from otel_reliability.model.span import RawSpan
 from otel_reliability.sources.otlp import decode_traces
@@ -16,9 +17,13 @@ from tests.conventions.test_totality import KEYS, spans
 from tests.sources.recordings import every_recording
 
 
+def unshared(keys: tuple[str, ...], conventions: tuple[Convention, ...]) -> None:
+    """No stencils."""
+
+
 def plans() -> Plans:
     """The plans of a scope that any convention keyed on attributes may know."""
-    return Plans("scope", tuple(c for c in TABLE if not c.scopes), READER.wanted, READER.wanted_prefixes)
+    return Plans("scope", tuple(c for c in TABLE if not c.scopes), READER.wanted, READER.wanted_prefixes, unshared)
 
 
 @every_recording

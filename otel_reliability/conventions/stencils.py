@@ -1,0 +1,185 @@
+"""What spans of the current GenAI conventions tell, worked out once for all that differ only in numbers, ids and content.
+
+The spans of an agent that works name the same few operations, models, tools and agents again and again. The conventions read the
+first of each such combination; what they say is the stencil for the others, into which the token counts, the ids and the
+arguments of each are put. So there is one reading of a convention, and this is only its memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from otel_reliability.conventions import genai, values
+from otel_reliability.conventions.base import Convention, Told
+from otel_reliability.conventions.genai import GenAI
+from otel_reliability.conventions.hashing import Hasher
+from otel_reliability.conventions.langchain import GenAILangChain
+from otel_reliability.conventions.naming import ToolNames
+from otel_reliability.conventions.openllmetry import CREW, OpenLLMetry
+from otel_reliability.conventions.pydantic_ai import PydanticAI
+from otel_reliability.model.attributes import LazyAttributes
+from otel_reliability.model.span import (
+    STATUS_ERROR,
+    AgentSpan,
+    Call,
+    Kind,
+    ModelFacts,
+    RawSpan,
+    Resource,
+    Session,
+    Tokens,
+    ToolFacts,
+)
+
+CONVERSATION: Final = "gen_ai.conversation.id"
+CONVERSATION_RANK: Final = 0
+"""How much a session by that key is worth."""
+SHARED: Final = (
+    genai.OPERATION, genai.REQUEST_MODEL, genai.RESPONSE_MODEL, genai.FINISH_REASONS, genai.TOOL_NAME, genai.AGENT_NAME,
+    genai.WORKFLOW_NAME, genai.ERROR_TYPE,
+)  # fmt: skip
+"""The keys whose values the spans of a stencil share."""
+INPUT, OUTPUT = genai.INPUT_TOKENS[0], genai.OUTPUT_TOKENS[0]
+OWN: Final = (INPUT, OUTPUT, genai.RESPONSE_ID, genai.CALL_ID, genai.ARGUMENTS, genai.RESULT, CONVERSATION)
+"""The keys whose values are each span's own."""
+MOST: Final = 1_024
+"""Stencils kept for one set of keys; with the next, all are worked out anew."""
+LONGEST: Final = 1_024
+"""Bytes of shared values beyond which a stencil is not kept."""
+
+Raw: TypeAlias = Mapping[str, bytes]
+Values: TypeAlias = Mapping[bytes, Any]
+Ask: TypeAlias = Callable[[RawSpan], Told]
+_KNOWN: Final = frozenset((*SHARED, *OWN))
+_LIKE_GENAI: Final = (GenAI, GenAILangChain, OpenLLMetry, PydanticAI)
+"""Conventions that look at `SHARED` and `OWN` as `GenAI` does, or not at all."""
+_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+"""Makes a named tuple from a tuple, without the call in Python that its class would cost."""
+
+
+class Stencil(NamedTuple):
+    """What the spans that share it are; `facts` lack what is each span's own. `kind` None: they share none."""
+
+    kind: Kind | None
+    failed: bool = False
+    facts: Any = None
+
+
+_NONE: Final = Stencil(None)
+_MODEL, _TOOL, _AGENT = (
+    Kind.MODEL,
+    Kind.TOOL,
+    Kind.AGENT,
+)  # to look one up in its enum costs as much as to read a number
+
+
+class Stencils:
+    """The stencils of the spans of one scope with certain keys."""
+
+    def __init__(self, scope: str, keys: tuple[str, ...], ask: Ask, names: ToolNames, hasher: Hasher) -> None:
+        shared = tuple(key for key in SHARED if key in keys)
+        self._take: Callable[[Raw], Any] = itemgetter(*shared, genai.OPERATION)
+        self._scope, self._shared, self._ask, self._names, self._hasher = scope, shared, ask, names, hasher
+        self._well: dict[tuple[bytes, ...], Stencil] = {}
+        self._failed: dict[tuple[bytes, ...], Stencil] = {}
+        self._has_input, self._has_output = INPUT in keys, OUTPUT in keys
+        self._has_response, self._has_call = genai.RESPONSE_ID in keys, genai.CALL_ID in keys
+        self._has_arguments, self._has_result = genai.ARGUMENTS in keys, genai.RESULT in keys
+        self._has_conversation = CONVERSATION in keys
+        self._last: tuple[bytes, Session | None] = (b"", None)
+
+    def read(self, span: RawSpan, attributes: LazyAttributes, sender: Resource) -> AgentSpan | None:
+        """The span in our vocabulary, None where only the conventions can say what it is. (They go by some names, too.)"""
+        (
+            trace_id, span_id, parent_id, name, span_kind, start_ns, end_ns, status, remote, _, events, links, _, _, _, state,
+        ) = span  # fmt: skip
+        if events or links or state or name == CREW:
+            return None
+        raw, memo = attributes.raw, attributes.memo
+        known, key = self._failed if status == STATUS_ERROR else self._well, self._take(raw)
+        kind, failed, facts = known[key] if key in known else self._made(known, key, span)
+        if kind is None:
+            return None
+        if kind is _MODEL:
+            facts = self._model(facts, raw, memo)
+        elif kind is _TOOL and facts.calls:
+            call = self._call(facts.calls[0], raw, memo)
+            failed, facts = call.failed, _tuple(ToolFacts, ((call,), False))
+        elif kind is _AGENT and (self._has_input or self._has_output):
+            facts = facts._replace(tokens=genai.known(self._tokens(raw, memo)))
+        session = self._session(raw[CONVERSATION], memo) if self._has_conversation else None
+        return _tuple(
+            AgentSpan,
+            (
+                trace_id, span_id, parent_id, remote, start_ns, end_ns, span_kind, kind, failed, facts, self._scope, sender,
+                session, None, (), None, None, (),
+            ),
+        )  # fmt: skip
+
+    def _model(self, facts: Any, raw: Raw, memo: Values) -> ModelFacts:
+        model, request_model, _, asked, messages, calls, limit, cost, _, no_tools = facts
+        response = values.text(memo[raw[genai.RESPONSE_ID]]) if self._has_response else None
+        fields = (
+            model, request_model, self._tokens(raw, memo), asked, messages, calls, limit, cost, response, no_tools,
+        )  # fmt: skip
+        return _tuple(ModelFacts, fields)
+
+    def _tokens(self, raw: Raw, memo: Values) -> Tokens:
+        given = memo[raw[INPUT]] if self._has_input else None
+        output = memo[raw[OUTPUT]] if self._has_output else None
+        if type(given) is not int or given < 0:
+            given = values.integer(given)
+        if type(output) is not int or output < 0:
+            output = values.integer(output)
+        return _tuple(Tokens, (given, output))
+
+    def _call(self, call: Call, raw: Raw, memo: Values) -> Call:
+        return self._hasher.call(
+            call.name,
+            values.identifier(memo[raw[genai.CALL_ID]]) if self._has_call else None,
+            memo[raw[genai.ARGUMENTS]] if self._has_arguments else None,
+            memo[raw[genai.RESULT]] if self._has_result else None,
+            failed=call.failed,
+        )
+
+    def _session(self, undecoded: bytes, memo: Values) -> Session | None:
+        """The session of a conversation, which spans in a row share."""
+        last, session = self._last
+        if last != undecoded:
+            found = values.identifier(memo[undecoded])
+            session = None if found is None else Session(CONVERSATION_RANK, found)
+            self._last = undecoded, session
+        return session
+
+    def _made(self, known: dict[tuple[bytes, ...], Stencil], key: tuple[bytes, ...], span: RawSpan) -> Stencil:
+        found = self._stencil(span)
+        if sum(map(len, key)) <= LONGEST:
+            if len(known) >= MOST:
+                known.clear()
+            known[key] = found
+        return found
+
+    def _stencil(self, span: RawSpan) -> Stencil:
+        """What the conventions say of a span that has nothing of its own, not even a name."""
+        shared = {key: span.attributes[key] for key in self._shared}
+        if not isinstance(shared[genai.OPERATION], str):
+            return _NONE
+        kind, facts, failed, _ = self._ask(span._replace(name="", attributes=shared))
+        failed = span.status == STATUS_ERROR if failed is None else failed
+        if isinstance(facts, ToolFacts) and facts.calls:
+            name = None if facts.calls[0].name is None else self._names.of(facts.calls[0].name)
+            return _NONE if name is None else Stencil(kind, failed, ToolFacts((facts.calls[0]._replace(name=name),)))
+        return Stencil(kind, failed, facts)
+
+
+def stencils(
+    scope: str, keys: tuple[str, ...], conventions: tuple[Convention, ...], ask: Ask, names: ToolNames, hasher: Hasher
+) -> Stencils | None:
+    """The stencils for spans of these keys, of those that anybody looks at; None where the spans are not so plain."""
+    until = next((at for at, convention in enumerate(conventions) if isinstance(convention, GenAI)), None)
+    if until is None or genai.OPERATION not in keys or not _KNOWN.issuperset(keys):
+        return None
+    plain = all(isinstance(convention, _LIKE_GENAI) for convention in conventions[:until])
+    return Stencils(scope, keys, ask, names, hasher) if plain else None

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.conventions import genai
+from otel_reliability.conventions.stencils import LONGEST, MOST, OWN, SHARED, Stencils
+from otel_reliability.model.span import AgentSpan, Kind, RawSpan
+from otel_reliability.sources.otlp import decode_traces
+from otel_reliability.testing import span, traces_protobuf
+from tests.conventions.reading import reader
+
+SCOPES = ("", "pydantic-ai", "opentelemetry.instrumentation.genai.langchain", "smolagents", "strands.telemetry.tracer")
+NAMES = ("", "crewai.workflow", "execute_tool search", "invoke_agent support", "chat gpt")
+OPERATIONS = sorted(
+    genai.AGENT_OPERATIONS
+    | genai.WORKFLOW_OPERATIONS
+    | genai.MODEL_OPERATIONS
+    | genai.TOOL_OPERATIONS
+    | {"embeddings", ""}
+)
+TEXTS = st.sampled_from(
+    ["search", "final_answer", "(merged tools)", "null", "", "stop", "tool_calls", "error", "length", "x" * 300]
+)
+SHARED_VALUES = TEXTS | st.lists(TEXTS, max_size=2) | st.integers(-1, 1)
+OWN_VALUES = (
+    TEXTS | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.booleans()
+    | st.sampled_from(['{"a": 1}', '{"q": "<redacted>"}', "__REDACTED__", "Error: none", '{"note": "' + "a b c d " * 9 + '"}'])
+)  # fmt: skip
+
+
+@st.composite
+def plain_spans(draw: st.DrawFn) -> RawSpan:
+    """Spans that carry little but the keys of stencils."""
+    attributes: dict[str, Any] = {genai.OPERATION: draw(st.sampled_from(OPERATIONS) | st.just(3))}
+    attributes |= draw(st.dictionaries(st.sampled_from(SHARED[1:]), SHARED_VALUES))
+    attributes |= draw(st.dictionaries(st.sampled_from(OWN), OWN_VALUES))
+    attributes |= draw(
+        st.dictionaries(st.sampled_from(["server.port", "session.id", "operation.cost"]), OWN_VALUES, max_size=1)
+    )
+    return span(
+        name=draw(st.sampled_from(NAMES)),
+        scope=draw(st.sampled_from(SCOPES)),
+        status=draw(st.integers(0, 2)),
+        parent=draw(st.none() | st.just(9)),
+        attributes=attributes,
+        trace_state=draw(st.sampled_from(["", "ot=th:8"])),
+        events=draw(st.sampled_from([(), [("exception", {})]])),
+    )
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"tools": {"ignore": ["final*"], "rename": {"sea*": "look"}, "soft_errors": ["^Error"]}},
+    {"mapping": {"session": ["gen_ai.response.id"]}},
+    {"agent_key": ["gen_ai.agent.name"]},
+    {"assembly": {"run_key": "gen_ai.response.id"}},
+]
+READERS = [reader(**settings) for settings in SETTINGS]
+
+
+@given(st.lists(plain_spans(), min_size=1, max_size=4))
+def test_what_a_stencil_gives_is_what_the_conventions_say(raws: list[RawSpan]) -> None:
+    """Whatever spans came before, under whatever settings: the short way agrees with the long one."""
+    for lazy in decode_traces(traces_protobuf(raws)).spans:
+        plain = lazy._replace(attributes=dict(lazy.attributes))
+
+        for own in READERS:
+            assert own.read(lazy) == own.read(plain)
+
+
+def undecoded(**attributes: Any) -> RawSpan:
+    """A span as it comes in a request; dots in its keys are written as double underscores."""
+    named = {key.replace("__", "."): value for key, value in attributes.items()}
+    (raw,) = decode_traces(traces_protobuf([span(attributes=named)])).spans
+    return raw
+
+
+def kept(own: Any) -> list[Stencils]:
+    """The stencils that a reader has by now."""
+    plans = [plan for found in own._by_scope.values() for plan in found.known.values()]
+    return [plan.stencils for plan in plans if plan.stencils is not None]
+
+
+def test_spans_that_differ_in_their_own_values_share_a_stencil() -> None:
+    """Another token count needs no second look by the conventions; another model does."""
+    own = reader()
+    for model, tokens in (("a", 1), ("a", 2), ("b", 3)):
+        own.read(
+            undecoded(gen_ai__operation__name="chat", gen_ai__request__model=model, gen_ai__usage__input_tokens=tokens)
+        )
+
+    (stencils,) = kept(own)
+    assert len(stencils._well) == 2
+
+
+@pytest.mark.parametrize("other", ["reliability.task.id", "openinference.span.kind", "session.id", "input.value"])
+def test_spans_with_other_keys_that_matter_have_none(other: str) -> None:
+    """What a stencil knows nothing of is left to the conventions."""
+    own = reader()
+    own.read(undecoded(**{"gen_ai.operation.name": "chat", other: "x"}))
+
+    assert kept(own) == []
+
+
+def test_invented_names_cost_no_memory_without_end() -> None:
+    """Ever new tools are read like any, and what is kept of them is bounded; so is what has long names."""
+    own = reader()
+    for number in range(MOST + 5):
+        found = own.read(undecoded(gen_ai__operation__name="execute_tool", gen_ai__tool__name=f"tool {number}"))
+        assert name_of(found) == f"tool {number}"
+    (stencils,) = kept(own)
+    size = len(stencils._well)
+    own.read(undecoded(gen_ai__operation__name="execute_tool", gen_ai__tool__name="t" * LONGEST))
+
+    assert size == len(stencils._well) <= MOST
+
+
+def name_of(found: AgentSpan) -> str | None:
+    """The tool that a span called."""
+    assert found.kind is Kind.TOOL
+    facts: Any = found.facts
+    return facts.calls[0].name
