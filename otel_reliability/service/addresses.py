@@ -9,6 +9,7 @@ from typing import Annotated, Final, NamedTuple, TypeAlias
 from otel_reliability.quantities import Text
 
 OFF: Final = "off"
+_EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104  to know it, not to listen there
 _LOCAL: Final = frozenset({"localhost", "ip6-localhost"})
 
 
@@ -32,6 +33,14 @@ class Place(NamedTuple):
             return not ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return self.host not in _LOCAL
+
+    def reached_by(self, host: str) -> Place:
+        """Where a client finds it that knows this machine by that name: a door on every interface is there too.
+
+        >>> str(Place("0.0.0.0", 4317).reached_by("obs-1")), str(Place("10.0.0.7", 4317).reached_by("obs-1"))
+        ('obs-1:4317', '10.0.0.7:4317')
+        """
+        return self._replace(host=host) if self.host in _EVERYWHERE else self
 
 
 def place_of(address: str) -> Place | None:

@@ -1,14 +1,17 @@
-"""Bearer tokens: who may come in."""
+"""Tokens: who may come in."""
 
 from __future__ import annotations
 
+import binascii
 import hmac
 from pathlib import Path
 from typing import Final
 
 from otel_reliability.service.refusal import Problem, Refused
 
-SCHEME: Final = "bearer"
+BEARER: Final = "bearer"
+BASIC: Final = "basic"
+"""How a browser brings the token: as the password of any user, which it asks for by itself."""
 
 
 class Tokens:
@@ -36,13 +39,10 @@ class Tokens:
         """Whether a client that sends this header comes in. Takes equally long however wrong the token is."""
         if not self.asked:
             return True
-        scheme, _, given = (authorization or "").partition(" ")
-        if scheme.lower() != SCHEME:
-            return False
-        sent, found = given.strip().encode("utf-8", "surrogateescape"), False
+        sent, found = _sent(authorization or ""), False
         for token in (*self._given, *self._from_file()):
             found |= hmac.compare_digest(sent, token)
-        return found
+        return found and bool(sent)
 
     def check(self, authorization: str | None) -> None:
         """Raises `Refused` for a client that may not come in."""
@@ -61,3 +61,21 @@ class Tokens:
         except OSError:
             return self._read
         return self._read
+
+
+def _sent(authorization: str) -> bytes:
+    """The token in a header; empty, which is nobody's, where there is none.
+
+    >>> _sent("Bearer secret"), _sent("Basic bWU6c2VjcmV0"), _sent("Digest secret"), _sent("Basic ?")
+    (b'secret', b'secret', b'', b'')
+    """
+    scheme, _, given = authorization.partition(" ")
+    sent = given.strip().encode("utf-8", "surrogateescape")
+    if scheme.lower() == BEARER:
+        return sent
+    if scheme.lower() != BASIC:
+        return b""
+    try:
+        return binascii.a2b_base64(sent, strict_mode=True).partition(b":")[2]
+    except binascii.Error:
+        return b""

@@ -30,6 +30,8 @@ SMALL: Final = 16 * 1024
 ERROR: Final = 400
 """The first status that is no success."""
 
+_CHALLENGE: Final = 'Basic realm="otel-reliability: any user, the token as password", charset="UTF-8"'
+"""What makes a browser ask for the token."""
 _HANDLE: Final = Guard("answering a request over HTTP")
 
 
@@ -112,7 +114,7 @@ def answer(request: web.Request, refusal: Refused) -> web.Response:
     if refusal.retry_after is not None:
         headers["Retry-After"] = str(max(1, round(refusal.retry_after)))
     if refusal.problem is Problem.UNAUTHENTICATED:
-        headers["WWW-Authenticate"] = "Bearer"
+        headers["WWW-Authenticate"] = _CHALLENGE if "text/html" in request.headers.get("Accept", "") else "Bearer"
     return web.Response(
         status=refusal.problem.value.http,
         body=refused(refusal, encoding),

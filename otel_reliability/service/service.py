@@ -16,6 +16,7 @@ from typing import Final
 from aiohttp import web
 
 from otel_reliability.engine import Engine
+from otel_reliability.pages.rendering import Doors
 from otel_reliability.reference import pinned_by
 from otel_reliability.service import journal as journals
 from otel_reliability.service.addresses import Place, place_of
@@ -39,6 +40,7 @@ from otel_reliability.service.progress import LOOK, Progress
 from otel_reliability.service.readiness import RECOVERING, Readiness
 from otel_reliability.service.recording import Recording
 from otel_reliability.service.room import Room
+from otel_reliability.service.site import Site
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.tls import http_context
@@ -121,9 +123,10 @@ class Service:
         self.own = OwnNumbers(self.state, self.writer, self.intake, self.readiness, recording, memory, self.outlets)
         own_only = settings.emit_runs.endpoint is not None and not settings.emit_runs.own_numbers
         self.exposition = Exposition(self.engine, self.book, self.own, agents=not own_only)
-        tokens = Tokens(settings.token, settings.token_file)
+        self._tokens = tokens = Tokens(settings.token, settings.token_file)
         self._working: asyncio.Task[None] | None = None
-        self._threads = ThreadPoolExecutor(READERS, "reader")
+        self._threads, self._painter = ThreadPoolExecutor(READERS, "reader"), ThreadPoolExecutor(1, "pages")
+        self._site = Site(self.engine, self._painter, self.readiness, self._told_doors, wall)
         self._web = Web(tokens, http_context(settings.tls), partial(self.intake.count, None, HTTP))
         self._grpc = OtlpGrpc(self.intake, self.readiness, tokens, max_connection_age=settings.max_connection_age)
 
@@ -157,6 +160,7 @@ class Service:
         await loop.run_in_executor(None, self.outlets.stop, PATIENCE)
         await self._web.close()
         self._threads.shutdown(wait=True)
+        self._painter.shutdown(wait=True)
 
     async def _work(self) -> None:
         """Once state is back: send numbers, and see to it that the writer gets on."""
@@ -181,10 +185,17 @@ class Service:
         doors = (
             ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),
             ("metrics", self.settings.metrics, metrics),
-            ("pages", self.settings.pages, [*probes, *api]),
+            ("pages", self.settings.pages, [*probes, *api, *self._site.routes()]),
         )
         found = ((name, place_of(address), routes) for name, address, routes in doors)
         return {name: (place, routes) for name, place, routes in found if place is not None}
+
+    def _told_doors(self, host: str) -> Doors:
+        """Where spans can be sent, for somebody who reaches this machine by that name."""
+        scheme = "http" if self.settings.tls.certificate is None else "https"
+        places = ((door, self.addresses.get(door)) for door in ("http", "grpc"))
+        found = {door: f"{scheme}://{place.reached_by(host)}" for door, place in places if place is not None}
+        return Doors(**found, token=self._tokens.asked)
 
 
 def _resource(instance: str | None, env: Mapping[str, str]) -> dict[str, str]:

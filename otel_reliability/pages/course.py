@@ -1,0 +1,159 @@
+"""How an agent's score went: few points, for as long as there is something to see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from otel_reliability.config import Settings
+from otel_reliability.engine import Engine
+from otel_reliability.metrics.stability.score import PENALTIES
+from otel_reliability.metrics.uncertainty import Numbers
+from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.row import Row
+from otel_reliability.model.run import AgentKey
+from otel_reliability.windows.fleet import Fleet
+
+MOST_POINTS: Final = 60
+"""Points of a course: as many as a small picture can show."""
+SPAN_NS: Final = 7 * 86_400 * 10**9
+"""A week: what is older is let go of."""
+TRAILING: Final = 100
+"""Runs that each point of a recording's course looks back on, as the usual window of a service does."""
+MOST_ROWS: Final = 10_000
+"""Runs of a recording whose course is drawn, the newest."""
+
+_OF_SCORE: Final = frozenset({"score", "window.runs", *PENALTIES})
+
+
+class Point(NamedTuple):
+    """The score when the newest run had ended at `ns`."""
+
+    ns: int
+    score: float
+
+
+class Course:
+    """At most `MOST_POINTS` points. When they are full, every other one goes, and from then on only every other run adds one.
+
+    >>> course = Course()
+    >>> for run in range(200):
+    ...     if course.due():
+    ...         course.add(Point(run, 80.0))
+    >>> len(course.points), course.points[-1].ns - course.points[-2].ns
+    (51, 4)
+    """
+
+    __slots__ = ("_stride", "_wait", "points")
+
+    def __init__(self) -> None:
+        self.points: list[Point] = []
+        self._stride = self._wait = 1
+
+    def due(self) -> bool:
+        """A run closed: whether it is this one's turn to add a point."""
+        self._wait -= 1
+        return self._wait <= 0
+
+    def add(self, point: Point) -> None:
+        """The score now. One that is no newer than the last takes its place."""
+        self._wait = self._stride
+        if self.points and point.ns <= self.points[-1].ns:
+            self.points[-1] = Point(self.points[-1].ns, point.score)
+            return
+        self.points.append(point)
+        self._thin(point.ns)
+
+    def _thin(self, now_ns: int) -> None:
+        if now_ns - self.points[0].ns > SPAN_NS:
+            del self.points[0]
+            if len(self.points) < MOST_POINTS // 3:
+                self._stride = max(1, self._stride // 2)
+        if len(self.points) > MOST_POINTS:
+            del self.points[-2::-2]
+            self._stride *= 2
+
+
+class Courses:
+    """The course of every agent that an engine knows, since this began to listen. An agent that expires takes its own along.
+
+    It listens within the engine's turn, so whoever reads a course must do so within a turn too. Nothing is kept over a restart.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._courses: dict[AgentKey, Course] = {}
+        engine.observers.append(self._see)
+
+    def __len__(self) -> int:
+        return len(self._courses)
+
+    def of(self, key: AgentKey) -> tuple[Point, ...]:
+        """The points of an agent, the oldest first."""
+        course = self._courses.get(key)
+        return () if course is None else tuple(course.points)
+
+    def _see(self, event: RunEvent, now: float) -> None:
+        if event.change is not RunChange.CLOSED:
+            return
+        course = self._courses.get(event.run.key)
+        if course is None:
+            course = self._begin(event.run.key)
+        if course is not None and course.due():
+            self._mark(event.run.key, course)
+
+    def _begin(self, key: AgentKey) -> Course | None:
+        fleet = self._engine.fleet
+        if fleet.agent(key) is None:
+            return None
+        if len(self._courses) >= len(fleet):
+            self._courses = {known: course for known, course in self._courses.items() if fleet.agent(known) is not None}
+        return self._courses.setdefault(key, Course())
+
+    def _mark(self, key: AgentKey, course: Course) -> None:
+        point = point_now(self._engine.fleet, key)
+        if point is not None:
+            course.add(point)
+
+
+def point_now(fleet: Fleet, key: AgentKey) -> Point | None:
+    """The score of an agent's first window as it is now; None where there is none."""
+    state = fleet.agent(key)
+    if state is None:
+        return None
+    score = next(iter(state.windows.values())).reading("score").value
+    end_ns = state.last_run_ns
+    return None if score is None or end_ns is None else Point(end_ns, score)
+
+
+def recorded_course(rows: Sequence[Row], settings: Settings, trailing: int = TRAILING) -> tuple[Point, ...]:
+    """How the score of the last hundred runs went through a recording, at most `MOST_POINTS` points.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> rows = [row("a b" if number < 30 else "b a"[: 1 + number % 3], pressure=0.1) for number in range(60)]
+    >>> course = recorded_course(rows, Settings(), trailing=20)
+    >>> len(course) <= MOST_POINTS, course[0].score > course[-1].score
+    (True, True)
+    """
+    numbers = Numbers(settings, _OF_SCORE)
+    latest = [row for row in rows[-MOST_ROWS:] if row.baseline]
+    wanted = _spread(len(latest), MOST_POINTS)
+    points: list[Point] = []
+    for at, row in enumerate(latest):
+        numbers.add([row])
+        if at >= trailing:
+            numbers.evict([latest[at - trailing]])
+        score = numbers.read()["score"].value if at in wanted else None
+        if score is not None:
+            points.append(Point(row.end_ns, score))
+    return tuple(points)
+
+
+def _spread(number: int, most: int) -> frozenset[int]:
+    """So many places of so many, evenly, the last one among them.
+
+    >>> sorted(_spread(10, 4)), sorted(_spread(3, 4))
+    ([1, 4, 7, 9], [0, 1, 2])
+    """
+    steps: Iterable[int] = range(1, min(number, most) + 1)
+    return frozenset(round(step * number / min(number, most)) - 1 for step in steps)

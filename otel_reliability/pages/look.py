@@ -1,0 +1,132 @@
+"""What is read of one agent at one moment, from a running engine or a recording: a page is made of nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from otel_reliability.change.alarm import Alarm
+from otel_reliability.change.detector import Standing
+from otel_reliability.change.recording import Judgement
+from otel_reliability.change.sentences import moment, of_alarm, of_evidence
+from otel_reliability.change.verdict import Verdict
+from otel_reliability.engine import Engine
+from otel_reliability.metrics.uncertainty import intervals
+from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.pages.course import Courses, Point, recorded_course
+from otel_reliability.report.changes import Finding
+from otel_reliability.report.recording import Recording
+from otel_reliability.report.scorecard import Scorecard, scorecard
+from otel_reliability.report.text import clean
+from otel_reliability.windows.agent import AgentState
+from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.window import AgentWindow
+
+MOST_FOR_INTERVALS: Final = 200
+"""Runs of a window up to which a running service computes intervals: they take some 3 ms a run."""
+LONGEST_SENTENCE: Final = 2_000
+
+
+class Mark(NamedTuple):
+    """A change, as a mark on a curve: about when it began, when it was noticed, what it was."""
+
+    since_ns: int
+    noticed_ns: int
+    sentence: str
+
+
+class Changes(NamedTuple):
+    """What is known of changes. `state`: changed, watching, learning, none (nothing can be said) or off.
+
+    `head` is what is so in few words, `rest` the evidence.
+    """
+
+    state: str
+    head: str
+    rest: str = ""
+    marks: tuple[Mark, ...] = ()
+
+
+OFF: Final = Changes("off", "Not watched:", "change detection is switched off.")
+
+
+class AgentLook(NamedTuple):
+    """An agent at one moment. `recent` are its last whole runs, the newest last, each with its path distance."""
+
+    card: Scorecard
+    recent: Sequence[tuple[Run, float | None]]
+    course: Sequence[Point]
+    changes: Changes
+
+
+def look_at(engine: Engine, fleet: Fleet, key: AgentKey, courses: Courses | None = None) -> AgentLook | None:
+    """An agent of a running engine, within its turn; None if it has expired. Intervals are computed apart (`with_intervals`)."""
+    state = fleet.agent(key)
+    if state is None:
+        return None
+    window = next(iter(state.windows.values()))
+    card = scorecard(key, window, engine.sessions.scores(key), engine.settings, most_for_intervals=0)
+    course = () if courses is None else courses.of(key)
+    return AgentLook(card, recent_runs(state, window), course, changes_of(engine, key))
+
+
+def with_intervals(look: AgentLook, engine: Engine) -> AgentLook:
+    """The same, with the interval of each number: outside the engine's turn, for it takes a while."""
+    card = look.card
+    if len(card.rows) > MOST_FOR_INTERVALS:
+        return look
+    return look._replace(card=card._replace(intervals=intervals(card.rows, engine.settings)))
+
+
+def recorded_look(recording: Recording, card: Scorecard, finding: Finding | None) -> AgentLook:
+    """An agent of a closed recording."""
+    state = recording.engine.fleet.agent(card.key)
+    recent = [] if state is None else recent_runs(state, next(iter(state.windows.values())))
+    changes = OFF if finding is None else changes_found(finding)
+    return AgentLook(card, recent, recorded_course(card.rows, recording.settings), changes)
+
+
+def recent_runs(state: AgentState, window: AgentWindow) -> list[tuple[Run, float | None]]:
+    """The last whole runs, with how unlike the others of the window each is."""
+    rows = ((run, state.row(run.run_id)) for run in state.recent)
+    return [(run, None if row is None else window.path_distance(row).value) for run, row in rows]
+
+
+def changes_of(engine: Engine, key: AgentKey) -> Changes:
+    """What the watching detector of an agent says, within the engine's turn."""
+    if engine.monitor is None:
+        return OFF
+    detector = engine.monitor.detector(key)
+    if detector is None:
+        return Changes("none", "Not watched:", "no run of it counts for changes yet.")
+    evidence, alarms = detector.evidence(), detector.alarms
+    if alarms:
+        head, rest = _told(of_alarm(alarms[-1]))
+        return Changes("changed", head, f"{rest} Since then: {of_evidence(evidence)}.", tuple(map(_mark, alarms)))
+    state = {Standing.WATCHING: "watching", Standing.LEARNING: "learning"}.get(evidence.standing, "none")
+    return Changes(state, *_told(of_evidence(evidence)))
+
+
+def changes_found(finding: Finding) -> Changes:
+    """What a recording as a whole says."""
+    found = finding.found
+    marks = tuple(map(_mark, found.alarms)) if isinstance(found, Judgement) else ()
+    states = {Verdict.CHANGED: "changed", Verdict.NO_CHANGE: "watching", Verdict.NO_VERDICT: "none"}
+    return Changes(states[finding.verdict], *_told(finding.sentence), marks)
+
+
+def _mark(alarm: Alarm) -> Mark:
+    first = alarm.told[0]
+    return Mark(
+        first.since_ns, alarm.noticed_ns, f"{moment(first.since_ns)}: {clean(of_alarm(alarm), LONGEST_SENTENCE)}"
+    )
+
+
+def _told(text: str) -> tuple[str, str]:
+    """What is so, and the evidence behind its colon.
+
+    >>> _told("no verdict: it has 3 units"), _told("no change in 90 units")
+    (('No verdict:', 'it has 3 units.'), ('No change in 90 units.', ''))
+    """
+    head, colon, rest = clean(text, LONGEST_SENTENCE).partition(": ")
+    return f"{head[:1].upper()}{head[1:]}{':' if colon else '.'}", f"{rest}." if colon else ""

@@ -1,0 +1,203 @@
+"""The pages: `/` for all agents, `/agents/{service}/{agent}` for one, and the few files they bring along."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from aiohttp import web
+
+from otel_reliability.config import WindowSettings
+from otel_reliability.engine import Engine
+from otel_reliability.model.run import AgentKey
+from otel_reliability.pages import rendering
+from otel_reliability.pages.agent import AgentView, agent_view
+from otel_reliability.pages.course import Courses
+from otel_reliability.pages.fleet import NOBODY, AgentLine, Choice, fleet_of, id_of, line_of
+from otel_reliability.pages.look import look_at, with_intervals
+from otel_reliability.pages.rendering import Doors
+from otel_reliability.report.text import seconds
+from otel_reliability.service.readiness import RECOVERING, Readiness
+from otel_reliability.windows.fleet import Fleet
+
+T = TypeVar("T")
+
+CHUNK: Final = 50
+"""Agents that are read in one turn of the engine: then others may have theirs."""
+LEAST_AGE: Final = 1.0
+"""Seconds for which what was read stands, however many look."""
+SHARE: Final = 10.0
+"""How many times as long as it took to make it stands: so pages never take more than a tenth of a processor."""
+MOST_KEPT: Final = 64
+"""Agents whose page is kept for a moment."""
+YEAR: Final = 365 * 86_400
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+"""Nothing runs or is fetched but the files that pages bring along, whatever a name may say."""
+HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+
+class Made(NamedTuple, Generic[T]):
+    """What was made, and until when it stands."""
+
+    found: T
+    until: float
+
+
+class Standing(Generic[T]):
+    """Keeps what is costly to make for a moment; one thread at a time uses it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._made: OrderedDict[Hashable, Made[T]] = OrderedDict()
+
+    def of(self, name: Hashable, make: Callable[[], T]) -> T:
+        """What stands under that name; made anew where nothing does any more."""
+        begun = time.monotonic()
+        known = self._made.get(name)
+        if known is not None and begun < known.until:
+            return known.found
+        found, now = make(), time.monotonic()
+        self._made[name] = Made(found, now + max(LEAST_AGE, SHARE * (now - begun)))
+        self._made.move_to_end(name)
+        while len(self._made) > self._most:
+            self._made.popitem(last=False)
+        return found
+
+
+class Site:
+    """Makes pages. `thread` is the one thread on which that is done; `doors` says where spans can be sent, to who
+    knows this machine by a name.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        thread: Executor,
+        readiness: Readiness,
+        doors: Callable[[str], Doors],
+        wall: Callable[[], int],
+    ) -> None:
+        self._engine, self._thread, self._readiness, self._doors = engine, thread, readiness, doors
+        self._courses = Courses(engine)
+        self._since_ns = wall()
+        self._lines: Standing[list[AgentLine]] = Standing(1)
+        self._views: Standing[AgentView | None] = Standing(MOST_KEPT)
+
+    def routes(self) -> list[web.RouteDef]:
+        """What it answers."""
+        return [
+            web.get("/", self._fleet),
+            web.get("/agents/{service}/{agent}", self._agent),
+            web.get("/static/{name:[a-zA-Z0-9./]+}", self._asset),
+        ]
+
+    async def _fleet(self, request: web.Request) -> web.Response:
+        return await self._answer(request, partial(self._fleet_page, Choice.of(request.query), request.url.host or ""))
+
+    async def _agent(self, request: web.Request) -> web.Response:
+        names = request.match_info["service"], request.match_info["agent"]
+        return await self._answer(request, partial(self._agent_page, *names, request.query.get("id", "")))
+
+    async def _asset(self, request: web.Request) -> web.Response:
+        asset = rendering.assets().get(request.match_info["name"])
+        if asset is None:
+            raise web.HTTPNotFound
+        named = request.query_string == asset.digest
+        kept = f"public, max-age={YEAR}, immutable" if named else "no-cache"
+        headers = {**HEADERS, "Content-Type": asset.kind, "Cache-Control": kept}
+        return web.Response(body=asset.body, headers=headers)
+
+    async def _answer(self, request: web.Request, make: Callable[[], tuple[int, str]]) -> web.Response:
+        if RECOVERING in self._readiness.reasons:
+            status, text = 503, rendering.message_page("Not yet", "State is being brought back after a restart.")
+        else:
+            status, text = await asyncio.get_running_loop().run_in_executor(self._thread, make)
+        tag = f'"{hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=10).hexdigest()}"'
+        headers = {**HEADERS, "ETag": tag}
+        if status == 200 and request.headers.get("If-None-Match") == tag:
+            return web.Response(status=304, headers=headers)
+        body = text.encode("utf-8", "replace")
+        response = web.Response(
+            status=status, body=body, headers={**headers, "Content-Type": "text/html; charset=utf-8"}
+        )
+        response.enable_compression()
+        return response
+
+    # --- On the thread of its own -------------------------------------------------------------------------------------
+
+    def _fleet_page(self, choice: Choice, host: str) -> tuple[int, str]:
+        fleet = fleet_of(self._lines.of("", self._read_lines), choice)
+        window = window_words(self._engine.settings.windows[0])
+        return 200, rendering.fleet_page(fleet, self._doors(host), window=window, since_ns=self._since_ns)
+
+    def _agent_page(self, service: str, agent: str, id_: str) -> tuple[int, str]:
+        key = self._meant(service, agent, id_)
+        view = None if key is None else self._views.of(key, partial(self._read_view, key))
+        if view is None:
+            return 404, rendering.message_page("No such agent", "No agent of that service and name has runs here.")
+        return 200, rendering.agent_page(view, since_ns=self._since_ns)
+
+    def _meant(self, service: str, agent: str, id_: str) -> AgentKey | None:
+        """The agent of that service and name; of several, the one with that id, else the first. A name that no address can
+        spell is found by its id alone.
+        """
+        keys = self._keys()
+        named = [key for key in keys if (service, agent) == (key.service_name or NOBODY, key.agent or NOBODY)]
+        chosen = next((key for key in named or keys if id_of(key) == id_), None)
+        return chosen or next(iter(named), None)
+
+    def _keys(self) -> list[AgentKey]:
+        return self._engine.read(lambda fleet: fleet.keys()) or []
+
+    def _read_lines(self) -> list[AgentLine]:
+        """The line of every agent, some at a time."""
+        keys, found = self._keys(), list[AgentLine]()
+        for start in range(0, len(keys), CHUNK):
+            found += self._engine.read(partial(self._some_lines, keys[start : start + CHUNK])) or []
+        return found
+
+    def _some_lines(self, keys: list[AgentKey], fleet: Fleet) -> list[AgentLine]:
+        states = ((key, fleet.agent(key)) for key in keys)
+        return [
+            line_of(state, self._courses.of(key), changed=self._changed(key))
+            for key, state in states
+            if state is not None
+        ]
+
+    def _changed(self, key: AgentKey) -> bool:
+        monitor = self._engine.monitor
+        detector = None if monitor is None else monitor.detector(key)
+        return detector is not None and bool(detector.alarms)
+
+    def _read_view(self, key: AgentKey) -> AgentView | None:
+        def ask(fleet: Fleet) -> Any:
+            return look_at(self._engine, fleet, key, self._courses)
+
+        look = self._engine.read(ask)
+        return None if look is None else agent_view(with_intervals(look, self._engine))
+
+
+def window_words(window: WindowSettings) -> str:
+    """Which runs count, in words.
+
+    >>> window_words(WindowSettings(last=100)), window_words(WindowSettings(period=3600.0, last=5))
+    ('last 100 runs', 'last 5 runs of the last 1 h')
+    """
+    runs = "" if window.last is None else f"last {window.last:,} runs"
+    time_ = "" if not window.period else f"last {seconds(window.period)}"
+    return f"{runs} of the {time_}" if runs and time_ else runs or f"runs of the {time_}"

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from otel_reliability.config import MetricSettings, Settings
+from otel_reliability.model.bounded import bounded
+from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.pages.agent import AgentView, agent_view
+from otel_reliability.pages.course import Point
+from otel_reliability.pages.fleet import Choice, fleet_of
+from otel_reliability.pages.look import OFF, AgentLook, recent_runs
+from otel_reliability.pages.rendering import STATIC, Doors, agent_page, assets, fleet_page
+from otel_reliability.report.scorecard import scorecard
+from otel_reliability.testing import call, run
+from otel_reliability.windows.fleet import Fleet
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+SETTINGS = Settings(metrics=MetricSettings(min_runs=2))
+
+
+def view_of(*runs: Run) -> AgentView:
+    """The view of the one agent of these runs."""
+    fleet = Fleet(SETTINGS)
+    for each in runs:
+        fleet.apply(RunEvent(RunChange.CLOSED, each, None), 0.0)
+    [key] = fleet.keys()
+    state = fleet.agent(key)
+    assert state is not None
+    window = state.windows["recent"]
+    card = scorecard(key, window, [], SETTINGS, most_for_intervals=0)
+    course = (Point(10**18, 80.0), Point(2 * 10**18, 60.0))
+    return agent_view(AgentLook(card, recent_runs(state, window), course, OFF))
+
+
+class Tags(HTMLParser):
+    """The tags of a page, with their attributes; and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_what_others_published_is_here_byte_for_byte() -> None:
+    """With its version, its licence and a digest of each file; nothing lies there that is not named."""
+    packages: dict[str, Any] = tomllib.loads((STATIC / "vendor" / "sources.toml").read_text(encoding="utf-8"))
+
+    for name, package in packages.items():
+        folder = STATIC / "vendor" / name
+        digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir()}
+        assert digests == package["sha256"]
+        assert f"v{package['version']})".encode() in (folder / "uPlot.iife.min.js").read_bytes()[:100]
+        assert package["licence"] in (folder / "LICENSE").read_text(encoding="utf-8")
+
+
+def test_pages_bring_along_what_they_name_and_nothing_else() -> None:
+    """Every file that a page asks for is there, and every file that is there is asked for."""
+    text = agent_page(view_of(run(["a"], 1), run(["a"], 2)), since_ns=0)
+    named = re.findall(r'"/static/([^"?]+)\?', text)
+
+    assert sorted(named) == sorted(assets())
+
+
+@pytest.mark.parametrize("name", [HOSTILE, "x" * 10_000, "\x1b[2J\u202e", "\ud800", "{{ 7 * 7 }}", ""])
+def test_no_name_can_do_more_than_be_read(name: str) -> None:
+    """Wherever it stands: agent, service, environment, tool, task, session, decision."""
+    kept = bounded(name)
+    key = AgentKey(kept, kept, kept, kept, ((kept or "x", kept),))
+    calls = (call(name, ok=False), call(name, retry=True, chain=1), call(name, ok=False, effect=b"1"))
+    facts: dict[str, Any] = {"key": key, "task_id": name or None, "branches": ((name, name),), "tool_calls": calls}
+    view = view_of(run([name, name], 1, **facts), run([name], 2, **facts), run(["other"], 3, **facts))
+    fleet = fleet_of([view.line], Choice(text=name, service=name))
+    plain = view_of(run(["a", "a"], 1), run(["a"], 2), run(["other"], 3))
+
+    for text in (agent_page(view, since_ns=0), fleet_page(fleet, Doors(name, name), window="", since_ns=0)):
+        tags = Tags(text)
+        assert not [tag for tag, about in tags.found if tag == "img" or (tag == "script" and "src" not in about)]
+        assert not [about for _, about in tags.found if any(key.startswith("on") or key == "style" for key in about)]
+        assert "49" not in re.findall(r"<h1>(.*?)</h1>", text)
+        assert not {"\x1b", "\u202e", "\ud800"} & set(tags.text)
+        assert len(text) < len(agent_page(plain, since_ns=0)) + 60_000
+
+
+def test_what_has_no_evidence_says_why() -> None:
+    """And is never 0."""
+    view = view_of(run(None, 1), run(None, 2))
+    text = agent_page(view, since_ns=0)
+    absent = [line for group in view.groups for line in group.lines if line.absent]
+
+    assert view.score == "–"
+    assert view.flow is None
+    assert {part.points for part in view.penalties} == {""}
+    assert {line.value for line in absent} == {"–"}
+    assert all(line.absent.startswith("no evidence: ") for line in absent)
+    assert "no run tells which tools it called" in text
+    assert "its tools cannot be observed" in text

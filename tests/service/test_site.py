@@ -1,0 +1,201 @@
+"""The pages as a client of HTTP sees them: what they answer, to whom, under which policy."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pytest
+
+from otel_reliability.model.span import RawSpan, Resource
+from otel_reliability.pages.fleet import id_of
+from otel_reliability.service.readiness import RECOVERING
+from otel_reliability.service.site import Standing
+from otel_reliability.testing import span, traces_protobuf
+from otel_reliability.windows.fleet import Fleet
+from tests.service.running import Running, runs_of, serving
+
+TOKEN: Final = "a-token-of-32-characters-or-more"
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    """A service that knows an agent, and one of the same name in two environments."""
+    with serving({"metrics": {"min_runs": 2}}) as found:
+        found.post("traces", traces_protobuf(runs_of(6, ("search", "book"))))
+        found.post("traces", traces_protobuf([_elsewhere(200, "prod"), _elsewhere(201, "test")]))
+        found.settle()
+        yield found
+
+
+def _elsewhere(trace: int, environment: str) -> RawSpan:
+    resource = Resource.of({"service.name": "bank", "deployment.environment.name": environment})
+    about = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "clerk"}
+    return span(1, trace=trace, attributes=about, resource=resource)
+
+
+def links(text: str) -> list[str]:
+    """The addresses of agents in a page."""
+    return re.findall(r'href="(/agents/[^"]+)"', text)
+
+
+def test_the_table_leads_to_every_agent(running: Running) -> None:
+    """Also to those that differ in their environment alone."""
+    found = links(running.get("pages", "/").text)
+    pages = [running.get("pages", link).text for link in found]
+
+    assert len(set(found)) == 3
+    assert sorted(re.findall(r'class="head__about">([^<]+)<', " ".join(pages))) == [
+        "bank · prod",
+        "bank · test",
+        "shop · test",
+    ]
+
+
+def test_an_agent_is_found_by_service_and_name(running: Running) -> None:
+    """Where several are meant and none is chosen, the first one is shown; an id that is nobody's does no harm."""
+    by_name, by_wrong_id = (
+        running.get("pages", "/agents/bank/clerk"),
+        running.get("pages", "/agents/shop/support?id=zz"),
+    )
+
+    assert by_name.status == by_wrong_id.status == 200
+    assert "bank · prod" in by_name.text
+    assert "support" in by_wrong_id.text
+
+
+def test_whom_nobody_knows_is_a_page_too(running: Running) -> None:
+    """With the status that programs look at."""
+    answer = running.get("pages", "/agents/shop/nobody")
+
+    assert answer.status == 404
+    assert "No agent of that service and name has runs here." in answer.text
+
+
+@pytest.mark.parametrize("path", ["/", "/agents/shop/support", "/agents/shop/nobody", "/static/page.css"])
+def test_nothing_foreign_can_run(running: Running, path: str) -> None:
+    """Scripts, styles and requests only from here, no script within a page, no frame around it."""
+    answer = running.get("pages", path)
+    policy = answer.headers["Content-Security-Policy"] or ""
+
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=", answer.text if path != "/static/page.css" else "")
+
+
+def test_what_has_not_changed_is_not_sent_again(running: Running) -> None:
+    """A page that asks again with the tag of what it shows gets no body."""
+    first = running.get("pages", "/")
+    again = running.get("pages", "/", If_None_Match=first.headers["ETag"] or "")
+    other = running.get("pages", "/?q=clerk", If_None_Match=first.headers["ETag"] or "")
+
+    assert (again.status, again.body) == (304, b"")
+    assert other.status == 200
+
+
+def test_files_keep_for_as_long_as_their_name_says(running: Running) -> None:
+    """By the digest in their address; without it a browser asks again. What is not there is not found."""
+    page = running.get("pages", "/").text
+    named = re.findall(r'(?:src|href)="(/static/[^"]+)"', page)
+    answers = [running.get("pages", path) for path in named]
+
+    assert len(named) >= 5
+    assert all(answer.status == 200 and "immutable" in (answer.headers["Cache-Control"] or "") for answer in answers)
+    assert running.get("pages", "/static/page.css?old").headers["Cache-Control"] == "no-cache"
+    assert [
+        running.get("pages", f"/static/{name}").status for name in ("nothing.css", "../rendering.py", "vendor")
+    ] == [404] * 3
+
+
+def test_an_empty_table_names_the_real_doors() -> None:
+    """And says that a token is needed, where one is."""
+    with serving(token=TOKEN) as running:
+        page = running.get("pages", "/", Authorization=f"Bearer {TOKEN}").text
+
+        assert f"http://{running.service.addresses['http']}" in page
+        assert f"http://{running.service.addresses['grpc']}" in page
+        assert "OTEL_EXPORTER_OTLP_HEADERS" in page
+        assert TOKEN not in page
+
+
+def test_an_empty_table_says_that_no_door_is_open() -> None:
+    """Where nothing can ever arrive."""
+    with serving(http="off", grpc="off") as running:
+        assert "closed in its settings" in running.get("pages", "/").text
+
+
+@pytest.mark.parametrize("path", ["/", "/agents/shop/support", "/static/page.css"])
+def test_pages_ask_for_the_token(path: str) -> None:
+    """A browser is made to ask for it, and brings it as a password; the rule is that of every other door."""
+    with serving(token=TOKEN) as running:
+        bare = running.get("pages", path, Accept="text/html")
+        packed = base64.b64encode(f"anybody:{TOKEN}".encode()).decode()
+        guess = base64.b64encode(f"{TOKEN}:guess".encode()).decode()
+
+        assert bare.status == 401
+        assert (bare.headers["WWW-Authenticate"] or "").startswith("Basic ")
+        assert running.get("pages", path, Authorization=f"Basic {guess}").status == 401
+        assert running.get("pages", path, Authorization=f"Basic {packed}").status in {200, 404}
+
+
+def test_no_number_is_shown_while_state_is_half_brought_back(running: Running) -> None:
+    """The page says so, as programs are told."""
+    running.service.readiness.hold(RECOVERING, "state is being brought back")
+    try:
+        answer = running.get("pages", "/")
+    finally:
+        running.service.readiness.release(RECOVERING)
+
+    assert answer.status == 503
+    assert "brought back" in answer.text
+
+
+def test_the_api_and_the_pages_name_the_same_agents(running: Running) -> None:
+    """Each line of the one leads to a page of the other."""
+    told = json.loads(running.get("pages", "/api/v1/agents").body)["agents"]
+    shown = links(running.get("pages", "/").text)
+    ids = {id_of(key) for key in running.service.engine.read(lambda fleet: fleet.keys()) or ()}
+
+    assert len(told) == len(shown) == 3
+    assert {link.rpartition("=")[2] for link in shown} == ids
+
+
+def test_what_was_made_stands_for_a_moment() -> None:
+    """However many look, it is made once; and of many things only the latest are kept."""
+    standing, made = Standing[int](2), list[str]()
+
+    def make(name: str) -> int:
+        made.append(name)
+        return len(made)
+
+    found = [standing.of(name, lambda name=name: make(name)) for name in "aabbcca"]
+
+    assert made == ["a", "b", "c", "a"]
+    assert found == [1, 1, 2, 2, 3, 3, 4]
+
+
+def test_pages_leave_turns_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two parts of a large table whoever waits for the engine has its turn."""
+    with serving({"metrics": {"min_runs": 2}}) as running:
+        names = (f"agent-{number}" for number in range(120))
+        spans = [one for number, name in enumerate(names) for one in runs_of(1, agent=name, first=number + 1)]
+        running.post("traces", traces_protobuf(spans))
+        running.settle()
+        turns = list[int]()
+        read = running.service.engine.read
+
+        def counted(ask: Callable[[Fleet], Any]) -> Any:
+            turns.append(threading.get_ident())
+            return read(ask)
+
+        monkeypatch.setattr(running.service.engine, "read", counted)
+        page = running.get("pages", "/").text
+
+        assert "120 agents" in page
+        assert len(turns) == 4
