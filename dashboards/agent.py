@@ -599,5 +599,5 @@ def board() -> Board:
                 "{{signal}}",
             )
         ],
-        [way("Fleet", "fleet"), way("Self", "self", variables=False)],
+        [way("Fleet", "fleet", variables=False), way("Self", "self", variables=False)],
     )

@@ -16,6 +16,10 @@ TAG: Final = "otel-reliability"
 UID: Final = "otel-reliability-"
 COLUMNS: Final = 24
 EVERY: Final = ".*"
+SCHEMA_VERSION: Final = 39
+"""What Grafana 10 wrote. Later ones bring it up to their own when they load it."""
+NEWER: Final = ("allowCustomValue", "auto", "auto_count", "auto_min")
+"""What the SDK writes of a variable, and Grafana's schemas do not know, or not all of them."""
 
 
 class Section(NamedTuple):
@@ -48,6 +52,10 @@ def json_of(board: Board) -> str:
     for link in board.links:
         made.link(link)
     built = json.loads(JSONEncoder(sort_keys=True).encode(made.build()))
+    built["schemaVersion"] = SCHEMA_VERSION
+    for variable in built["templating"]["list"]:
+        for newer in NEWER:
+            variable.pop(newer, None)
     built["annotations"] = {"list": list(board.annotations)}
     built["panels"] = list(_laid_out(board.sections))
     return json.dumps(built, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
@@ -73,6 +81,7 @@ def _laid_out(sections: Iterable[Section]) -> Iterable[dict[str, Any]]:
             if left + placed.width > COLUMNS:
                 at, left, tallest = at + tallest, 0, 0
             built = json.loads(JSONEncoder(sort_keys=True).encode(placed.panel.build()))
+            built["options"].pop("footer", None)  # a table's, and empty: Grafana 12 does not know it any more
             place = {"x": left, "y": at, "w": placed.width, "h": placed.height}
             yield {**built, "id": number, "gridPos": place}
             left, tallest = left + placed.width, max(tallest, placed.height)

@@ -310,5 +310,5 @@ def board() -> Board:
             choice("window", "Window", f"label_values({RUNS}, window)", "Where agents have several windows: which."),
         ],
         [mark("Behaviour changed", CHANGED_NOW, "{{gen_ai_agent_name}}: {{signal}}")],
-        [way("Agent", "agent"), way("Self", "self", variables=False)],
+        [way("Agent", "agent", variables=False), way("Self", "self", variables=False)],
     )
