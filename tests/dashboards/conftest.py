@@ -1,0 +1,7 @@
+"""The real programs that dashboards and alerts are tried with."""
+
+from __future__ import annotations
+
+from tests.real.plugin import chromium, prometheus, promtool, pytest_configure
+
+__all__ = ["chromium", "prometheus", "promtool", "pytest_configure"]

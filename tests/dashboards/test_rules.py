@@ -1,0 +1,162 @@
+"""Every alert fires when it should and not when it should not, says what to do, and is told alike to Prometheus and Grafana."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dashboards.alerts import ALERTS, Alert
+from otel_reliability.dashboards import FILES
+from tests.dashboards.alert_cases import CASES, Case
+from tests.dashboards.asking import ROOT, SHIPPED, board
+from tests.real.prometheus.handle import Promtool
+
+
+def told() -> list[dict[str, Any]]:
+    """Prometheus' rules as they are shipped."""
+    loaded = yaml.safe_load((SHIPPED / "rules.yaml").read_text(encoding="utf-8"))
+    return [rule for group in loaded["groups"] for rule in group["rules"]]
+
+
+def provisioned() -> list[dict[str, Any]]:
+    """Grafana's."""
+    loaded = yaml.safe_load((SHIPPED / "alerting.yaml").read_text(encoding="utf-8"))
+    return [rule for group in loaded["groups"] for rule in group["rules"]]
+
+
+def unit_test(case: Case) -> dict[str, Any]:
+    """A case as promtool reads it. Labels and texts of what fires are not compared here, but by `test_it_says_whom`."""
+    return {
+        "interval": "1m",
+        "name": f"{case.alert}: {case.why}",
+        "input_series": [{"series": name, "values": values} for name, values in case.series.items()],
+        "promql_expr_test": [
+            {
+                "expr": f'count(ALERTS{{alertname="{case.alert}",alertstate="firing"{_matchers(case.labels)}}})',
+                "eval_time": f"{case.minute}m",
+                "exp_samples": [{"labels": "{}", "value": 1}] if case.fires else [],
+            }
+        ],
+    }
+
+
+def _matchers(labels: Mapping[str, str]) -> str:
+    return "".join(f',{label}="{value}"' for label, value in labels.items())
+
+
+def tried(promtool: Promtool, folder: Path, cases: Sequence[Case]) -> str:
+    """What promtool says of these cases; nothing where all are as expected."""
+    path, alone = folder / "unit-tests.yaml", folder / "rules.yaml"
+    names = {case.alert for case in cases}
+    rules = [rule for rule in told() if rule["alert"] in names]  # the others would only take time
+    alone.write_text(yaml.safe_dump({"groups": [{"name": "alone", "rules": rules}]}))
+    content = {
+        "rule_files": [str(alone)],
+        "evaluation_interval": "1m",
+        "tests": [unit_test(case) for case in cases],
+    }
+    path.write_text(yaml.safe_dump(content))
+    done = promtool("test", "rules", path)
+    return "" if done.returncode == 0 else done.stderr + done.stdout
+
+
+def of(alert: Alert) -> list[Case]:
+    """The cases of an alert."""
+    return [case for case in CASES if case.alert == alert.name]
+
+
+@pytest.mark.real
+def test_promtool_accepts_the_rules(promtool: Promtool) -> None:
+    """Prometheus can read the file, here and where this project uses it, and finds all the alerts."""
+    for path in (SHIPPED / "rules.yaml", ROOT / "docker" / FILES["rules.yaml"]):
+        done = promtool("check", "rules", path)
+        assert done.returncode == 0, done.stderr
+        assert f"{len(ALERTS)} rules found" in done.stdout
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+def test_an_alert_fires_when_it_should_and_only_then(alert: Alert, promtool: Promtool, tmp_path: Path) -> None:
+    """What stands in the table of cases, tried by promtool."""
+    assert tried(promtool, tmp_path, of(alert)) == ""
+
+
+@pytest.mark.real
+def test_promtool_notices_a_wrong_case(promtool: Promtool, tmp_path: Path) -> None:
+    """A case that expects the contrary of what is so fails: the cases above can."""
+    (right, *_) = CASES
+
+    assert "FAILED" in tried(promtool, tmp_path, [right._replace(fires=False)])
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+def test_each_alert_is_tried_both_ways(alert: Alert) -> None:
+    """There is at least a case in which it fires, and one in which it does not."""
+    assert {case.fires for case in of(alert)} == {True, False}
+
+
+def test_each_rule_has_its_runbook_and_each_runbook_its_rule() -> None:
+    """The sections of the page are the alerts, in their order, and the links of the rules lead to them."""
+    page = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^## (\w+)$", page, re.MULTILINE)
+
+    assert sections == [rule["alert"] for rule in told()]
+    assert sections == [rule["title"] for rule in provisioned()]
+    for rules in (told(), provisioned()):
+        assert [rule["annotations"]["runbook_url"] for rule in rules] == [
+            f"alerts.md#{name.lower()}" for name in sections
+        ]
+
+
+def test_a_runbook_says_what_it_means_where_to_look_what_to_do_and_how_to_silence_it() -> None:
+    """Each section has the four of them."""
+    page = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
+
+    for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
+        assert re.search(r"\A\w+\n\n\w[^\n]{60,}\n", section), section
+        assert all(heading in section for heading in ("**Look first**", "**Do**", "**Silence**", "```promql")), section
+
+
+def test_grafana_is_told_the_same() -> None:
+    """Value, limit, time, labels and texts are those of the rule for Prometheus."""
+    for rule, theirs in zip(told(), provisioned(), strict=True):
+        asked, judged = theirs["data"]
+        (condition,) = judged["model"]["conditions"]
+        limit = condition["evaluator"]["params"][0]
+        assert rule["expr"] == f"({asked['model']['expr']}\n) > {limit:g}"
+        assert condition["evaluator"]["type"] == "gt"
+        assert (theirs["condition"], judged["datasourceUid"], judged["model"]["expression"]) == ("B", "__expr__", "A")
+        assert (rule["for"], rule["labels"]) == (theirs["for"], theirs["labels"])
+        assert theirs["annotations"]["summary"] == rule["annotations"]["summary"]
+
+
+def test_grafana_would_not_take_a_word_for_a_variable() -> None:
+    """No dollar stands in the file: Grafana puts the environment's variables there when it reads it."""
+    assert "$" not in (SHIPPED / "alerting.yaml").read_text(encoding="utf-8")
+
+
+def test_uids_are_short_and_differ() -> None:
+    """Grafana takes 40 letters, digits, - and _ at most."""
+    uids = [rule["uid"] for rule in provisioned()]
+
+    assert len(set(uids)) == len(uids)
+    assert all(re.fullmatch(r"[\w-]{1,40}", uid) for uid in uids)
+
+
+def test_alerts_lead_to_a_dashboard_that_is_there() -> None:
+    """The link names a dashboard of ours, and for an agent says which."""
+    known = {board(name)["uid"] for name in ("fleet", "agent", "self")}
+
+    for rule in _both():
+        path, _, chosen = rule["annotations"]["dashboard"].removeprefix("/d/").partition("?")
+        assert path in known
+        assert ("var-agent={{ .Labels.gen_ai_agent_name }}" in chosen) == (path == "otel-reliability-agent")
+
+
+def _both() -> Iterable[dict[str, Any]]:
+    return [*told(), *provisioned()]
