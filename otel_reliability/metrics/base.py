@@ -30,6 +30,8 @@ class Metric(ABC):
 
     spec: ClassVar[MetricSpec]
     companions: ClassVar[tuple[MetricSpec, ...]] = ()
+    wants: ClassVar[int] = 0
+    """What evidence a row must carry to count here at all (`metrics.evidence`); of other rows a window says nothing."""
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         """Empty: no row has come yet."""

@@ -8,6 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.evidence import PATH, UNDISTURBED
 from otel_reliability.metrics.exact import FixedSum
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import BASELINE, OTHER_TASK, Row
@@ -118,6 +119,8 @@ class PathMetric(Metric, Generic[G]):
     """
 
     __slots__ = ("_by_task", "groups")
+
+    wants = UNDISTURBED | PATH
 
     values = 1
     """How many values a group gives; the first is the metric's, the others its companions'."""

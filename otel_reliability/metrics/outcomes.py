@@ -8,6 +8,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.evidence import OUTCOME, UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import OTHER_TASK, Row
 
@@ -49,6 +50,8 @@ class TaskOutcomes(Metric):
     """
 
     __slots__ = ("_by_status", "_changed", "_held", "_shapes", "_tasks")
+
+    wants = UNDISTURBED | OUTCOME
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)

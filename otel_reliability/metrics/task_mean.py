@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.evidence import TASK, UNDISTURBED
 from otel_reliability.metrics.groups import G, Generic, Groups, Share
 from otel_reliability.metrics.means import clamp
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
@@ -30,6 +31,8 @@ class TaskMean(Metric, Generic[G]):
     """
 
     __slots__ = ("_groups",)
+
+    wants = UNDISTURBED | TASK
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)

@@ -12,6 +12,8 @@ from otel_reliability.model.run import Outcome
 BASELINE: Final = "baseline"
 """The condition of an undisturbed run."""
 
+_SUCCESS, _FAILURE = Outcome.SUCCESS, Outcome.FAILURE
+
 OTHER_TASK: Final = "__other__"
 """The task of runs beyond the ceiling of tasks: a mixture, so no group of its own and part of none."""
 
@@ -85,9 +87,10 @@ class Row(NamedTuple):
     @property
     def success(self) -> bool | None:
         """True or False where the outcome is known, else None."""
-        if self.outcome is Outcome.SUCCESS:
+        outcome = self.outcome
+        if outcome is _SUCCESS:
             return True
-        return False if self.outcome is Outcome.FAILURE else None
+        return False if outcome is _FAILURE else None
 
     @property
     def baseline(self) -> bool:

@@ -16,6 +16,7 @@ from otel_reliability.model.row import Row
 from otel_reliability.windows.base import Rule
 from otel_reliability.windows.count import LastRuns
 from otel_reliability.windows.kept import Standing
+from otel_reliability.windows.measures import Measures
 from otel_reliability.windows.roster import Roster
 from otel_reliability.windows.time import Period
 
@@ -46,11 +47,9 @@ class AgentWindow:
     __slots__ = (
         "_dropped",
         "_measures",
-        "_metrics",
         "_readings",
         "_roster",
         "_series",
-        "_similarity",
         "name",
         "refused",
     )
@@ -61,9 +60,7 @@ class AgentWindow:
         self.name = window.name
         self.refused = 0
         """How many runs came too late to count: they sorted below the window and its spares."""
-        self._measures = tuple(row(settings) for row in TABLE)
-        self._metrics = tuple(measure for measure in self._measures if isinstance(measure, Metric))
-        self._similarity = next(metric for metric in self._metrics if isinstance(metric, PathSimilarity))
+        self._measures = Measures(settings)
         self._readings: dict[str, Reading] = {}
         self._series: list[tuple[MetricSpec, Attributes, Reading]] | None = None
         self._dropped = dropped
@@ -152,19 +149,17 @@ class AgentWindow:
 
     def path_distance(self, row: Row) -> Reading:
         """How unlike the other runs of its group in the window a run is: its mean distance to them."""
-        return self._similarity.distance(row)
+        return cast("PathSimilarity", self.metric(PathSimilarity.spec.name)).distance(row)
 
     def add(self, row: Row) -> None:
         """A row enters: told by the roster."""
         self._changed()
-        for metric in self._metrics:
-            metric.add(row)
+        self._measures.add(row)
 
     def evict(self, row: Row) -> None:
         """A row leaves: told by the roster."""
         self._changed()
-        for metric in self._metrics:
-            metric.evict(row)
+        self._measures.evict(row)
 
     def drop(self, row: Row) -> None:
         """A row is let go of: told by the roster."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.consistency.spread import Spread, variation
+from otel_reliability.metrics.evidence import CONFIDENCE, TASK, UNDISTURBED
 from otel_reliability.metrics.exact import units
 from otel_reliability.metrics.groups import Group, Share
 from otel_reliability.metrics.means import mean_of_present, present
@@ -73,6 +74,8 @@ class ConfidenceConsistency(TaskMean[_Confidences]):
     """
 
     __slots__ = ()
+
+    wants = UNDISTURBED | TASK | CONFIDENCE
 
     spec = MetricSpec(
         name="confidence_consistency",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
+from otel_reliability.metrics.evidence import OUTCOME, PATH, TASK, UNDISTURBED
 from otel_reliability.metrics.groups import Group, Share
 from otel_reliability.metrics.outcomes import told
 from otel_reliability.metrics.pairs import LatestPairs, Shares
@@ -48,6 +49,8 @@ class TrajectoryMean(TaskMean[Trajectories]):
     """
 
     __slots__ = ("_by_status",)
+
+    wants = UNDISTURBED | TASK | OUTCOME | PATH
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.evidence import OUTCOME, UNDISTURBED
 from otel_reliability.metrics.outcomes import recount, told
 from otel_reliability.metrics.passes.attempts import Attempts
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
@@ -39,6 +40,8 @@ class WorstTask(Metric):
     """
 
     __slots__ = ("_attempts", "_by_status", "_numbers", "_tasks")
+
+    wants = UNDISTURBED | OUTCOME
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.evidence import CONFIDENCE, OUTCOME
 from otel_reliability.metrics.exact import ExactSum
 from otel_reliability.metrics.means import clamp, mean_of_present
 from otel_reliability.metrics.outcomes import told
@@ -53,6 +54,8 @@ class BrierScore(Metric):
     """
 
     __slots__ = ("_by_status", "_errors", "_runs")
+
+    wants = CONFIDENCE | OUTCOME
 
     spec = MetricSpec(
         name="brier_score",

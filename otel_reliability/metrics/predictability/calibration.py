@@ -9,6 +9,7 @@ from typing import Final
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.evidence import CONFIDENCE, OUTCOME
 from otel_reliability.metrics.exact import ExactSum
 from otel_reliability.metrics.means import clamp
 from otel_reliability.metrics.outcomes import told
@@ -68,6 +69,8 @@ class Calibration(Metric):
     """
 
     __slots__ = ("_by_status", "_gaps", "_runs")
+
+    wants = CONFIDENCE | OUTCOME
 
     spec = MetricSpec(
         name="calibration",

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.evidence import CONFIDENCE, OUTCOME
 from otel_reliability.metrics.means import clamp
 from otel_reliability.metrics.outcomes import told
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
@@ -64,6 +65,8 @@ class RankedSamples(Metric):
     """
 
     __slots__ = ("_blocks", "_by_status", "_reading")
+
+    wants = CONFIDENCE | OUTCOME
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)

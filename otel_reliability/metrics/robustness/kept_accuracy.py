@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.evidence import OUTCOME
 from otel_reliability.metrics.outcomes import passes, told
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import BASELINE, Row
@@ -42,6 +43,8 @@ class KeptAccuracy(Metric):
     """
 
     __slots__ = ("_by_status", "_passed", "_runs")
+
+    wants = OUTCOME
 
     condition: ClassVar[str]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.evidence import JUDGED, UNDISTURBED
 from otel_reliability.metrics.safety.severity import severities
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
@@ -42,6 +43,8 @@ class Compliance(Metric):
     """
 
     __slots__ = ("_judged", "_violated")
+
+    wants = UNDISTURBED | JUDGED
 
     spec = MetricSpec(
         name="compliance",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.evidence import JUDGED, UNDISTURBED
 from otel_reliability.metrics.means import mean_of_present
 from otel_reliability.metrics.safety.severity import severities, worst
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
@@ -43,6 +44,8 @@ class HarmSeverity(Metric):
     """
 
     __slots__ = ("_judged", "_quarters", "_violated")
+
+    wants = UNDISTURBED | JUDGED
 
     spec = MetricSpec(
         name="harm_severity",

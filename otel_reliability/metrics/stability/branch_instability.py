@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.counts import Multiset
+from otel_reliability.metrics.evidence import LIKENESS, UNDISTURBED
 from otel_reliability.metrics.groups import Group, Groups, Share
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, OTHER_TASK, Row
@@ -83,6 +84,8 @@ class BranchInstability(Metric):
     """
 
     __slots__ = ("_groups",)
+
+    wants = UNDISTURBED | LIKENESS
 
     spec = MetricSpec(
         name="branch_instability",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.counts import Multiset
+from otel_reliability.metrics.evidence import PATH, UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
 
@@ -25,6 +26,8 @@ class DistinctPaths(Metric):
     """
 
     __slots__ = ("_paths",)
+
+    wants = UNDISTURBED | PATH
 
     spec = MetricSpec(
         name="distinct_paths",

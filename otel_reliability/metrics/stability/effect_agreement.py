@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.evidence import TASK, UNDISTURBED
 from otel_reliability.metrics.groups import Group, Groups, Share
 from otel_reliability.metrics.means import clamp
 from otel_reliability.metrics.pairs import ONE, LatestBy
@@ -107,6 +108,8 @@ class EffectAgreement(Metric):
     """
 
     __slots__ = ("_groups", "_unknown")
+
+    wants = UNDISTURBED | TASK
 
     spec = MetricSpec(
         name="effect_agreement",

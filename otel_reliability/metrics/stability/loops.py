@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.evidence import CALLS, UNDISTURBED
 from otel_reliability.metrics.stability.arguments import arguments_note
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
@@ -26,6 +27,8 @@ class Loops(Metric):
     """
 
     __slots__ = ("_looping", "_repeats", "_runs", "_unknown")
+
+    wants = UNDISTURBED | CALLS
 
     spec = MetricSpec(
         name="loops",

@@ -7,6 +7,7 @@ from typing import Final
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.evidence import CALLS, UNDISTURBED
 from otel_reliability.metrics.stability.arguments import arguments_note
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
@@ -61,6 +62,8 @@ class RetryExplosion(Metric):
     """
 
     __slots__ = ("_chains", "_cost_ns", "_exploding", "_retries", "_runs", "_threshold", "_tokens", "_unknown")
+
+    wants = UNDISTURBED | CALLS
 
     spec = MetricSpec(
         name="retry_explosion",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.evidence import PRESSURE, UNDISTURBED
 from otel_reliability.metrics.exact import ExactSum
 from otel_reliability.metrics.means import clamp
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
@@ -29,6 +30,8 @@ class TokenBudgetPressure(Metric):
     """
 
     __slots__ = ("_runs", "_sum")
+
+    wants = UNDISTURBED | PRESSURE
 
     spec = MetricSpec(
         name="token_budget_pressure",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.evidence import UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
 
@@ -18,6 +19,8 @@ class EffectiveRuns(Metric):
     """
 
     __slots__ = ("_runs", "_squares", "_weights")
+
+    wants = UNDISTURBED
 
     spec = MetricSpec(
         name="window.effective_runs",

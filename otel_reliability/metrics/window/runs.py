@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.evidence import UNDISTURBED
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
 
@@ -18,6 +19,8 @@ class WindowRuns(Metric):
     """
 
     __slots__ = ("_runs",)
+
+    wants = UNDISTURBED
 
     spec = MetricSpec(
         name="window.runs",
