@@ -25,6 +25,8 @@ METHODS: Final[Mapping[Signal, str]] = {
 }
 RETRY_INFO: Final = "google.rpc.retryinfo-bin"
 DETAILS: Final = "grpc-status-details-bin"
+RECONNECT: Final = 10_000
+"""Milliseconds between two attempts to connect, at most: after a long absence gRPC would let two minutes pass."""
 LARGEST_ANSWER: Final = 4 * 1024 * 1024
 
 _LATER: Final = frozenset({429, 502, 503, 504})
@@ -104,10 +106,11 @@ class _Grpc(Sender):
 
 def _channel(target: Target, packing: Any) -> Any:
     parts = urlsplit(target.endpoint if "://" in target.endpoint else f"//{target.endpoint}")
+    options = [("grpc.max_reconnect_backoff_ms", RECONNECT)]
     if parts.scheme != "https":
-        return grpc.insecure_channel(parts.netloc, compression=packing)
+        return grpc.insecure_channel(parts.netloc, options, packing)
     credentials = grpc.ssl_channel_credentials(_bytes(target.ca), _bytes(target.key), _bytes(target.certificate))
-    return grpc.secure_channel(parts.netloc, credentials, compression=packing)
+    return grpc.secure_channel(parts.netloc, credentials, options, packing)
 
 
 def _bytes(path: str | None) -> bytes | None:

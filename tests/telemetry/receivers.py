@@ -74,7 +74,7 @@ def over_http(context: ssl.SSLContext | None = None) -> Generator[Receiver]:
 
 
 @contextmanager
-def over_grpc(credentials: Any = None) -> Generator[Receiver]:
+def over_grpc(credentials: Any = None, *, port: int = 0) -> Generator[Receiver]:
     """A receiver over gRPC, encrypted with server credentials; an answer's status is a `grpc.StatusCode`."""
     receiver = Receiver()
 
@@ -94,9 +94,9 @@ def over_grpc(credentials: Any = None) -> Generator[Receiver]:
     with ThreadPoolExecutor(2) as pool:
         server: Any = cast("Any", grpc).server(pool, handlers=(Router(),))
         if credentials is None:
-            receiver.url = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+            receiver.url = f"http://127.0.0.1:{server.add_insecure_port(f'127.0.0.1:{port}')}"
         else:
-            receiver.url = f"https://127.0.0.1:{server.add_secure_port('127.0.0.1:0', credentials)}"
+            receiver.url = f"https://127.0.0.1:{server.add_secure_port(f'127.0.0.1:{port}', credentials)}"
         server.start()
         try:
             yield receiver

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,9 @@ from google.protobuf.message import Message
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
+from otel_reliability.telemetry import otlp
 from otel_reliability.telemetry.otlp import ACCEPTED, Answer, Sender, Target, sender_of
+from tests.real.waiting import until
 from tests.service.certificates import Authority
 from tests.telemetry.receivers import over_grpc, over_http
 
@@ -151,6 +154,23 @@ def test_a_receiver_that_is_not_there_is_an_answer(protocol: str) -> None:
 
     assert not answer.taken
     assert answer.retry_after == 0.0
+
+
+def test_a_receiver_that_comes_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within the time that is said here, not that of the library, which doubles it up to two minutes."""
+    monkeypatch.setattr(otlp, "RECONNECT", 200)
+    url, end = nowhere(), time.monotonic() + 3.0
+    sender = sender_of(Target(url), "metrics")
+    while time.monotonic() < end:
+        assert not sender.send(BODY).taken
+        time.sleep(0.05)
+    with over_grpc(port=int(url.rpartition(":")[2])):
+        back = time.monotonic()
+        until(lambda: sender.send(BODY).taken, "the receiver to be found")
+        found = time.monotonic() - back
+    sender.close()
+
+    assert found < 1.5
 
 
 def test_a_receiver_that_never_answers_is_not_waited_for() -> None:
