@@ -16,7 +16,7 @@ from otel_reliability.model.event import RunEvent
 from otel_reliability.model.record import RunRecord
 from otel_reliability.service.run_logs import logs_of
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.telemetry.otlp import Sender
+from otel_reliability.telemetry.otlp import Answer, Sender
 
 _logger = logging.getLogger("otel_reliability.service")
 
@@ -43,6 +43,7 @@ class Emission:
         self._last_ns = 0
         self._stopping = threading.Event()
         self._end: float | None = None
+        self._failing = False
         self._thread = threading.Thread(target=self._run, name="emission", daemon=True)
 
     def __len__(self) -> int:
@@ -112,8 +113,22 @@ class Emission:
             answer = self._sender.send(logs_of(batch), timeout)
             self.duration = time.monotonic() - began
             self.outcomes[answer.outcome] += 1
+            self._tell(answer, len(batch))
             return None if answer.taken else answer.retry_after
+        self.outcomes["fault"] += 1
         return None
+
+    def _tell(self, answer: Answer, records: int) -> None:
+        """Say so when sending begins to fail, when it works again, and what is lost."""
+        if answer.taken or answer.retry_after is None:
+            if self._failing:
+                _logger.info("The receiver of runs answers again.")
+            if not answer.taken:
+                _logger.error("%d changes of runs are refused for good (%s), and lost.", records, answer.outcome)
+            self._failing = False
+        elif not self._failing:
+            self._failing = True
+            _logger.warning("Runs are not taken (%s). They wait, up to %d changes of them.", answer.outcome, self._most)
 
     def _drop(self, batch: list[RunRecord]) -> None:
         """The batch is done with; what found no room meanwhile may have pushed some of it out already."""

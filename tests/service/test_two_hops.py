@@ -14,6 +14,7 @@ from otel_reliability.service import emission as emitting
 from otel_reliability.service.emission import Emission
 from otel_reliability.service.run_logs import logs_of
 from otel_reliability.sources.otlp import decode_logs
+from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.otlp import ACCEPTED, Answer, Sender
 from otel_reliability.testing import FakeClock, run, traces_protobuf
 from tests.real.waiting import until
@@ -148,6 +149,46 @@ def test_a_receiver_that_is_away_gets_everything_later(monkeypatch: pytest.Monke
     assert ids[-10:] == [f"run-{number}" for number in range(emitting.BATCH, emitting.BATCH + 10)]
     assert ids[: emitting.BATCH] == ids[emitting.BATCH : 2 * emitting.BATCH]
     assert emission.outcomes == {"unavailable": 3, "accepted": 2}
+
+
+def test_it_says_when_a_receiver_goes_and_comes(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once each, not at every try; and what is lost for good, each time."""
+    monkeypatch.setattr(emitting, "PAUSE", 0.01)
+    away, never = Answer(False, "unavailable", 0.0), Answer(False, "invalid_argument")
+    emission = Emission(Sink(away, away, ACCEPTED, away, never), lambda: 1)
+    caplog.set_level("INFO", "otel_reliability")
+    for number in range(2 * emitting.BATCH):
+        emission(RunEvent(RunChange.CLOSED, run(number=number)), 0.0)
+    emission.start()
+    until(lambda: not len(emission), "all to be done with")
+    emission.stop(1)
+
+    assert [(record.levelname, record.getMessage().partition(" (")[0]) for record in caplog.records] == [
+        ("WARNING", "Runs are not taken"),
+        ("INFO", "The receiver of runs answers again."),
+        ("WARNING", "Runs are not taken"),
+        ("INFO", "The receiver of runs answers again."),
+        ("ERROR", "256 changes of runs are refused for good"),
+    ]
+
+
+def test_a_fault_in_sending_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its records are lost, and that is told like every other outcome."""
+    monkeypatch.setattr(Guard, "loud", False)
+
+    class Broken(Sink):
+        def send(self, body: bytes, timeout: float | None = None) -> Answer:
+            raise RuntimeError(body)
+
+    emission = Emission(Broken(), lambda: 1)
+    emission(RunEvent(RunChange.CLOSED, run()), 0.0)
+    emission.start()
+    emission.stop(5)
+
+    assert emission.outcomes == {"fault": 1}
+    assert len(emission) == 0
 
 
 def test_what_is_refused_for_good_does_not_block_the_rest() -> None:
