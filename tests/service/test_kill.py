@@ -1,118 +1,16 @@
-"""The service is killed at random moments under load; what it acknowledged is there, once."""
+"""The service is killed under load, at random moments and at aimed ones; what it acknowledged is there, once."""
 
 from __future__ import annotations
 
 import random
-import signal
-import socket
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
-from http.client import HTTPException
 from pathlib import Path
 
 import pytest
 
-from otel_reliability.model.run import CloseReason
-from otel_reliability.model.span import RawSpan
-from otel_reliability.service.answers import Encoding, Signal
-from otel_reliability.service.decoded import Decoder
-from otel_reliability.testing import FakeClock
 from tests.real.waiting import until
-from tests.real.web import ask
-from tests.service.keeping import Kept
-from tests.service.running import PROTOBUF, body_of, run_of
-
-CLIENTS = 3
-TOOLS = ("search", "book", "pay")
-PAUSE = 0.02
-"""Seconds between two requests of a client."""
-
-
-class Victim:
-    """`otel-reliability serve` as a process of its own, killed and started again on the same directory."""
-
-    def __init__(self, state: Path) -> None:
-        self.port = _free_port()
-        self._state = state
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1/traces"
-
-    def start(self) -> None:
-        doors = ["--http", f"127.0.0.1:{self.port}", "--grpc", "off", "--metrics", "off", "--pages", "off"]
-        times = ["--set", "assembly.linger=200ms", "--set", "assembly.reopen=30s", "--set", "hash_key=" + "00" * 16]
-        command = [sys.executable, "-m", "otel_reliability.cli", "serve", "--state", str(self._state), *doors, *times]
-        self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-
-    def kill(self) -> None:
-        """`kill -9`."""
-        process = self._process
-        if process is not None:
-            process.send_signal(signal.SIGKILL)
-            process.wait(30)
-
-    def listens(self) -> bool:
-        """Whether it answers at all."""
-        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=0.2):
-            return True
-        return False
-
-
-class Client(threading.Thread):
-    """Sends runs in halves, the root last, and sends a half again until it is acknowledged, as exporters do."""
-
-    def __init__(self, victim: Victim, number: int) -> None:
-        super().__init__(daemon=True)
-        self.acknowledged: list[bytes] = []
-        self.refusals = 0
-        self._victim, self._number = victim, number
-        self.ending = threading.Event()
-
-    def run(self) -> None:
-        trace = self._number
-        while not self.ending.is_set():
-            trace += CLIENTS
-            spans = run_of(trace, TOOLS[: 1 + trace % 3], f"agent {trace % 4}", float(trace))
-            for part in (spans[1:], spans[:1]):
-                self._send(part)
-                time.sleep(PAUSE)
-
-    def _send(self, part: list[RawSpan]) -> None:
-        body = body_of(part)
-        while True:
-            with suppress(OSError, HTTPException):
-                answer = ask(self._victim.url, body=body, headers={"Content-Type": PROTOBUF}, timeout=10)
-                if answer.status == 200:
-                    self.acknowledged.append(body)
-                    return
-            self.refusals += 1
-            time.sleep(PAUSE)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextmanager
-def clients_of(victim: Victim) -> Generator[list[Client]]:
-    """Clients at work."""
-    clients = [Client(victim, number) for number in range(1, CLIENTS + 1)]
-    for client in clients:
-        client.start()
-    yield clients
-    for client in clients:
-        client.ending.set()
-    for client in clients:
-        client.join(60)
-        assert not client.is_alive()
+from tests.service.dying import MOMENTS, RARE
+from tests.service.killing import Victim, check, clients_of
 
 
 def killed(state: Path, kills: int, seed: int) -> list[bytes]:
@@ -132,32 +30,43 @@ def killed(state: Path, kills: int, seed: int) -> list[bytes]:
     return [body for client in clients for body in client.acknowledged]
 
 
-def check(state: Path, acknowledged: list[bytes], twin_path: Path) -> None:
-    """Open what is on disk, let every run close, and hold it against a twin that nobody killed."""
-    twin, kept = Kept(twin_path, FakeClock(1e6)), Kept(state, FakeClock(1e6))
-    decode = Decoder(twin.engine.settings, twin.engine.reader)
-    for body in acknowledged:
-        assert twin.take(decode(Signal.TRACES, Encoding.PROTOBUF, body))
-    for one in (twin, kept):
-        one.settle()
-        one.engine.flush(CloseReason.SHUTDOWN)
-    found, meant = kept.look(), twin.look()
-
-    assert not list(state.glob("*.damaged-*"))
-    assert found.open_runs == 0
-    assert found.windows == meant.windows
-    runs = [
-        {labels: cell[0] for labels, cell in look.series["agent.reliability.runs"].items()} for look in (found, meant)
-    ]
-    assert runs[0] == runs[1]
-    assert sum(runs[0].values()) == sum(runs[1].values())
-    assert found.accounts["used", ""] == meant.accounts["used", ""]
+def died(state: Path, moments: list[tuple[str, int]]) -> list[bytes]:
+    """Let a service die at these moments, one life after the other, each at the so-many-th time. Gives what was acknowledged."""
+    victim = Victim(state)
+    try:
+        with clients_of(victim) as clients:
+            for moment, times in moments:
+                victim.start(moment, str(times))
+                until(victim.died, f"the service to die {moment}")
+            victim.start()
+            until(victim.listens, "the service to listen")
+    finally:
+        victim.kill()
+    return [body for client in clients for body in client.acknowledged]
 
 
 def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
     """Ten kills under load, some of them during recovery: windows, readings and counters are those of a twin."""
     acknowledged = killed(tmp_path / "state", 10, seed=5)
     assert len(acknowledged) > 50
+    check(tmp_path / "state", acknowledged, tmp_path / "twin")
+
+
+def test_nothing_is_lost_whatever_it_was_at(tmp_path: Path) -> None:
+    """It dies once within each step: of a group commit, of deadlines, of a checkpoint, of a recovery."""
+    acknowledged = died(tmp_path / "state", [(moment, 1 if moment in RARE else 3) for moment in MOMENTS])
+    assert len(acknowledged) > 20
+    check(tmp_path / "state", acknowledged, tmp_path / "twin")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", [1, 2])
+def test_nothing_is_lost_whatever_it_was_at_in_any_order(tmp_path: Path, seed: int) -> None:
+    """Four deaths within each step, in some order, the so-many-th time it comes to it."""
+    order = random.Random(seed)
+    moments = [(moment, 1 if moment in RARE else order.choice([1, 2, 5])) for moment in MOMENTS] * 4
+    order.shuffle(moments)
+    acknowledged = died(tmp_path / "state", moments)
     check(tmp_path / "state", acknowledged, tmp_path / "twin")
 
 
