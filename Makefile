@@ -18,6 +18,8 @@ export UV_PYTHON_DOWNLOADS := never
 
 BIN := .venv/bin
 LOCKED := --all-extras --generate-hashes --no-emit-index-url --no-header --quiet --universal --python-version 3.11
+# The image's locks: parts of requirements.lock.
+IMAGE := --constraint requirements.lock $(filter-out --all-extras,$(LOCKED)) --no-annotate
 
 .PHONY: help demo test lint types matrix docs validate bench soak lock clean
 
@@ -62,19 +64,21 @@ docs: .venv/ready
 validate: .venv/ready
 	$(BIN)/python -m tests.validation.page
 
-#: Measure speed and memory.
+#: Measure speed and memory beside what the same work costs others, and write benchmarks/results.json; fails over a limit.
 bench: .venv/ready
-	for benchmark in $(wildcard benchmarks/bench_*.py); do $(BIN)/python $$benchmark; done
+	$(BIN)/python -m benchmarks
 
 #: The long tests, and the property tests with many more examples.
 soak: .venv/ready
 	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=soak
 
-#: Lock the newest versions of everything, and the oldest that pyproject.toml allows.
+#: Lock the newest versions of everything, the oldest that pyproject.toml allows, and the image's part of them.
 lock: .venv/ready
 	$(BIN)/uv pip compile $(LOCKED) --upgrade pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile $(LOCKED) --upgrade --resolution lowest-direct pyproject.toml -o requirements-lowest.lock
-	! grep -En '[a-z]+://' requirements*.lock
+	$(BIN)/uv pip compile $(IMAGE) --extra service pyproject.toml -o docker/requirements.lock
+	printf '%s\n' hatchling uv | $(BIN)/uv pip compile $(IMAGE) - -o docker/build.lock
+	! grep -En '[a-z]+://' requirements*.lock docker/*.lock
 
 #: Remove what the other verbs made.
 clean:

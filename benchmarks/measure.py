@@ -39,14 +39,22 @@ class Row(NamedTuple):
         return self.at_most is not None and self.value > self.at_most
 
 
-def seconds(*works: Work, rounds: int = ROUNDS, least: float = LEAST) -> list[list[float]]:
-    """CPU seconds of one call of each of these works in each round. Every round begins with another of them."""
-    calls = [_calls(work, least) for work in works]
+def seconds(
+    *works: Work, rounds: int = ROUNDS, least: float = LEAST, between: Work | None = None, calls: int | None = None
+) -> list[list[float]]:
+    """CPU seconds (of all threads) of one call of each of these works in each round. Every round begins with another of them.
+
+    `between` is done before each measurement, unmeasured. `calls` says how often to repeat a work in one measurement, where
+    `least` is not to decide.
+    """
+    numbers = [_calls(work, least) if calls is None else calls for work in works]
     found: list[list[float]] = [[] for _ in works]
     for turn in range(rounds):
         for place in range(len(works)):
             which = (turn + place) % len(works)
-            found[which].append(_timed(works[which], calls[which]))
+            if between is not None:
+                between()
+            found[which].append(_timed(works[which], numbers[which]))
     return found
 
 

@@ -28,8 +28,9 @@ PACKAGES: Final = (
 
 
 def names() -> list[str]:
-    """The benchmarks there are: every `bench_<name>.py` beside this file."""
-    return sorted(path.stem.removeprefix(PREFIX) for path in HERE.glob(f"{PREFIX}*.py"))
+    """The benchmarks there are: every `bench_<name>.py` beside this file that has rows. (Others are run by themselves.)"""
+    found = (path for path in HERE.glob(f"{PREFIX}*.py") if "def rows(" in path.read_text())
+    return sorted(path.stem.removeprefix(PREFIX) for path in found)
 
 
 def rows_of(name: str) -> list[Row]:
