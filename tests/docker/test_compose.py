@@ -1,0 +1,171 @@
+"""The compose files: as their schema wants them, pinned, bounded, hardened, and made of files that exist and work."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from otel_reliability.cli.demo import command as demo
+from tests.docker.image import PROJECT
+from tests.real.collector.handle import Collectors
+from tests.real.prometheus.handle import Promtool
+from tests.real.waiting import until
+from tests.real.web import ask
+from tests.service.running import PROTOBUF, body_of, run_of, serving
+
+DOCKER = PROJECT / "docker"
+FILES = ("compose.yaml", "compose.quick.yaml")
+OURS = "otel-reliability:local"
+NOT_HARDENED = {"backend"}
+"""An all-in-one image to try things with writes where it likes, and says so."""
+
+
+def services(file: str) -> dict[str, Any]:
+    """The services of a compose file."""
+    found: dict[str, Any] = yaml.safe_load((DOCKER / file).read_text())["services"]
+    return found
+
+
+EACH = [pytest.param(file, name, id=f"{file}-{name}") for file in FILES for name in services(file)]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_it_is_as_the_compose_specification_wants_it(file: str) -> None:
+    """Checked with the schema of the specification itself."""
+    checker = Path(sysconfig.get_path("scripts")) / "check-jsonschema"
+    done = subprocess.run(
+        [checker, "--builtin-schema", "vendor.compose-spec", DOCKER / file], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(("file", "name"), EACH)
+def test_every_image_is_pinned_or_built_here(file: str, name: str) -> None:
+    """By digest, with the version beside it; ours is built from the Dockerfile."""
+    service = services(file)[name]
+
+    if service["image"] == OURS:
+        assert (DOCKER / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
+    else:
+        assert re.fullmatch(r"[\w./-]+:v?\d+\.\d+\.\d+@sha256:[0-9a-f]{64}", service["image"])
+
+
+@pytest.mark.parametrize(("file", "name"), EACH)
+def test_every_container_is_bounded_and_hardened(file: str, name: str) -> None:
+    """Memory, processes and logs have limits; it gains no rights; what can be read-only and without capabilities is."""
+    service = services(file)[name]
+
+    assert re.fullmatch(r"\d+[mg]", service["mem_limit"])
+    assert service["pids_limit"] > 0
+    assert service["logging"]["options"]["max-size"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert name in NOT_HARDENED or (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+    assert "privileged" not in service
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_ports_are_published_once_and_on_this_machine_only(file: str) -> None:
+    """Nobody asks for a password there."""
+    published = [port for service in services(file).values() for port in service.get("ports", ())]
+    outside = [port.rsplit(":", 2)[1] for port in published]
+
+    assert all(port.startswith("127.0.0.1:") for port in published)
+    assert len(set(outside)) == len(outside)
+
+
+@pytest.mark.parametrize(("file", "name"), EACH)
+def test_every_mount_is_there_and_every_volume_declared(file: str, name: str) -> None:
+    """Files are mounted read-only; volumes hold what is to outlive a container."""
+    declared = yaml.safe_load((DOCKER / file).read_text())["volumes"]
+    for mount in services(file)[name].get("volumes", ()):
+        source, _, target = mount.partition(":")
+        if source.startswith("."):
+            assert (DOCKER / source).exists(), source
+            assert target.endswith(":ro")
+        else:
+            assert source in declared
+
+
+@pytest.mark.parametrize(("file", "name"), EACH)
+def test_whoever_waits_for_health_waits_for_a_service_that_tells_it(file: str, name: str) -> None:
+    """By a check of its own, or by that of its image."""
+    everybody = services(file)
+    for other, how in everybody[name].get("depends_on", {}).items():
+        tells = "healthcheck" in everybody[other] or everybody[other]["image"] == OURS
+        assert tells or how["condition"] == "service_started"
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_settings_of_the_service_are_settings(file: str) -> None:
+    """With those of the image beneath them, as the container would have them."""
+    image = dict(re.findall(r"(OTEL_RELIABILITY_\w+)=(\S+:\d+)", (DOCKER / "Dockerfile").read_text()))
+    env = {**os.environ, **image, **services(file)["otel-reliability"]["environment"]}
+    done = subprocess.run(
+        [sys.executable, "-m", "otel_reliability.cli", "check-config"],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_fleet_s_command_is_one(file: str) -> None:
+    """It sends to a service of the same file, at a port at which that listens."""
+    name, *arguments = services(file)["fleet"]["command"]
+    context = demo.make_context(name, arguments)
+    found = re.fullmatch(r"http://([\w-]+):4318", context.params["endpoint"])
+
+    assert isinstance(context, click.Context)
+    assert found is not None
+    assert found[1] in services(file)
+    assert found[1] in services(file)["fleet"]["depends_on"]
+
+
+@pytest.mark.real
+def test_prometheus_takes_its_configuration_and_its_rules(promtool: Promtool) -> None:
+    """It scrapes the service of the compose file at the port of its metrics."""
+    done = promtool("check", "config", DOCKER / "prometheus" / "prometheus.yml")
+    config = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())
+    (target,) = config["scrape_configs"][0]["static_configs"][0]["targets"]
+
+    assert done.returncode == 0, done.stderr
+    assert "rules found" in done.stdout
+    assert target == "otel-reliability:9464"
+    assert "otel-reliability" in services("compose.yaml")
+
+
+@pytest.mark.real
+def test_the_collector_takes_its_configuration_and_hands_spans_on(collector: Collectors) -> None:
+    """To the service that it finds under the name it has in the compose file, or where the environment says."""
+    with serving() as running:
+        gateway = collector(DOCKER / "collector.yaml", env={"OTEL_RELIABILITY_ENDPOINT": running.target})
+        sent = ask(f"{gateway.http}/v1/traces", body=body_of(run_of()), headers={"Content-Type": PROTOBUF})
+        until(lambda: running.sum("otel_reliability_requests_total", signal="traces", outcome="accepted") >= 1, "spans")
+
+    assert sent.status == 200
+    assert "otel-reliability" in services("compose.yaml")
+
+
+def test_grafana_finds_its_data_source_under_the_name_that_dashboards_use() -> None:
+    """And reads it at the address of the compose file."""
+    found = yaml.safe_load((DOCKER / "grafana/provisioning/datasources/prometheus.yaml").read_text())
+    (source,) = found["datasources"]
+    provider = yaml.safe_load((DOCKER / "grafana/provisioning/dashboards/otel-reliability.yaml").read_text())
+    mounts = services("compose.yaml")["grafana"]["volumes"]
+
+    assert (source["uid"], source["url"]) == ("prometheus", "http://prometheus:9090")
+    assert f"./grafana/dashboards:{provider['providers'][0]['options']['path']}:ro" in mounts
+    assert list((DOCKER / "grafana/dashboards").glob("*.json"))
