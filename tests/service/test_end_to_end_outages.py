@@ -14,7 +14,7 @@ import pytest
 from opentelemetry.trace import Tracer
 
 from tests.collector_config.shipped import at_port, shipped
-from tests.real.collector.handle import Collectors, Config
+from tests.real.collector.handle import Collector, Collectors, Config
 from tests.real.pipelines import pipeline
 from tests.real.ports import HOST, free_port
 from tests.real.prometheus.handle import Prometheuses
@@ -82,6 +82,11 @@ def runs_of(service: Served) -> float:
     return service.sum("agent_reliability_runs_total")
 
 
+def pushed(address: str) -> float:
+    """The same, as a Collector shows them."""
+    return sum_of(ask(f"http://{address}/metrics").text, "agent_reliability_runs_total")
+
+
 def test_a_killed_service_has_everything_in_the_end(collector: Collectors, serve: Services, tmp_path: Path) -> None:
     """Killed twice under load, and brought back: both Collectors come again by their own protocol, and each run counts once."""
     service = serve(state=tmp_path / "state")
@@ -100,39 +105,60 @@ def test_a_killed_service_has_everything_in_the_end(collector: Collectors, serve
     assert service.sum("otel_reliability_spans_total", disposition="late") == 0
 
 
+def test_a_flooded_service_has_everything_in_the_end(collector: Collectors, serve: Services) -> None:
+    """With room for one request only it refuses others; both Collectors wait as they are told, and no span is lost."""
+    little = ("--set", "service.queue=24KiB", "--set", "service.max_request=24KiB")
+    service, before = serve(*little), list[Collector]()
+    many = {"sizer": "items", "queue_size": 100_000, "num_consumers": 20}
+    at_once = {"sending_queue": {**many, "batch": {"flush_timeout": "200ms", "min_size": 30, "max_size": 40}}}
+    for exporter in ("otlp_grpc", "otlp_http"):
+        before.append(collector(to_service(service, exporter), overlay={"exporters": {exporter: at_once}}))
+        with sending(before[-1].http, f"by {exporter}") as tracer:
+            perform(tracer, 40)
+    runs = 2 * 40 * len(AGENTS)
+    sent = until(lambda: sum(one.count("otelcol_receiver_accepted_spans") for one in before), "spans")
+    until(lambda: runs_of(service) >= runs, "all runs to settle")
+
+    for transport in ("grpc", "http"):
+        assert service.sum("otel_reliability_requests_total", transport=transport, outcome="queue_full") > 0
+    assert service.sum("otel_reliability_spans_total", disposition="received") == sent
+    assert runs_of(service) == runs
+    assert {one.count("otelcol_exporter_send_failed_spans") for one in before} == {0}
+
+
 @pytest.mark.parametrize(
-    ("seconds", "growth"), [(3.0, 30), pytest.param(600.0, 60, marks=pytest.mark.soak)], ids=["short", "ten minutes"]
+    ("seconds", "growth"), [(3.0, 20), pytest.param(600.0, 40, marks=pytest.mark.soak)], ids=["short", "ten minutes"]
 )
 def test_whoever_takes_our_numbers_may_be_away(
     collector: Collectors, prometheus: Prometheuses, serve: Services, tmp_path: Path, seconds: float, growth: int
 ) -> None:
-    """Prometheus, a Collector for metrics and the next service go away under load: nothing is lost, and memory stays."""
+    """Prometheus, a Collector for metrics and the next service go away under load: nothing is lost.
+
+    What tells numbers keeps no more while nobody takes them; what hands runs on keeps these, up to a ceiling.
+    """
     port = f"{HOST}:{free_port()}"
     sink = shipped(collector, "metrics-prometheus-exporter.yaml", overlay=at_port(port))
     following = serve(state=tmp_path / "following", **SMALL)
-    targets = ("--push", f"http://{sink.grpc}", "--emit-runs", f"http://{following.grpc}")
-    own = ("--set", "service.emit_runs.own_numbers=true", "--set", "service.push.interval=500ms")
-    service = serve(*targets, *own, **SMALL)
-    server = prometheus({"reliability": service.metrics_address})
-    with load(service.http) as working:
-        until(lambda: runs_of(following) >= 10 * len(AGENTS), "windows to be full")
+    handing_on = serve("--emit-runs", f"http://{following.grpc}", **SMALL)
+    telling = serve("--push", f"http://{sink.grpc}", "--set", "service.push.interval=500ms", **SMALL)
+    server = prometheus({"reliability": telling.metrics_address})
+    with load(telling.http) as told, load(handing_on.http) as handed:
+        until(lambda: min(map(runs_of, (following, telling))) >= 10 * len(AGENTS), "windows to be full")
         for one in (sink, following, server):
             one.kill()
-        before = service.resident()
+        before = telling.resident()
         time.sleep(seconds)
-        grown = service.resident() - before
+        grown = telling.resident() - before
         print(f"grown by {grown / MEGABYTE:.1f} MB in {seconds:g} s")
-        failed = service.sum("otel_reliability_exports_total", outcome="unavailable")
+        failed = [one.sum("otel_reliability_exports_total", outcome="unavailable") for one in (telling, handing_on)]
         for one in (sink, following, server):
             one.start()
-    runs = working.runs
-    until(lambda: runs_of(following) >= runs, "all runs at the next service")
-    until(lambda: sum_of(ask(f"http://{port}/metrics").text, "agent_reliability_runs_total") >= runs, "all runs pushed")
-    server.ask.wait("sum(agent_reliability_runs_total)", lambda found: bool(found) and found[0].value >= runs)
+    until(lambda: runs_of(following) >= handed.runs, "all runs at the next service")
+    until(lambda: pushed(port) >= told.runs, "all runs pushed")
+    server.ask.wait("sum(agent_reliability_runs_total)", lambda found: bool(found) and found[0].value >= told.runs)
 
-    assert failed >= 2
-    assert runs_of(service) == runs_of(following) == runs
-    assert sum_of(ask(f"http://{port}/metrics").text, "agent_reliability_runs_total") == runs
-    assert server.ask.value("sum(agent_reliability_runs_total)") == runs
-    assert service.sum("otel_reliability_ceiling_hits_total", ceiling="emission") == 0
+    assert min(failed) >= 2
+    assert runs_of(following) == handed.runs
+    assert handing_on.sum("otel_reliability_ceiling_hits_total", ceiling="emission") == 0
+    assert {runs_of(telling), pushed(port), server.ask.value("sum(agent_reliability_runs_total)")} == {told.runs}
     assert grown < growth * MEGABYTE
