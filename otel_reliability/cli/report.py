@@ -7,11 +7,16 @@ from typing import Final
 import click
 from rich.console import Console
 
+from otel_reliability.change.recording import Units
 from otel_reliability.cli.options import COUNT, Choice, of_recordings
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read, recording_of
+from otel_reliability.pages import report_file
+from otel_reliability.reference import pinned_by
 from otel_reliability.report import before_after, json, junit, markdown, terminal
+from otel_reliability.report.changes import judged, since
 from otel_reliability.report.comparison import Comparison, compare
+from otel_reliability.report.recording import Recording
 from otel_reliability.report.report import INTERVALS_UP_TO, Report, report_of
 
 ALWAYS: Final = 1 << 62
@@ -21,7 +26,7 @@ ALWAYS: Final = 1 << 62
 @click.option(
     "--format",
     "form",
-    type=click.Choice(("terminal", "json", "markdown", "junit")),
+    type=click.Choice(("terminal", "json", "markdown", "junit", "html")),
     default="terminal",
     show_default=True,
     help="How to write it.",
@@ -46,13 +51,26 @@ def command(choice: Choice, form: str, baseline: tuple[str, ...], detailed: int,
       otel-reliability report spans.jsonl
       otel-reliability report --agent support --since 24h spans.jsonl.gz
       otel-reliability report --baseline last-week.jsonl this-week.jsonl
+      otel-reliability report --format html spans.jsonl > report.html
       otel-reliability report --format json spans.jsonl | jq '.agents[] | {agent, score, tier}'
 
     The window is the whole recording, or the newest 100,000 runs of an agent, unless --window says otherwise.
     """
     most = INTERVALS_UP_TO if intervals is None else ALWAYS * intervals
-    report = report_of(recording_of(choice), choice.agents, choice.since_ns, most_for_intervals=most)
-    _write(report, _comparison(report, baseline, choice, most), form, detailed)
+    units = Units()
+    recording = recording_of(choice, units.add if form == "html" else None)
+    report = report_of(recording, choice.agents, choice.since_ns, most_for_intervals=most)
+    comparison = _comparison(report, baseline, choice, most)
+    if form == "html":
+        write(_html(recording, report, comparison, choice, units))
+    else:
+        _write(report, comparison, form, detailed)
+
+
+def _html(recording: Recording, report: Report, comparison: Comparison | None, choice: Choice, units: Units) -> str:
+    """With what can be said of changes within the recording."""
+    findings = judged(since(units.found(), choice.since_ns), choice.settings.change, pinned_by(choice.settings))
+    return report_file.render(recording, report, findings, comparison)
 
 
 def _comparison(report: Report, baseline: tuple[str, ...], choice: Choice, most: int) -> Comparison | None:

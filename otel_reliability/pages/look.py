@@ -47,6 +47,7 @@ class Changes(NamedTuple):
     marks: tuple[Mark, ...] = ()
 
 
+UNWATCHED: Final = Changes("none", "No verdict:", "no run of it counts for changes yet.")
 OFF: Final = Changes("off", "Not watched:", "change detection is switched off.")
 
 
@@ -82,7 +83,7 @@ def recorded_look(recording: Recording, card: Scorecard, finding: Finding | None
     """An agent of a closed recording."""
     state = recording.engine.fleet.agent(card.key)
     recent = [] if state is None else recent_runs(state, next(iter(state.windows.values())))
-    changes = OFF if finding is None else changes_found(finding)
+    changes = UNWATCHED if finding is None else changes_found(finding)
     return AgentLook(card, recent, recorded_course(card.rows, recording.settings), changes)
 
 
@@ -98,7 +99,7 @@ def changes_of(engine: Engine, key: AgentKey) -> Changes:
         return OFF
     detector = engine.monitor.detector(key)
     if detector is None:
-        return Changes("none", "Not watched:", "no run of it counts for changes yet.")
+        return UNWATCHED
     evidence, alarms = detector.evidence(), detector.alarms
     if alarms:
         head, rest = _told(of_alarm(alarms[-1]))

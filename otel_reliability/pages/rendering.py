@@ -89,7 +89,7 @@ def message_page(title: str, text: str) -> str:
 
 def report_page(name: str, **facts: Any) -> str:
     """A page that is a file of its own."""
-    return templates().get_template(name).render(**facts)
+    return templates().get_template(name).render(poll=0, **facts)
 
 
 def _page(name: str, **facts: Any) -> str:

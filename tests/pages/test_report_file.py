@@ -1,0 +1,125 @@
+"""The report as one file: whole by itself, from a disk, in a real browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from otel_reliability.change.recording import Units
+from otel_reliability.pages import report_file
+from otel_reliability.pages.agent import agent_view
+from otel_reliability.pages.look import recorded_look
+from otel_reliability.report.changes import judged
+from otel_reliability.report.comparison import compare
+from otel_reliability.report.recording import Recording
+from otel_reliability.report.report import report_of
+from otel_reliability.testing import write_otlp
+from tests.cli.command_line import call
+from tests.pages.browser import PHONE, Browser, Scheme, faults, is_too_wide
+from tests.pages.test_in_browser import HOSTILE, wanderer
+from tests.report.build import attempts, recorded, runs
+
+
+@pytest.fixture(scope="module", name="file")
+def file_of(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report on three agents, one of a name that was made to do harm."""
+    folder = tmp_path_factory.mktemp("report")
+    spans = [*wanderer(), *attempts("refund", True, False, first=50, agent=HOSTILE), *runs("a", "b", first=60)]
+    recording = recorded(folder, spans)
+    made = folder / "report.html"
+    made.write_text(
+        report_file.render(recording, report_of(recording), judged({}, recording.settings.change, {})), "utf-8"
+    )
+    return made
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_opens_from_a_disk(file: Path, browser: Browser, scheme: Scheme) -> None:
+    """Every picture is there, nothing is fetched, and everybody can use it."""
+    with browser.open(file.as_uri(), scheme=scheme) as page:
+        expect(page.locator(".uplot canvas").first).to_be_visible()
+        names = page.locator(".agents__name a").all_text_contents()
+        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+
+        assert set(names) == {"wanderer", HOSTILE, "support"}
+        assert page.locator("article.agent").count() == 3
+        assert page.locator(".flow").count() >= 3
+        assert faults(page) == []
+
+
+@pytest.mark.real
+def test_the_table_leads_into_the_file(file: Path, browser: Browser) -> None:
+    """Also on a phone, where nothing is cut off."""
+    with browser.open(file.as_uri(), width=PHONE) as page:
+        page.get_by_role("link", name="wanderer").click()
+
+        expect(page.locator("article.agent").filter(has_text="refund → pay").locator(".verdict")).to_be_in_viewport()
+        assert not is_too_wide(page)
+
+
+def test_only_its_own_script_and_style_may_run(file: Path) -> None:
+    """Its policy names them by what they are; nothing else is let in, and nothing is named that would be fetched."""
+    text = file.read_text(encoding="utf-8")
+    [policy] = re.findall(r'Content-Security-Policy" content="([^"]+)"', text)
+    for tag in ("script", "style"):
+        [inside] = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
+        assert f"{tag}-src &#39;sha256-{digest}&#39;" in policy
+        text = text.replace(inside, "")
+
+    assert policy.startswith("default-src &#39;none&#39;")
+    assert not re.search(r"""(?:src|href)=["'](?!#)|url\(|@import""", text)
+
+
+def test_an_earlier_recording_stands_beside(tmp_path: Path) -> None:
+    """What is another than before, and by how much; what is the same is counted."""
+    before = report_of(recorded(tmp_path, runs("a", "a", "a", "a")))
+    recording = recorded(tmp_path, runs("a", "b", "c", "a b"))
+    after = report_of(recording)
+    text = report_file.render(recording, after, [], compare(before, after))
+
+    assert "Since the earlier recording" in text
+    assert re.search(r"Path entropy</th><td[^>]*>0.000</td><td[^>]*>1.000</td><td[^>]*>\+1.000 worse", text)
+    assert re.search(r"\d+ numbers the same", text)
+
+
+def test_a_change_is_marked(tmp_path: Path) -> None:
+    """Where and why, in a sentence and on the curve."""
+    paths = ["a b"] * 80 + ["c d e f"] * 60
+    units = Units()
+    recording = Recording(settled=units.add)
+    recording.read(write_otlp(tmp_path / "spans.jsonl", runs(*paths)))
+    [card] = report_of(recording.close(), most_for_intervals=0).cards
+    [finding] = judged(units.found(), recording.settings.change, {})
+    view = agent_view(recorded_look(recording, card, finding))
+
+    assert view.changes.state == "changed"
+    assert view.changes.head.startswith("Changed about unit ")
+    assert "c is used in 0 % → 100 %" in view.changes.rest
+    assert [view.points[0].ns < mark.since_ns < view.points[-1].ns for mark in view.changes.marks] == [True]
+
+
+def test_nothing_is_told_of_nobody(tmp_path: Path) -> None:
+    """A recording without an agent gives a page that says so."""
+    recording = recorded(tmp_path, [])
+
+    assert "No agent runs" in report_file.render(recording, report_of(recording), [])
+
+
+def test_the_command_line_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With changes looked for, and beside an earlier recording where there is one."""
+    old = write_otlp(tmp_path / "old.jsonl", runs(*["a b"] * 30))
+    new = write_otlp(tmp_path / "new.jsonl", runs(*["a b"] * 80, *["c d e f"] * 60))
+    out = call(capsys, "report", new, "--format", "html", "--no-intervals").out
+    beside = call(capsys, "report", new, "--format", "html", "--no-intervals", "--baseline", old).out
+
+    assert out.startswith("<!doctype html>")
+    assert "Changed about unit " in out
+    assert "Since the earlier recording" not in out
+    assert "Since the earlier recording" in beside
