@@ -64,18 +64,9 @@ def of_service(command: Callable[..., R]) -> Callable[..., R]:
     """The options that give settings, handed to the command as `config`."""
 
     def chosen(config: Path | None, assignments: tuple[str, ...], *, allow_public: bool, **rest: Any) -> R:
-        given: dict[str, Any] = {}
-        for flag, path in FLAGS.items():
-            value = rest.pop(flag)
-            if value is not None:
-                put(given, path, value)
-        if allow_public:
-            put(given, "service.allow_public", allow_public)
-        for assignment in assignments:
-            path, divided, value = assignment.partition("=")
-            if not divided or not path.strip():
-                raise ConfigurationError("--set", assignment, "a setting", "write it like service.queue=1GiB")
-            put(given, path.strip(), value)
+        flags = {flag: rest.pop(flag) for flag in FLAGS}
+        paths = {**FLAGS, "allow_public": "service.allow_public"}
+        given = given_by(assignments, paths, {**flags, "allow_public": allow_public})
         loaded: Config = load_config(config, os.environ, given)
         return command(config=loaded, **rest)
 
@@ -84,6 +75,20 @@ def of_service(command: Callable[..., R]) -> Callable[..., R]:
     for option in reversed(_OPTIONS):
         chosen = option(chosen)
     return chosen
+
+
+def given_by(assignments: Sequence[str], paths: Mapping[str, str], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """What flags and assignments say, as nested mappings. A flag that was not given says nothing."""
+    given: dict[str, Any] = {}
+    for flag, value in flags.items():
+        if value is not None and value is not False:
+            put(given, paths[flag], value)
+    for assignment in assignments:
+        path, divided, value = assignment.partition("=")
+        if not divided or not path.strip():
+            raise ConfigurationError("--set", assignment, "a setting", "write it like service.queue=1GiB")
+        put(given, path.strip(), value)
+    return given
 
 
 def put(settings: dict[str, Any], path: str, value: object) -> None:

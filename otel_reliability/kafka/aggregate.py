@@ -33,13 +33,12 @@ MALFORMED: Final = "run_record"
 class Aggregate:
     """Keeps the windows of the agents whose partitions a worker has."""
 
-    name: Final = "aggregate"
-
     def __init__(self, settings: Settings, kafka: KafkaSettings) -> None:
         self._settings, self._kafka = settings, kafka
         self._pinned: Mapping[AgentKey, Sequence[Unit]] = pinned_by(settings)
         self._partitions: dict[int, AggregatePartition] = {}
         self._due = 0.0
+        self.name = "aggregate"
         self.inputs: Sequence[str] = (kafka.runs,)
         self.output: str = kafka.runs
         self.others: Sequence[str] = () if kafka.readings is None else (kafka.readings,)
@@ -60,10 +59,6 @@ class Aggregate:
             return None
         self._due = seconds + self._kafka.tell
         return self._told(self._kafka.readings)
-
-    def exposition(self, own: Iterable[Point] = ()) -> Expositions:
-        """All agents this worker has, as `/metrics` tells them."""
-        return Expositions(Together(_no_time, self.agents), self.agents, lambda: own)
 
     def agents(self) -> list[Agent]:
         """All agents this worker has. From any thread."""
@@ -113,8 +108,3 @@ class AggregatePartition:
             yield request.body
             self._requests.taken(request)
         self._requests.done()
-
-
-def _no_time() -> int:
-    """Prometheus asks no book for the time."""
-    return 0

@@ -10,6 +10,7 @@ from otel_reliability import conventions
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import DISPOSITIONS
+from otel_reliability.kafka.agent import Agent
 from otel_reliability.kafka.messages import Message, Outgoing
 from otel_reliability.kafka.shelf import Shelf
 from otel_reliability.kafka.stage import Poison, Told
@@ -29,8 +30,6 @@ _Reads: TypeAlias = Callable[[Message], Decoded]
 class Assemble:
     """Rebuilds the runs of the partitions that a worker has."""
 
-    name: Final = "assemble"
-
     def __init__(self, settings: Settings, kafka: KafkaSettings) -> None:
         reader = Reader(settings, conventions.TABLE)
         self._settings = settings
@@ -40,6 +39,7 @@ class Assemble:
         self._decode = Decoder(settings, reader)
         self._partitions: dict[int, AssemblePartition] = {}
         self._before = Numbers()
+        self.name = "assemble"
         self.inputs: Sequence[str] = tuple(self._signals)
         self.output: str = kafka.runs
         self.others: Sequence[str] = ()
@@ -58,6 +58,10 @@ class Assemble:
     def tell(self, seconds: float) -> Iterator[Told] | None:
         """It sends nothing of itself."""
         return None
+
+    def agents(self) -> Iterable[Agent]:
+        """It knows traces, no agents."""
+        return ()
 
     def numbers(self) -> Iterable[Point]:
         """What became of spans, and what could not be joined. Partitions that were given away count on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+from otel_reliability.kafka.agent import Agent
 from otel_reliability.kafka.messages import Message, Outgoing
 from otel_reliability.kafka.shelf import Shelf
 from otel_reliability.telemetry.instruments import Point
@@ -35,7 +36,7 @@ class Told(NamedTuple):
 
 
 class Stage(Protocol):
-    """One stage. It is called from the worker's thread, but for `numbers`."""
+    """One stage. It is called from the worker's thread, but for `agents` and `numbers`."""
 
     @property
     def name(self) -> str:
@@ -67,6 +68,10 @@ class Stage(Protocol):
 
     def tell(self, seconds: float) -> Iterator[Told] | None:
         """What is to be sent of itself now, all being committed; None: nothing is due. `seconds` is any steady clock."""
+        ...
+
+    def agents(self) -> Iterable[Agent]:
+        """The agents whose numbers this worker tells. From any thread."""
         ...
 
     def numbers(self) -> Iterable[Point]:

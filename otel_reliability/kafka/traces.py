@@ -19,7 +19,9 @@ from otel_reliability.config import Settings
 from otel_reliability.kafka.messages import Outgoing, write
 from otel_reliability.kafka.shelf import Shelf
 from otel_reliability.kafka.trace import Part, Timed, Trace
+from otel_reliability.model.event import RunChange
 from otel_reliability.model.record import RunRecord
+from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Evaluation, Kind, TraceId
 from otel_reliability.service import journal_codec
 from otel_reliability.service.decoded import Decoded
@@ -189,10 +191,10 @@ class Traces:
         while heap and heap[0][0] <= self.now:
             due, trace_id = heapq.heappop(heap)
             if self._when.get(trace_id) == due:
-                self._meet(trace_id)
+                self._meet(trace_id, due)
 
-    def _meet(self, trace_id: TraceId) -> None:
-        if trace_id not in self._live and self._head(trace_id).over:
+    def _meet(self, trace_id: TraceId, due: float) -> None:
+        if trace_id not in self._live and (head := self._head(trace_id)).over and head.due == due:
             self._forget(trace_id)
             return
         live = self._wake(trace_id)
@@ -248,12 +250,18 @@ class Traces:
 
     def _tell(self, trace_id: TraceId, live: _Live, events: list[Timed]) -> None:
         for at, event in events:
-            live.told_ns = max(live.told_ns + 1, round(at * 1e9))
-            self._out.append(write(RunRecord(event.change, event.run, live.told_ns)))
-            self.told[event.change.value] += 1
+            if event.previous is not None and event.previous.key != event.run.key:
+                self._write(live, at, RunChange.WITHDRAWN, event.previous)  # it was another agent's
+            self._write(live, at, event.change, event.run)
         if events:
             live.upto = self.now
             self._put_head(trace_id, live, over=False)
+
+    def _write(self, live: _Live, at: float, change: RunChange, run: Run) -> None:
+        """Tell one change. Of two records of a run the later has the greater time."""
+        live.told_ns = max(live.told_ns + 1, round(at * 1e9))
+        self._out.append(write(RunRecord(change, run, live.told_ns)))
+        self.told[change.value] += 1
 
     def _put_head(self, trace_id: TraceId, live: _Live, *, over: bool) -> None:
         due = self._when.get(trace_id, _AT_ONCE)

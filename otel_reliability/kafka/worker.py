@@ -9,21 +9,22 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
-from confluent_kafka import KafkaException, TopicPartition  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 from quixstreams import Application
 from quixstreams.context import message_context
 from quixstreams.kafka.configuration import ConnectionConfig
 from quixstreams.models import TopicAdmin, TopicManager
 
-from otel_reliability.kafka.messages import TICK, Message, dead
+from otel_reliability.kafka.client import KafkaException, TopicPartition
+from otel_reliability.kafka.messages import TICK, Message, Outgoing, dead
 from otel_reliability.kafka.shelf import Shelf
 from otel_reliability.kafka.stage import Partition, Poison, Stage
 from otel_reliability.kafka.ticker import Ticker
 from otel_reliability.service.kafka_settings import KafkaSettings
+from otel_reliability.telemetry.guard import Guard
 
 _logger = logging.getLogger("otel_reliability.kafka")
 
@@ -35,6 +36,8 @@ PATIENCE: Final = 20.0
 """Seconds that the brokers may take to answer when a worker starts."""
 FAULT: Final = "fault"
 """The reason of a dead letter over which our own code failed."""
+_FAULTS: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+_GUARD: Final = Guard("a message")
 
 
 class StoreShelf:
@@ -104,7 +107,7 @@ class Worker:
         self._ticker = Ticker(self._producer, kafka.tick)
         self._open: dict[int, tuple[Any, Partition]] = {}
         self._now: dict[int, float] = {}
-        self._beat = self._looked = time.monotonic()
+        self._looked = self.account.beat = time.monotonic()
         self._offsets: dict[tuple[str, int], int] = {}
 
     def run(self) -> None:
@@ -152,10 +155,21 @@ class Worker:
         partition = self._partition(number)
         now = self._now[number] = max(self._now.get(number, 0.0), min(time_ms / 1e3, time.time()))
         try:
-            for out in partition.take(message, now):
+            for out in self._taken(partition, message, now):
                 self._context.producer.produce(topic=self._stage.output, key=out.key, value=out.value)
         except Poison as poison:
-            self._bury(message, poison.reason, poison.detail, context.offset, number)
+            if poison.reason == FAULT:
+                del self._open[number]  # what it has in memory may be half of a step; its shelf is read anew
+            self._bury(message, poison.reason, poison.detail, offset, number)
+
+    def _taken(self, partition: Partition, message: Message, now: float) -> Iterable[Outgoing]:
+        """What comes of a message. Code of ours that fails over it is a fault of ours, and the partition goes on all the same."""
+        try:
+            return partition.take(message, now)
+        except _FAULTS as error:
+            if not _GUARD.stops(error):
+                raise
+            raise Poison(FAULT, type(error).__name__) from None
 
     def _bury(self, message: Message, reason: str, detail: str, offset: int, number: int) -> None:
         """Lay a message aside."""
@@ -209,13 +223,13 @@ class Worker:
             if {number: store for number, (store, _) in self._open.items()} != stores:
                 self._sync(dict(stores))
                 if stores:
-                    self.account.assigned(time.monotonic() - self._beat)
+                    self.account.assigned(time.monotonic() - self.account.beat)
             self.account.ready = True
         self._tell(now)
         if now >= self._looked + LOOK:
             self._looked = now
             self._look()
-        self._beat = now
+        self.account.beat = now
 
     def _tell(self, now: float) -> None:
         """Readings rest on what is committed."""
@@ -253,6 +267,8 @@ class Account:
         self.rebalances = 0
         self.restore = 0.0
         self.ready = False
+        self.beat = 0.0
+        """When it last came round, by the machine's steady clock."""
 
     def assigned(self, seconds: float) -> None:
         """Partitions were given out anew; after so long all were at work."""

@@ -1,0 +1,104 @@
+"""`otel-reliability kafka assemble` and `otel-reliability kafka aggregate`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from otel_reliability.cli.service_options import given_by
+from otel_reliability.errors import ConfigurationError
+from otel_reliability.service.config_file import Config, load_config
+from otel_reliability.service.serve import log_to_stderr
+
+FLAGS: Final[Mapping[str, str]] = {
+    "brokers": "kafka.brokers",
+    "group": "kafka.group",
+    "state": "kafka.state",
+    "metrics": "service.metrics",
+    "pages": "service.pages",
+}
+"""The settings that have a flag of their own; every other has `--set`."""
+
+_OPTIONS: Final[Sequence[Callable[[Any], Any]]] = (
+    click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Settings from a .yaml, .toml or .json file (docs/configuration.md).",
+    ),
+    click.option("--brokers", metavar="HOST:PORT,…", help="Where the brokers are."),
+    click.option("--topic", metavar="NAME", help="The topic it reads: spans (assemble) or run records (aggregate)."),
+    click.option("--group", metavar="NAME", help="What the consumer groups begin with."),
+    click.option("--state", metavar="DIR", help="Keep this worker's copy of its state there, for a quicker start."),
+    click.option("--metrics", metavar="HOST:PORT", help="Where Prometheus reads /metrics; off closes the door."),
+    click.option("--pages", metavar="HOST:PORT", help="Where the probes are."),
+    click.option("--allow-public", is_flag=True, help="Listen to other machines without encryption and tokens."),
+    click.option(
+        "--set", "assignments", multiple=True, metavar="NAME=VALUE", help="One setting, like kafka.tick=1s; repeatable."
+    ),
+    click.option(
+        "--log-level",
+        type=click.Choice(("debug", "info", "warning", "error")),
+        default="info",
+        show_default=True,
+        help="What the process tells of itself on standard error.",
+    ),
+)
+
+
+@click.group("kafka")
+def command() -> None:
+    """Past one machine: the stages of `serve` as workers of a Kafka consumer group, as many of each as needed (docs/scale.md).
+
+    \b
+      otel-reliability kafka assemble --brokers kafka:9092     spans, keyed by trace → runs, keyed by agent
+      otel-reliability kafka aggregate --brokers kafka:9092    runs → reliability metrics
+
+    All workers must have one hash_key, as a secret: OTEL_RELIABILITY_HASH_KEY.
+    """
+
+
+def _of_worker(topic: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options of both stages, handed on as `config`; `topic` is the setting that `--topic` gives."""
+
+    def wrap(run: Callable[[Config], None]) -> Callable[..., None]:
+        def chosen(config: Path | None, assignments: tuple[str, ...], log_level: str, **flags: Any) -> None:
+            log_to_stderr(log_level)
+            given = given_by(assignments, {**FLAGS, "topic": topic, "allow_public": "service.allow_public"}, flags)
+            run(load_config(config, os.environ, given))
+
+        chosen.__doc__ = run.__doc__
+        wrapped: Callable[..., None] = chosen
+        for option in reversed(_OPTIONS):
+            wrapped = option(wrapped)
+        return wrapped
+
+    return wrap
+
+
+@command.command("assemble")
+@_of_worker("kafka.spans")
+def assemble(config: Config) -> None:
+    """Rebuild runs from the topic that the Collector's kafka exporter writes (otlp_proto, partition_traces_by_id)."""
+    _run("assemble", config)
+
+
+@command.command("aggregate")
+@_of_worker("kafka.runs")
+def aggregate(config: Config) -> None:
+    """Keep the windows of agents, and give their metrics: at /metrics, and with kafka.readings to a topic as OTLP."""
+    _run("aggregate", config)
+
+
+def _run(stage: str, config: Config) -> None:
+    try:
+        from otel_reliability.kafka.run import run  # noqa: PLC0415 (an extra brings what it needs)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            "kafka", error.name, "installed", "install the extra: pip install 'otel-reliability[kafka]'"
+        ) from None
+    run(stage, config)

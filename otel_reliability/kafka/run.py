@@ -1,0 +1,183 @@
+"""Run a stage until somebody asks for its end: start it again where it broke, tell once what is wrong, and give up never."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from otel_reliability.errors import ConfigurationError
+from otel_reliability.kafka.aggregate import Aggregate
+from otel_reliability.kafka.assemble import Assemble
+from otel_reliability.kafka.brokers import NotYet, check_settings, check_topics, told
+from otel_reliability.kafka.doors import Doors
+from otel_reliability.kafka.exposition import Expositions, Together
+from otel_reliability.kafka.own_numbers import OwnNumbers
+from otel_reliability.kafka.stage import Stage
+from otel_reliability.kafka.worker import Account, Worker
+from otel_reliability.service.config_file import Config
+from otel_reliability.service.readiness import RECOVERING, Readiness
+
+_logger = logging.getLogger("otel_reliability.kafka")
+
+STAGES: Final = {"assemble": Assemble, "aggregate": Aggregate}
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds before a stage is started again, doubled each time."""
+STEADY: Final = 60.0
+"""Seconds after which a stage that runs counts as well."""
+AGAIN: Final = 300.0
+"""Seconds after which the same trouble is told again."""
+STUCK: Final = 120.0
+"""Seconds for which a worker may not come round before it counts as not healthy."""
+
+
+class Trouble:
+    """Tells what is wrong once, and again after a while."""
+
+    def __init__(self, seconds: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._last, self._since = "", 0.0
+
+    def tell(self, what: str) -> None:
+        """That is wrong now."""
+        now = self._seconds()
+        if what != self._last or now >= self._since + AGAIN:
+            self._last, self._since = what, now
+            _logger.error("%s", what)
+
+    def over(self) -> None:
+        """Nothing is."""
+        if self._last:
+            _logger.info("That is over.")
+            self._last = ""
+
+
+class Ready(Readiness):
+    """Not ready while state is read back, and while there are no partitions yet."""
+
+    def __init__(self, account: Account) -> None:
+        super().__init__()
+        self.worker: Worker | None = None
+        self._account = account
+
+    def release_all(self) -> None:
+        """Whatever was wrong is not any more."""
+        for reason in super().reasons:
+            self.release(reason)
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why not, by the word it is counted by; empty when ready."""
+        found = super().reasons
+        worker = self.worker
+        if worker is not None and (worker.restoring or not self._account.ready):
+            found[RECOVERING] = "state is being read back"
+        return found
+
+
+class Runner:
+    """One worker process."""
+
+    def __init__(self, stage: Stage, config: Config, state: Path) -> None:
+        self._stage, self._config, self._state = stage, config, state
+        self._account = Account()
+        self._ready = Ready(self._account)
+        own = OwnNumbers(stage, self._account, self._ready, state)
+        exposition = Expositions(Together(time.time_ns, stage.agents), stage.agents, own)
+        self.doors = Doors(config.service, exposition, self._ready, self._healthy)
+        self._stopping = threading.Event()
+        self._trouble = Trouble(time.monotonic)
+
+    def run(self) -> None:
+        """Work until SIGTERM or SIGINT. Raises `ConfigurationError` for what does not heal by itself."""
+        self._ready.hold("starting", "the brokers have given this worker nothing to do yet")
+        self.doors.open()
+        for door, place in self.doors.addresses.items():
+            _logger.info("%s listens on %s", door, place)
+        try:
+            with self._signals():
+                self._run()
+        finally:
+            self.doors.close()
+        _logger.info("Stopped.")
+
+    def _run(self) -> None:
+        pause = PAUSE
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            if self._ended():
+                return
+            pause = PAUSE if time.monotonic() >= began + STEADY else min(2 * pause, LONGEST_PAUSE)
+            self._stopping.wait(pause)
+
+    def _ended(self) -> bool:
+        """Run the stage. Whether it ended because somebody asked for it; otherwise it has been told why."""
+        try:
+            sizes = check_topics(self._stage, self._config.kafka)
+            self._account.starts["start"] += 1
+            self._work(sizes)
+        except NotYet as not_yet:
+            self._say(not_yet.reason, str(not_yet))
+        except ConfigurationError:
+            raise
+        except Exception as error:  # whatever it is: what was not committed has not happened, and comes again
+            reason, what = told(error)
+            self._say(reason, f"The stage ended, and starts again from what is committed: {what}")
+            _logger.debug("Where it ended:", exc_info=True)
+        else:
+            return True
+        return False
+
+    def _work(self, sizes: dict[str, int]) -> None:
+        worker = Worker(self._stage, self._config.kafka, self._state, self._account)
+        if self._stopping.is_set():
+            return
+        self._trouble.over()
+        told_sizes = ", ".join(f"{name} ({sizes[name]} partitions)" for name in self._stage.inputs)
+        _logger.info("%s reads %s and writes %s.", self._stage.name, told_sizes, self._stage.output)
+        self._ready.worker = worker
+        self._ready.release_all()
+        try:
+            worker.run()
+        finally:
+            self._ready.worker = None
+            self._account.ready = False
+
+    def _say(self, reason: str, what: str) -> None:
+        self._account.starts[reason] += 1
+        self._ready.hold(reason, what)
+        self._trouble.tell(what)
+
+    def _healthy(self) -> bool:
+        worker = self._ready.worker
+        return worker is None or worker.restoring or time.monotonic() - self._account.beat < STUCK
+
+    @contextmanager
+    def _signals(self) -> Generator[None]:
+        """Until a stage is at work the process ends by these; then the engine underneath takes them."""
+
+        def stop(*_: object) -> None:
+            self._stopping.set()
+
+        before = {number: signal.signal(number, stop) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def run(name: str, config: Config) -> None:
+    """Run a stage by its name. Raises `ConfigurationError` where it cannot begin."""
+    check_settings(config.engine, config.kafka)
+    stage: Stage = STAGES[name](config.engine, config.kafka)
+    with tempfile.TemporaryDirectory(prefix="otel-reliability-") as passing:
+        state = Path(passing if config.kafka.state is None else config.kafka.state)
+        Runner(stage, config, state).run()

@@ -1,0 +1,132 @@
+"""Both stages without a broker: partitions as lists of messages, shelves as dictionaries, workers that come and go."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from otel_reliability.config import Settings
+from otel_reliability.kafka.agents import Agents
+from otel_reliability.kafka.messages import Outgoing, read
+from otel_reliability.kafka.shelf import MemoryShelf
+from otel_reliability.kafka.traces import Traces
+from otel_reliability.model.event import RunChange
+from otel_reliability.model.reading import Reading
+from otel_reliability.model.record import RunRecord, read_run, write_run
+from otel_reliability.model.run import AgentKey, CloseReason, Run
+from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
+
+Told: TypeAlias = AgentSpan | Evaluation
+BEGIN: Final = 1_800_000_000.0
+"""When the clock of these streams begins: what the builders make is past by then."""
+
+
+@dataclass
+class Assembling:
+    """The first stage: one `Traces` a partition, and all that they told."""
+
+    settings: Settings
+    partitions: int = 3
+    now: float = BEGIN
+    told: list[Outgoing] = field(default_factory=list[Outgoing])
+
+    def __post_init__(self) -> None:
+        self.shelves = [MemoryShelf() for _ in range(self.partitions)]
+        self.workers = [Traces(self.settings, shelf) for shelf in self.shelves]
+
+    def take(self, batch: Sequence[Told]) -> None:
+        """A batch as the Collector's exporter writes it: a message a trace, under its id; a message of judgements apart."""
+        for trace_id, some in _by_trace(batch).items():
+            worker = self.workers[zlib.crc32(trace_id) % self.partitions]
+            spans = [one for one in some if isinstance(one, AgentSpan)]
+            judged = [one for one in some if isinstance(one, Evaluation)]
+            self.told += worker.take(spans, judged, self.now)
+
+    def pass_time(self, seconds: float, step: float = 1.0) -> None:
+        """Let time pass, with a tick at every step."""
+        end = self.now + seconds
+        while self.now < end:
+            self.now = min(end, self.now + step)
+            for worker in self.workers:
+                self.told += worker.tick(self.now)
+
+    def take_over(self, partition: int) -> None:
+        """Another worker has it now: all that it knows stands on the shelf."""
+        self.workers[partition] = Traces(self.settings, self.shelves[partition])
+
+    @property
+    def records(self) -> list[RunRecord]:
+        """What was told so far."""
+        return [read(one.value) for one in self.told]
+
+
+@dataclass
+class Aggregating:
+    """The second stage, fed by what the first told."""
+
+    settings: Settings
+    partitions: int = 2
+    now: float = BEGIN
+
+    def __post_init__(self) -> None:
+        self.shelves = [MemoryShelf() for _ in range(self.partitions)]
+        self.workers = [Agents(self.settings, shelf, {}) for shelf in self.shelves]
+
+    def take(self, told: Iterable[Outgoing]) -> None:
+        """Run records, each under its key."""
+        for one in told:
+            self.workers[zlib.crc32(one.key) % self.partitions].take(one.key, one.value, self.now)
+
+    def tick(self, seconds: float = 1.0) -> None:
+        """Let time pass."""
+        self.now += seconds
+        for worker in self.workers:
+            worker.tick(self.now)
+
+    def take_over(self, partition: int) -> None:
+        """Another worker has it now."""
+        self.workers[partition] = Agents(self.settings, self.shelves[partition], {})
+
+    def readings(self) -> dict[tuple[AgentKey, str], Mapping[str, Reading]]:
+        """Every reading of every window."""
+        fleets = [agent.engine.fleet for worker in self.workers for agent in worker.all()]
+        states = [fleet.agent(key) for fleet in fleets for key in fleet.keys()]  # noqa: SIM118  a fleet is no mapping
+        return {
+            (state.key, name): dict(window.readings())
+            for state in states
+            if state is not None
+            for name, window in state.windows.items()
+        }
+
+
+def final(records: Iterable[RunRecord]) -> dict[str, Run]:
+    """Of each run the record told last, but for those that were withdrawn."""
+    last: dict[str, RunRecord] = {}
+    for record in records:
+        known = last.get(record.run.run_id)
+        if known is None or record.told_ns > known.told_ns:
+            last[record.run.run_id] = record
+    return {run_id: one.run for run_id, one in last.items() if one.change is not RunChange.WITHDRAWN}
+
+
+def plain(run: Run) -> Run:
+    """A run as a record carries it, but for why it was closed: that depends on when its spans came, and on the door."""
+    return read_run(write_run(run))._replace(closed_by=CloseReason.ROOT)
+
+
+def alone(one: Told) -> Told | None:
+    """What of it can be joined where the key is the trace."""
+    if isinstance(one, Evaluation):
+        return one if one.trace_id is not None else None
+    link = None if one.link is not None and one.link[0] != one.trace_id else one.link
+    notes = None if one.notes is None else one.notes._replace(run_key=None)
+    return one._replace(link=link, notes=notes)
+
+
+def _by_trace(batch: Iterable[Told]) -> dict[TraceId, list[Told]]:
+    found: dict[TraceId, list[Told]] = {}
+    for one in batch:
+        found.setdefault(one.trace_id or b"", []).append(one)
+    return found
