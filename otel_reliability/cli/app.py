@@ -44,6 +44,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "explain": Command("explain", "What a number means, how it is made, how to improve it."),
     "recommend-runs": Command("recommend_runs", "How many runs a pass rate needs."),
     "serve": Command("serve", "Take OTLP, give metrics: the service beside a Collector."),
+    "kafka": Command("kafka", "The same past one machine: workers of a Kafka consumer group."),
     "check-config": Command("check_config", "Check the settings of a service without starting it."),
     "state": Command("state", "What a state directory of `serve` holds."),
     "dashboards": Command("dashboards", "Write Grafana dashboards and alerts, for what the service tells."),
