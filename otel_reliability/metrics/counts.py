@@ -42,23 +42,29 @@ class Multiset(Generic[V]):
 
     def add(self, value: V) -> None:
         """The value once more."""
-        before = self._counts.get(value, 0)
-        self._counts[value] = before + 1
+        counts, sizes = self._counts, self._sizes
+        before = counts.get(value, 0)
+        after = counts[value] = before + 1
         self.total += 1
-        self._resize(before, before + 1)
-        self.modal = max(self.modal, before + 1)
+        sizes[after] = sizes.get(after, 0) + 1
+        if before:
+            self._fewer(before)
+        self.modal = max(self.modal, after)
 
     def remove(self, value: V) -> None:
         """The value, which is there, once less."""
-        before = self._counts[value]
-        if before == 1:
-            del self._counts[value]
-        else:
-            self._counts[value] = before - 1
+        counts, sizes = self._counts, self._sizes
+        before = counts[value]
+        after = before - 1
         self.total -= 1
-        self._resize(before, before - 1)
-        if self.modal not in self._sizes:
-            self.modal = before - 1
+        if after:
+            counts[value] = after
+            sizes[after] = sizes.get(after, 0) + 1
+        else:
+            del counts[value]
+        self._fewer(before)
+        if self.modal not in sizes:
+            self.modal = after
 
     def bits(self) -> float:
         """The Shannon entropy in bits: log2 n − (Σ c log2 c) / n. 0 for one value or none."""
@@ -71,11 +77,10 @@ class Multiset(Generic[V]):
         """The entropy over its maximum log2 n: 0 if all values are equal, 1 if all are different."""
         return min(max(self.bits() / math.log2(self.total), 0.0), 1.0) if self.total > 1 else 0.0
 
-    def _resize(self, before: int, after: int) -> None:
+    def _fewer(self, size: int) -> None:
+        """One value less that is there so often."""
         sizes = self._sizes
-        if after:
-            sizes[after] = sizes.get(after, 0) + 1
-        if before:
-            sizes[before] -= 1
-            if not sizes[before]:
-                del sizes[before]
+        if sizes[size] == 1:
+            del sizes[size]
+        else:
+            sizes[size] -= 1

@@ -26,6 +26,9 @@ Shares: TypeAlias = Callable[[str, Sequence[str]], list[int]]
 FEW: Final = 10
 """Below so many paths, single calls are faster than one call for all."""
 
+HABITS: Final = 16
+"""Up to so many distinct paths an agent has habits: then distances are kept for the next time."""
+
 
 def edit_shares(code: str, others: Sequence[str]) -> list[int]:
     """The edit distance of a path to each other over the longer length of the two, in units of 2^-52.
@@ -51,15 +54,18 @@ def _distances(code: str, others: Sequence[str]) -> list[int]:
 class _Taken:
     """One distinct path: the runs that took it, and the sum of its distances to runs that came since it is here.
 
-    `share` is a scratch value: the distance to the path in hand.
+    `share` is a scratch value: the distance to the path in hand. `shares` are its distances to all paths in order, where they
+    are kept, as of the change of paths that `known` counts.
     """
 
-    __slots__ = ("later", "runs", "share")
+    __slots__ = ("known", "later", "runs", "share", "shares")
 
     def __init__(self) -> None:
         self.runs = 0
         self.later = 0
         self.share = 0
+        self.known = -1
+        self.shares: tuple[int, ...] = ()
 
 
 class PairSums(Generic[K]):
@@ -67,15 +73,17 @@ class PairSums(Generic[K]):
 
     A run that comes costs one distance to each distinct path (or whatever runs are compared by). The run that has been here
     longest leaves at no cost: the sum of its distances to those that came later was kept all along. Any other run costs one
-    distance to each distinct path. State: integers, three for each distinct path and one for each run.
+    distance to each distinct path. Where there are few paths, those that are taken again keep their distances to the others.
+    State: integers, three for each distinct path and one for each run.
     """
 
-    __slots__ = ("_paths", "_shares", "_since", "total")
+    __slots__ = ("_changes", "_paths", "_shares", "_since", "total")
 
     def __init__(self, shares: Apart[K]) -> None:
         self._shares = shares
         self._paths: dict[K, _Taken] = {}
         self._since: OrderedDict[str, tuple[_Taken, int]] = OrderedDict()
+        self._changes = 0
         self.total = 0
         """The sum over all pairs, in units of 2^-52."""
 
@@ -95,10 +103,12 @@ class PairSums(Generic[K]):
         taken = self._paths.get(code)
         if taken is None:
             taken = self._paths[code] = _Taken()
+            self._changes += 1
         total = 0
-        for share, other in zip(self._shares(code, list(self._paths)), self._paths.values(), strict=True):
-            total += share * other.runs
-            other.later += share
+        for share, other in zip(self._shares_of(code, taken), self._paths.values(), strict=True):
+            if share:
+                total += share * other.runs
+                other.later += share
         self.total += total
         taken.runs += 1
         self._since[run_id] = (taken, taken.later)
@@ -114,6 +124,16 @@ class PairSums(Generic[K]):
         taken.runs -= 1
         if not taken.runs:
             del self._paths[code]
+            self._changes += 1
+
+    def _shares_of(self, code: K, taken: _Taken) -> Sequence[int]:
+        """The distances of a path that is here to all of them, kept where that is likely to pay."""
+        if taken.known == self._changes:
+            return taken.shares
+        shares = self._shares(code, list(self._paths))
+        if taken.runs and len(shares) <= HABITS:
+            taken.known, taken.shares = self._changes, tuple(shares)
+        return shares
 
     def distance(self, code: K) -> int:
         """The sum of the distances of a path to all runs, in units of 2^-52."""

@@ -143,7 +143,8 @@ class AgentState:
         self._entering = row
         refused = [name for name, window in self.windows.items() if not window.insert(row)]
         self._entering = None
-        self._dropped(row)
+        if len(refused) == len(self.windows):
+            self._forget(row)
         return refused
 
     def _row_of(self, run: Run) -> Row:
@@ -158,8 +159,10 @@ class AgentState:
 
     def _dropped(self, row: Row) -> None:
         """A window let go of a row: forget it, unless it is still coming in or another window keeps it."""
-        if row is self._entering or self._is_kept(row):
-            return
+        if row is not self._entering and not self._is_kept(row):
+            self._forget(row)
+
+    def _forget(self, row: Row) -> None:
         del self._rows[row.run_id]
         self._reopenable.discard(row.run_id)
         if row.path is not None:
@@ -170,4 +173,5 @@ class AgentState:
                 del self._tasks[row.task]
 
     def _is_kept(self, row: Row) -> bool:
-        return any(row in window for window in self.windows.values())
+        """Whether a window still has a row of which another has let go."""
+        return len(self.windows) > 1 and any(row in window for window in self.windows.values())

@@ -59,8 +59,9 @@ class Roster:
 
     def insert(self, row: Row) -> bool:
         """A run is told. False: it sorts below all that is worth keeping, and is refused."""
-        at = bisect_left(self._kept, row)
-        self._kept.insert(at, row)
+        kept = self._kept
+        at = len(kept) if not kept or kept[-1] < row else bisect_left(kept, row)
+        kept.insert(at, row)
         self._unsettled += row.run_id in self._reopenable
         if at <= self._start:
             self._start += 1
@@ -110,8 +111,9 @@ class Roster:
         self._forget_spent()
 
     def _index(self, row: Row) -> int | None:
-        at = bisect_left(self._kept, row)
-        return at if at < len(self._kept) and self._kept[at] is row else None
+        kept = self._kept
+        at = bisect_left(kept, row)
+        return at if at < len(kept) and kept[at] is row else None
 
     def _move(self) -> int:
         """Let rows leave or return until the window begins where the rules say; forget what cannot return, and say how many."""
@@ -128,7 +130,8 @@ class Roster:
         """Where the window begins, as its rules say."""
         begin = 0
         for rule in self._rules:
-            begin = max(begin, rule.start(self._kept))
+            start = rule.start(self._kept)
+            begin = max(begin, start)
         return begin
 
     def _forget_spent(self) -> int:

@@ -28,34 +28,34 @@ def row_of(run: Run, paths: PathTable, rules: ToolRules = DEFAULT_RULES) -> Row:
     An incomplete run, and one whose tools cannot be observed, give no evidence to path metrics: their `path` and `effects`
     are None. What most runs have in common (no retries, no effects) is one object, shared by their rows.
     """
-    traceable = run.path is not None and not run.incomplete
-    calls = run.tool_calls
+    calls, model_calls, path = run.tool_calls, run.model_calls, None if run.incomplete else run.path
+    failed = None if calls is None else len([None for call in calls if not call.ok])
     return Row(
-        end_ns=run.end_ns,
-        run_id=run.run_id,
-        start_ns=run.start_ns,
-        task=run.task_id,
-        input_class=run.input_class,
-        condition=run.condition,
-        branches=run.branches,
-        path=paths.intern(run.path) if traceable and run.path is not None else None,
-        tool_calls=None if calls is None else len(calls),
-        failed_calls=None if calls is None else len([call for call in calls if not call.ok]),
-        retries=None if calls is None else retries_of(calls, run.model_calls),
-        pressure=run.token_pressure,
-        model_calls=len(run.model_calls),
-        tokens=_sum(run.input_tokens, run.output_tokens),
-        latency_ns=_mean_latency(run.model_calls),
-        outcome=run.outcome,
-        confidence=run.confidence,
-        cost=run.cost,
-        violations=violations_of(run),
-        session_id=run.session_id,
-        signals=signals_of(run.evaluations),
-        effects=(effects_of(calls, rules) or NO_EFFECTS) if traceable and calls is not None else None,
-        weight=run.weight,
-        arguments_known=run.arguments_known,
-        by_status=run.outcome_source == BY_STATUS,
+        run.end_ns,
+        run.run_id,
+        run.start_ns,
+        run.task_id,
+        run.input_class,
+        run.condition,
+        run.branches,
+        None if path is None else paths.intern(path),
+        None if calls is None else len(calls),
+        failed,
+        None if calls is None else retries_of(calls, model_calls),
+        run.token_pressure,
+        len(model_calls),
+        _sum(run.input_tokens, run.output_tokens),
+        _mean_latency(model_calls),
+        run.outcome,
+        run.confidence,
+        run.cost,
+        run.violations if not run.evaluations else violations_of(run),
+        run.session_id,
+        signals_of(run.evaluations),
+        None if path is None or calls is None else effects_of(calls, rules) or NO_EFFECTS,
+        run.weight,
+        run.arguments_known,
+        run.outcome_source == BY_STATUS,
     )
 
 
@@ -66,7 +66,7 @@ def retries_of(calls: tuple[ToolCall, ...], model_calls: tuple[ModelCall, ...]) 
     (which counts once, however many retries it asked for).
     """
     retries = [call for call in calls if call.retry]
-    repeats = len([call for call in calls if call.repeat])
+    repeats = len([None for call in calls if call.repeat])
     if not retries:
         return NO_RETRIES if not repeats else NO_RETRIES._replace(repeats=repeats)
     longest = max(retries, key=lambda call: call.chain)

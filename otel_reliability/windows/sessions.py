@@ -75,10 +75,11 @@ class Sessions:
 
     def apply(self, event: RunEvent, now: float) -> None:
         """Something happened to a run, by the engine's clock."""
-        gone = event.run if event.change is RunChange.WITHDRAWN else event.previous
+        change = event.change
+        gone = event.run if change is RunChange.WITHDRAWN else event.previous
         if gone is not None:
             self._take_out(gone)
-        if event.change in {RunChange.CLOSED, RunChange.REVISED}:
+        if change is RunChange.CLOSED or change is RunChange.REVISED:
             self._put_in(event.run, now)
         if gone is not None:
             self._drop_if_empty(gone)

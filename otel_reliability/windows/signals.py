@@ -30,6 +30,9 @@ def trace_of(run: Run, derive: bool) -> Trace:
     Where loop_detection or tool_correctness did not arrive they are derived from the tool calls, if `derive` says so and
     there are any.
     """
+    if not run.evaluations:
+        derived = derived_signals(run.tool_calls) if derive else {}
+        return Trace(run.start_ns, run.run_id, run.end_ns, derived, tuple(derived))
     judged = {name: score for name, score in signals_of(run.evaluations) if name in SIGNALS}
     sound = {name: score for name, score in judged.items() if 0.0 <= score <= 1.0}
     derived = derived_signals(run.tool_calls) if derive else {}
@@ -47,6 +50,6 @@ def derived_signals(calls: tuple[ToolCall, ...] | None) -> dict[str, float]:
     if not calls:
         return {}
     return {
-        LOOP_DETECTION: 1.0 - sum(call.repeat for call in calls) / len(calls),
-        TOOL_CORRECTNESS: 1.0 - sum(not call.ok for call in calls) / len(calls),
+        LOOP_DETECTION: 1.0 - len([None for call in calls if call.repeat]) / len(calls),
+        TOOL_CORRECTNESS: 1.0 - len([None for call in calls if not call.ok]) / len(calls),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.evidence import PRESSURE, UNDISTURBED
-from otel_reliability.metrics.exact import ExactSum
+from otel_reliability.metrics.exact import FixedSum
 from otel_reliability.metrics.means import clamp
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
@@ -51,7 +51,7 @@ class TokenBudgetPressure(Metric):
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
         self._runs = 0
-        self._sum = ExactSum()
+        self._sum = FixedSum()
 
     def add(self, row: Row) -> None:
         if row.pressure is not None and row.condition == BASELINE:
