@@ -10,8 +10,9 @@ from typing import Any, cast
 import pytest
 
 from otel_reliability.sources.evaluations import EVENT_NAME
-from tests.collector_config.shipped import BACKEND, FOLDER, NOT_RUN, files, parsed, shipped
+from tests.collector_config.shipped import BACKEND, FOLDER, NOT_RUN, at_port, files, parsed, shipped
 from tests.real.collector.handle import Collectors
+from tests.real.ports import HOST, free_port
 
 NAMES = [path.name for path in files()]
 RUN = [name for name in NAMES if name != NOT_RUN]
@@ -117,12 +118,16 @@ def test_a_real_collector_starts_on_it(collector: Collectors, tmp_path: Path, na
 
 @pytest.mark.real
 def test_files_add_up(collector: Collectors, tmp_path: Path) -> None:
-    """One for spans and one for metrics make one Collector."""
+    """One for metrics, and over it one for spans, make one Collector."""
     for spans in SPANS:
         for metrics in METRICS:
             env = {**BACKEND, "QUEUE_DIRECTORY": str(tmp_path / "queue")}
-            merged = merge(parsed(spans), parsed(metrics))
-            assert collector.complaint(merged, env=env) == ""
+            env["REMOTE_WRITE_ENDPOINT"] = env["METRICS_ENDPOINT"] = "http://127.0.0.1:9"
+            merged = merge(parsed(metrics), parsed(spans))
+            running = collector(
+                merged, overlay=at_port(f"{HOST}:{free_port()}") if "exporter" in metrics else {}, env=env
+            )
+            assert running.stop() == 0
             assert {pipeline.partition("/")[0] for pipeline in merged["service"]["pipelines"]} == {
                 "traces",
                 "logs",
