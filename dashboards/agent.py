@@ -11,7 +11,7 @@ from dashboards import panels
 from dashboards.about import About, of_metric, of_metrics
 from dashboards.board import Board, Section, choice, mark, way
 from dashboards.panels import Placed, Query
-from dashboards.promql import costs, increase, metric, one, sample_of
+from dashboards.promql import costs, increase, metric, newly, one, sample_of
 from otel_reliability import metrics
 from otel_reliability.config import Settings
 from otel_reliability.metrics.stability.score import PENALTIES
@@ -540,7 +540,7 @@ def _change() -> Section:
                     "See the evidence beside it, and `otel-reliability change`.",
                     "No change was noticed",
                 ),
-                Query(f"sum by (signal) ({increase(names.CHANGES, CHOSEN)})", "{{signal}}"),
+                Query(newly("signal", CHOSEN, "$__rate_interval"), "{{signal}}"),
                 bars=True,
                 size=(6, 8),
             ),
@@ -595,7 +595,7 @@ def board() -> Board:
         [
             mark(
                 "Behaviour changed",
-                f"sum by (signal) (increase({sample_of(names.CHANGES)}{{{CHOSEN}}}[5m])) > 0",
+                newly("signal", CHOSEN, "5m"),
                 "{{signal}}",
             )
         ],

@@ -85,6 +85,12 @@ _TURNED_AWAY: Final = f'sum by (job) (increase({_REQUESTS}{{outcome!~"accepted|p
 _ASKED: Final = f"sum by (job) (increase({_REQUESTS}[15m]))"
 _UNSENT: Final = f'sum by (job, sink) (increase({sample_of(names.EXPORTS)}{{outcome!="accepted"}}[15m]))'
 _SENT: Final = f"sum by (job, sink) (increase({sample_of(names.EXPORTS)}[15m]))"
+_CHANGES: Final = sample_of(names.CHANGES)
+_FIRST_CHANGE: Final = (
+    f"(sum by ({WHO}, signal) ({_CHANGES}) unless sum by ({WHO}, signal) ({_CHANGES} offset 5m))"
+    f" and on ({WHO}) sum by ({WHO}) ({RUNS_TOTAL} offset 5m)"
+)
+"""The counter begins with the first change, so that no increase shows that one; but the agent's runs were there before."""
 _STATE: Final = '{ceiling="state_bytes"}'
 _OTHERS: Final = '{ceiling!="state_bytes"}'
 _LOOK: Final = "The dashboard *Agent*: the alert's link opens it for the agent at hand."
@@ -151,7 +157,7 @@ ALERTS: Final = (
     ),
     Alert(
         "AgentBehaviourChanged", "info",
-        f"sum by ({WHO}, signal) (increase({sample_of(names.CHANGES)}[1h]))", 0.5, "0m",
+        f"(sum by ({WHO}, signal) (increase({_CHANGES}[1h])) > 0) or max_over_time(({_FIRST_CHANGE})[1h:1m])", 0, "0m",
         f"The behaviour of {AGENT} changed",
         "Its runs are not what they were: the signal {{ .Labels.signal }} tells it most clearly.",
         "Compared with the runs before, the agent's runs differ by more than chance. False alarms come at most once in as many runs as `change.runs_per_false_alarm` says (10 000 unless set). A change is not a fault: it says that something happened.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from grafana_foundation_sdk.builders import dashboard
@@ -61,31 +61,32 @@ def json_of(board: Board) -> str:
     return json.dumps(built, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def _laid_out(sections: Iterable[Section]) -> Iterable[dict[str, Any]]:
+def _laid_out(sections: Iterable[Section]) -> Iterator[dict[str, Any]]:
     """Every panel as JSON, where it stands, with a number of its own."""
     at, number = 0, 0
     for section in sections:
         number += 1
-        yield {
-            "type": "row",
-            "id": number,
-            "title": section.title,
-            "collapsed": False,
-            "panels": [],
-            "gridPos": {"x": 0, "y": at, "w": COLUMNS, "h": 1},
-        }
-        at += 1
-        left = tallest = 0
+        yield _heading(section.title, number, at)
+        ground = [at + 1] * COLUMNS
         for placed in section.panels:
             number += 1
-            if left + placed.width > COLUMNS:
-                at, left, tallest = at + tallest, 0, 0
             built = json.loads(JSONEncoder(sort_keys=True).encode(placed.panel.build()))
             built["options"].pop("footer", None)  # a table's, and empty: Grafana 12 does not know it any more
-            place = {"x": left, "y": at, "w": placed.width, "h": placed.height}
-            yield {**built, "id": number, "gridPos": place}
-            left, tallest = left + placed.width, max(tallest, placed.height)
-        at += tallest
+            yield {**built, "id": number, "gridPos": _place(placed, ground)}
+        at = max(ground)
+
+
+def _heading(title: str, number: int, at: int) -> dict[str, Any]:
+    place = {"x": 0, "y": at, "w": COLUMNS, "h": 1}
+    return {"type": "row", "id": number, "title": title, "collapsed": False, "panels": [], "gridPos": place}
+
+
+def _place(placed: Placed, ground: list[int]) -> dict[str, int]:
+    """The highest place with room, and of these the leftmost; `ground` tells how far down each column is taken."""
+    width, height = placed.width, placed.height
+    top, left = min((max(ground[x : x + width]), x) for x in range(COLUMNS - width + 1))
+    ground[left : left + width] = [top + height] * width
+    return {"x": left, "y": top, "w": width, "h": height}
 
 
 def source() -> dashboard.DatasourceVariable:

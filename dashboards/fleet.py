@@ -10,7 +10,7 @@ from dashboards import panels
 from dashboards.about import About, of_metric
 from dashboards.board import UID, Board, Section, choice, listed, mark, way
 from dashboards.panels import Column, Query
-from dashboards.promql import BY, WHO, costs, increase, metric, one, sample_of
+from dashboards.promql import BY, WHO, costs, increase, metric, newly, one, sample_of
 from otel_reliability.metrics.stability.tiers import Tier
 from otel_reliability.telemetry import names
 
@@ -37,12 +37,12 @@ RUNS_NOW: Final = in_tier(one(f"{RUNS}{{{SELECTOR}}}"))
 FAILED: Final = increase(names.RUNS, f'{CHOSEN},outcome="failure"', "$__range")
 JUDGED: Final = increase(names.RUNS, f'{CHOSEN},outcome=~"success|failure"', "$__range")
 EVERY_RUN: Final = increase(names.RUNS, CHOSEN, "$__range")
-CHANGED: Final = increase(names.CHANGES, CHOSEN, "$__range")
+SIGNALS: Final = "gen_ai_agent_name, signal"
+CHANGED: Final = newly(SIGNALS, CHOSEN, "$__range")
 AT_RISK: Final = increase(names.SESSION_RELIABILITY, CHOSEN + ',le="0.5"', "$__range", "_bucket")
 SESSIONS: Final = increase(names.SESSION_RELIABILITY, CHOSEN, "$__range", "_count")
 LAST: Final = in_tier(one(f"{sample_of(names.LAST_RUN)}{{{SELECTOR}}}"))
 BEFORE: Final = one(f"{metric('score')}{{{SELECTOR}}} offset 1h")
-CHANGED_NOW: Final = f"sum by (gen_ai_agent_name, signal) (increase({sample_of(names.CHANGES)}{{{CHOSEN}}}[5m])) > 0"
 SEE: Final = "Open the agent (click its name in the table) and see what costs its score most."
 
 
@@ -267,7 +267,7 @@ def _time() -> Section:
                     "No change was noticed",
                 ),
                 Query(
-                    f"sum by (gen_ai_agent_name, signal) ({increase(names.CHANGES, CHOSEN)})",
+                    newly(SIGNALS, CHOSEN, "$__rate_interval"),
                     "{{gen_ai_agent_name}}: {{signal}}",
                 ),
                 bars=True,
@@ -309,6 +309,6 @@ def board() -> Board:
             ),
             choice("window", "Window", f"label_values({RUNS}, window)", "Where agents have several windows: which."),
         ],
-        [mark("Behaviour changed", CHANGED_NOW, "{{gen_ai_agent_name}}: {{signal}}")],
+        [mark("Behaviour changed", newly(SIGNALS, CHOSEN, "5m"), "{{gen_ai_agent_name}}: {{signal}}")],
         [way("Agent", "agent", variables=False), way("Self", "self", variables=False)],
     )

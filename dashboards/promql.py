@@ -68,6 +68,13 @@ def costs(selector: str) -> str:
     )
 
 
+def newly(by: str, selector: str, ago: str) -> str:
+    """Changes of behaviour that were not there a while ago. Their counter begins at 1, so an increase would miss the first."""
+    told = f"{sample_of(names.CHANGES)}{{{selector}}}" if selector else sample_of(names.CHANGES)
+    first = f"sum by ({by}) ({told}) unless sum by ({by}) ({told} offset {ago})"
+    return f"(sum by ({by}) (increase({told}[{ago}])) > 0) or ({first})"
+
+
 def increase(spec: Instrument, selector: str = "", over: str = "$__rate_interval", suffix: str = "") -> str:
     """What came to a counter, or to a part of a histogram, in a while."""
     return f"increase({sample_of(spec)}{suffix}{{{selector}}}[{over}])"

@@ -200,6 +200,32 @@ CASES: Final = (
         70,
         {"signal": "calls", "severity": "info"},
     ),
+    Case(
+        "AgentBehaviourChanged",
+        "the first alarm ever: its counter begins with it",
+        True,
+        {**BUSY, **gauge("changes_total", f'{AT},signal="calls"', "_x59 1x300")},
+        70,
+        {"signal": "calls"},
+    ),
+    Case(
+        "AgentBehaviourChanged",
+        "an old alarm, and Prometheus is new",
+        False,
+        {**BUSY, **gauge("changes_total", f'{AT},signal="calls"', "1x300")},
+        70,
+    ),
+    Case(
+        "AgentBehaviourChanged",
+        "an old alarm, told by another instance since",
+        False,
+        {
+            **BUSY,
+            **gauge("changes_total", f'{AT},signal="calls"', "1x60 stale"),
+            **gauge("changes_total", f'{AGENT},instance="b:9464",job="reliability",signal="calls"', "_x60 1x300"),
+        },
+        70,
+    ),
     Case("AgentBehaviourChanged", "none, ever", False, gauge("changes_total", f'{AT},signal="calls"', "0x300"), 70),
     Case(
         "AgentBehaviourChanged",

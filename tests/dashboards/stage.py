@@ -1,0 +1,119 @@
+"""Two Prometheus servers that know the demo's fleet: one scraped it live, one holds what scrapes of two days would have given."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from otel_reliability.demo.fleet import RESOURCE
+from otel_reliability.model.span import Evaluation, Resource
+from otel_reliability.sources.otlp_write import logs_json
+from otel_reliability.testing import EPOCH_NS, FakeClock, traces_protobuf
+from tests.dashboards.bookshop import Shop, play, stamped, written
+from tests.real.ports import HOST, free_port
+from tests.real.prometheus.handle import Prometheus, Prometheuses, Promtool
+from tests.service.running import JSON, Running, run_of, serving
+
+JOB: Final = "otel-reliability"
+ROUNDS: Final = 30
+HOUR: Final = 3600.0
+SETTINGS: Final = {"sessions": {"idle": "5m"}, "hash_key": "00" * 16}
+
+
+@contextmanager
+def live(prometheus: Prometheuses, folder: Path) -> Generator[Prometheus]:
+    """A service that the fleet sends to, with a journal, and one that hands runs on to it; and everything that goes wrong.
+
+    Its clock is wound, Prometheus' runs: what takes the fleet a quarter of an hour is scraped within seconds.
+    """
+    nobody = {"endpoint": f"http://{HOST}:{free_port()}", "interval": "200ms", "timeout": "100ms"}
+    with ExitStack() as stack:
+        clock = FakeClock((time.time_ns() - EPOCH_NS) / 1e9)
+        main = stack.enter_context(
+            serving(SETTINGS, clock=clock, state=str(folder / "state"), push=nobody, instance="main")
+        )
+        edge = stack.enter_context(
+            serving(SETTINGS, clock=FakeClock(clock()), emit_runs={"endpoint": main.url("grpc")}, instance="edge")
+        )
+        targets = [str(running.service.addresses["metrics"]) for running in (main, edge)]
+        server = prometheus({JOB: {"static_configs": [{"targets": targets}]}})
+        scrapes = Scrapes(server, len(targets))
+        scrapes.wait()
+        shop = Shop(main)
+        for number in range(ROUNDS):
+            shop.round()
+            if number % 5 == 0:
+                scrapes.wait()
+        go_wrong(main)
+        edge.post("traces", traces_protobuf([one for trace in range(1, 5) for one in run_of(trace)]))
+        for _ in range(4):
+            scrapes.wait()
+            main.clock.advance(200)
+            main.writer_came_round()
+            edge.settle()
+            go_wrong(main)
+        scrapes.wait()
+        yield server
+
+
+class Scrapes:
+    """Lets Prometheus look before anything else happens."""
+
+    def __init__(self, server: Prometheus, targets: int) -> None:
+        self._server, self._targets = server, targets
+
+    def wait(self) -> None:
+        """Until every target was scraped after this moment, and twice: a rise is one that was seen from below."""
+        began = time.time()
+        seen = f"count(timestamp(otel_reliability_ready) > {began + 0.3:.3f}) or vector(0)"
+        self._server.ask.wait(seen, lambda samples: samples[0].value >= self._targets)
+
+
+def go_wrong(running: Running) -> None:
+    """What a fleet does not do by itself: broken spans and requests, a judgement on nothing, a run from long ago."""
+    (root, *_) = run_of(9_000)
+    running.post("traces", traces_protobuf([root._replace(trace_id=bytes(16))]))
+    running.post("traces", b"\xff\xff no protobuf")
+    nobody = Evaluation("confidence", 0.5, None, running.clock.wall(), bytes([171]) * 16, bytes([205]) * 8)
+    running.post("logs", json.dumps(logs_json([nobody])).encode(), JSON)
+    long_ago = running.clock.wall() - 7 * 24 * 3_600 * 10**9
+    (late, *_) = run_of(round(running.clock() * 1e3), agent="triage")
+    late = late._replace(start_ns=long_ago, end_ns=long_ago + 10**9, resource=Resource.of(RESOURCE))
+    running.post("traces", traces_protobuf([late]))
+
+
+@contextmanager
+def past(prometheus: Prometheuses, promtool: Promtool, folder: Path) -> Generator[tuple[Prometheus, float]]:
+    """An hour of yesterday, the same hour of today and then a new version; and the time that Prometheus is to be asked for.
+
+    What the service answers to a scrape each minute of its wound clock, with that time, becomes Prometheus' own blocks.
+    """
+    end = time.time_ns() / 1e9 - 60
+    scrapes: list[list[str]] = []
+    clock = FakeClock(end - EPOCH_NS / 1e9 - 25 * HOUR)
+    with serving({**SETTINGS, "agent_key": ["service.version"]}, clock=clock) as running:
+
+        def seen() -> None:
+            scrapes.append(list(stamped(running, {"job": JOB, "instance": "reliability:9464"})))
+
+        seen()
+        play(running, 60, 60.0, seen, version="1")
+        clock.advance(end - clock.wall() / 1e9 - 100 * 60)
+        play(running, 60, 60.0, seen, seed=8, version="1")
+        play(running, 39, 60.0, seen, seed=9, version="2")
+        at = clock.wall() / 1e9
+    store = folder / "blocks"
+    (store / "store").mkdir(parents=True)
+    text = written(folder / "scrapes.txt", scrapes)
+    made = promtool(
+        "tsdb", "create-blocks-from", "openmetrics", "--quiet", "--max-block-duration=24h", text, store / "store"
+    )
+    assert made.returncode == 0, made.stderr
+    server = Prometheus(prometheus.program, store, {"global": {}}, ())
+    prometheus.running.callback(server.stop)
+    server.start()
+    yield server, at

@@ -1,0 +1,98 @@
+"""Every question of the dashboards and of the alerts is answered by a Prometheus that scraped a service with the demo's fleet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from dashboards.alerts import ALERTS
+from dashboards.promql import ALL, sample_of
+from otel_reliability.telemetry.names import Instrument
+from tests.dashboards.asking import Asked, filled, questions
+from tests.dashboards.stage import HOUR, live, past
+from tests.real.prometheus.handle import Prometheus, Prometheuses, Promtool
+
+LACKING: frozenset[str] = frozenset()
+"""Questions for which neither the fleet nor what goes wrong beside it gives evidence, by name."""
+LOOKS_BACK = frozenset(
+    {
+        "fleet: Agents, the least reliable first [C]",
+        "agent: Evidence for a change, by signal [A]",  # it stands for some runs only, until it is told as a change
+        "AgentBehaviourChanged",
+        "AgentTierFell",
+        "AgentScoreBelowYesterday",
+        "AgentScoreBelowLastDeploy",
+        "AgentWithoutRuns",
+    }
+)
+"""What compares with an hour, a day or a version ago: asked of two days instead of the last minute."""
+
+
+def unanswered(server: Prometheus, asked: Iterable[Asked], interval: str, at: float | None = None) -> set[str]:
+    """The names of those that get no answer, not even at some time of the last hour."""
+    now = server.ask.query("time()", at=at)[0].value
+    return {
+        str(one) if one.board else one.panel
+        for one in asked
+        if not server.ask.span(filled(one.expr, interval, "1h"), now - (HOUR if at else 60), now, 60 if at else 5)
+    }
+
+
+def alerts() -> list[Asked]:
+    """The values that alerts compare."""
+    return [Asked("", alert.name, "", alert.value) for alert in ALERTS]
+
+
+GONE = "ReliabilityServiceDown"
+"""What only the end of the service answers."""
+
+
+@pytest.mark.real
+def test_every_question_is_answered(prometheus: Prometheuses, promtool: Promtool, tmp_path: Path) -> None:
+    """Panels, annotations and alerts: what a Prometheus that scrapes cannot know of the past is asked of two days."""
+    everything = [*questions(), *alerts()]
+    named = {str(one) if one.board else one.panel: one for one in everything}
+    now = [one for name, one in named.items() if name not in LOOKS_BACK]
+    with live(prometheus, tmp_path) as server:
+        found = unanswered(server, [one for one in now if one.panel != GONE], "1m")
+    server.ask.wait("absent(otel_reliability_ready)")
+    found |= unanswered(server, [named[GONE]], "1m")
+    with past(prometheus, promtool, tmp_path) as (old, at):
+        found |= unanswered(old, [named[name] for name in LOOKS_BACK], "5m", at)
+
+    assert found == LACKING
+
+
+def test_only_names_that_are_emitted_are_asked_for() -> None:
+    """Every metric in a question is an instrument under the name that any translator of OTLP gives it."""
+    known = {name for spec in ALL.values() for name in _samples(spec)}
+
+    for one in [*questions(), *alerts()]:
+        asked = set(re.findall(r"\b((?:agent|otel)_reliability_\w+)", one.expr))
+        assert asked, one
+        assert asked <= known, f"{one}: {asked - known}"
+
+
+NOT_SHOWN = {
+    "gen_ai.invoke_agent.duration": "the conventions' own, where the user asks for them: any GenAI dashboard shows them",
+    "gen_ai.invoke_agent.tool_calls": "the same",
+    "gen_ai.invoke_agent.inference_calls": "the same",
+}
+
+
+def test_everything_that_is_emitted_is_shown_somewhere() -> None:
+    """A metric that is added to the table appears in a panel, or the list above says why it does not."""
+    shown = " ".join(one.expr for one in questions())
+
+    hidden = [spec.name for spec in ALL.values() if not re.search(rf"\b{sample_of(spec)}(_bucket|_count)?\b", shown)]
+
+    assert sorted(hidden) == sorted(NOT_SHOWN)
+
+
+def _samples(spec: Instrument) -> set[str]:
+    """The names of its samples."""
+    name = sample_of(spec)
+    return {f"{name}_bucket", f"{name}_count", f"{name}_sum"} if spec.kind == "histogram" else {name}

@@ -1,0 +1,144 @@
+"""What a reader of a dashboard finds: every panel explained, in its place, and a way on."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from dashboards.about import About, good, of_metric
+from otel_reliability import metrics
+from tests.dashboards.asking import BOARDS, board, panels
+
+SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_every_panel_says_what_it_means_what_is_good_and_what_to_do(name: str) -> None:
+    """The three stand in its description, each with at least a word or two."""
+    for panel in panels(name):
+        for heading in ("What it means", "Good", "What to do"):
+            found = re.search(rf"\*\*{heading}\.\*\* (.+)", panel["description"])
+            assert found, panel["title"]
+            assert len(found[1]) > 1, panel["title"]
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_no_evidence_is_said_and_is_no_zero(name: str) -> None:
+    """Every panel has words for it."""
+    for panel in panels(name):
+        assert re.match(r"[A-Z][a-z]", panel["fieldConfig"]["defaults"]["noValue"]), panel["title"]
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_every_question_goes_to_the_data_source_that_was_chosen(name: str) -> None:
+    """Panels, questions, variables and annotations name the variable."""
+    made = board(name)
+    asked = [*panels(name)] + [target for panel in panels(name) for target in panel["targets"]]
+    asked += [one for one in made["templating"]["list"] if one["type"] == "query"] + made["annotations"]["list"]
+
+    assert all(one["datasource"] == SOURCE for one in asked)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_panels_have_numbers_of_their_own_and_do_not_overlap(name: str) -> None:
+    """The grid has 24 columns; no two things stand on the same place."""
+    everything = board(name)["panels"]
+
+    assert len({panel["id"] for panel in everything}) == len(everything)
+    for panel in everything:
+        place = panel["gridPos"]
+        assert 0 <= place["x"] <= 24 - place["w"], panel["title"]
+    for one, other in combinations(everything, 2):
+        assert not _overlap(one["gridPos"], other["gridPos"]), (one["title"], other["title"])
+
+
+def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:
+    def apart(start: str, size: str) -> bool:
+        return one[start] + one[size] <= other[start] or other[start] + other[size] <= one[start]
+
+    return not (apart("x", "w") or apart("y", "h"))
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_no_row_has_a_hole(name: str) -> None:
+    """Below each heading the panels fill the width: nothing looks as if it were missing."""
+    for heading, *below in _sections(name):
+        area = sum(panel["gridPos"]["w"] * panel["gridPos"]["h"] for panel in below)
+        lowest = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in below)
+        assert area == 24 * (lowest - heading["gridPos"]["y"] - 1), heading["title"]
+
+
+def _sections(name: str) -> list[list[dict[str, Any]]]:
+    sections: list[list[dict[str, Any]]] = []
+    for panel in board(name)["panels"]:
+        if panel["type"] == "row":
+            sections.append([])
+        sections[-1].append(panel)
+    return sections
+
+
+def test_an_agent_of_the_fleet_leads_to_its_own_dashboard() -> None:
+    """The table's names are links with service, agent, data source and time."""
+    (table,) = [panel for panel in panels("fleet") if panel["type"] == "table"]
+    (column,) = [one for one in table["fieldConfig"]["overrides"] if one["matcher"]["options"] == "Agent"]
+
+    url = column["properties"][0]["value"][0]["url"]
+    assert url.startswith(f"/d/{board('agent')['uid']}?")
+    assert "var-service=${__data.fields.Service}&var-agent=${__data.fields.Agent}" in url
+    assert "${__url_time_range}" in url
+
+
+def test_links_between_dashboards_lead_somewhere() -> None:
+    """Every link at the top names one of ours."""
+    known = {f"/d/{board(name)['uid']}" for name in BOARDS}
+
+    for name in BOARDS:
+        assert {link["url"] for link in board(name)["links"]} <= known
+        assert board(name)["links"]
+
+
+def test_the_fleet_can_be_narrowed() -> None:
+    """By service, agent and tier, each to several or all."""
+    variables = {one["name"]: one for one in board("fleet")["templating"]["list"]}
+
+    for name in ("service", "agent", "tier"):
+        assert (variables[name]["multi"], variables[name]["includeAll"]) == (True, True)
+        assert any(f"${name}" in target["expr"] for panel in panels("fleet") for target in panel["targets"])
+
+
+def test_points_of_the_distance_histogram_lead_to_traces() -> None:
+    """Exemplars are asked for where a run is looked for: path distance, token pressure, scores."""
+    with_exemplars = {
+        panel["title"]
+        for name in BOARDS
+        for panel in panels(name)
+        for target in panel["targets"]
+        if target.get("exemplar")
+    }
+
+    assert with_exemplars >= {"Path distance of runs", "Token pressure of runs", "Scores at which runs were recorded"}
+
+
+def test_score_and_penalties_stand_on_one_another() -> None:
+    """Six curves that make 100, in the formula's own weights."""
+    (panel,) = [one for one in panels("agent") if one["title"].startswith("The score, and what")]
+    told = " ".join(target["expr"] for target in panel["targets"])
+
+    assert panel["fieldConfig"]["defaults"]["custom"]["stacking"]["mode"] == "normal"
+    for weight, part in ((15, "path_entropy"), (20, "tool_variance"), (25, "retry_explosion")):
+        assert f"{weight} * clamp(max without (instance, job) (agent_reliability_{part}{{" in told
+    for part in ("branch_instability", "token_budget_pressure"):
+        assert f"20 * clamp(max without (instance, job) (agent_reliability_{part}{{" in told
+
+
+def test_a_metrics_description_is_that_of_the_table() -> None:
+    """What it means, what is good and what to do come from there; advice that refers to another metric's is followed."""
+    spec = metrics.spec_of("path_entropy")
+
+    assert of_metric("path_entropy") == About(
+        spec.description, good(spec), spec.improve, f"No evidence: needs {spec.evidence}"
+    )
+    assert of_metric("modal_path_share").do == spec.improve
