@@ -95,6 +95,8 @@ def refunds(act: Act, stage: Stage, number: int) -> None:
     confidence = 95 if number % RUNS == 7 else round(stage.dice.uniform(0.85, 0.99), 2)
     annotate(success=success, confidence=confidence, violations=broke)
     act.judge("confidence", round(stage.dice.uniform(0.8, 1.0), 2))
+    if number % RUNS == 3:
+        act.judge_without_saying_whom("coherence", 0.5)
     act.judge("coherence", round(stage.dice.uniform(0.7, 1.0) if success else stage.dice.uniform(0.2, 0.6), 2))
 
 

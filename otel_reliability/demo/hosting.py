@@ -16,7 +16,7 @@ from otel_reliability.service.service import Service
 FREE: Final = "127.0.0.1:0"
 START: Final = 30.0
 """Seconds that the start may take, and the end."""
-IN_A_HURRY: Final[Mapping[str, Any]] = {"assembly": {"reopen": 6.0}, "sessions": {"idle": 10.0}}
+IN_A_HURRY: Final[Mapping[str, Any]] = {"assembly": {"reopen": 8.0}, "sessions": {"idle": 10.0}}
 """What a demo cannot wait for: 60 s for stragglers of a run, and half an hour for the end of a conversation."""
 
 

@@ -112,7 +112,7 @@ def play(plan: Plan, console: Console) -> bool:
         demo = Demo(stack.enter_context(hosting()), plan)
         stack.callback(demo.close)
         with _shown(console) as show:
-            demo.open(show, OPENING if console.is_terminal else 0.0)
+            demo.open(show, min(OPENING, plan.pace) if console.is_terminal else 0.0)
         agents = demo.watch.look()
         worst = agents[0].name
         console.print(page.verdict(agents, demo.watch.reasons(worst)))

@@ -120,7 +120,13 @@ class Act:
     def judge(self, dimension: str, score: float) -> None:
         """Have an evaluator look at this run."""
         context = self._root.get_span_context()
-        trace_id, span_id = context.trace_id.to_bytes(16), context.span_id.to_bytes(8)
+        self._judge(dimension, score, context.trace_id.to_bytes(16), context.span_id.to_bytes(8))
+
+    def judge_without_saying_whom(self, dimension: str, score: float) -> None:
+        """Have an evaluator look at this run that does not pass its context on."""
+        self._judge(dimension, score, None, None)
+
+    def _judge(self, dimension: str, score: float, trace_id: bytes | None, span_id: bytes | None) -> None:
         self._stage.judgements.append(Evaluation(dimension, score, None, self._stage.now_ns, trace_id, span_id))
 
 

@@ -15,12 +15,13 @@ import pytest
 import yaml
 
 from otel_reliability.cli.demo import command as demo
+from otel_reliability.demo.fleet import A_ROUND, SERVICE
+from otel_reliability.demo.sending import send_opening
 from tests.docker.image import PROJECT
 from tests.real.collector.handle import Collectors
 from tests.real.prometheus.handle import Promtool
 from tests.real.waiting import until
-from tests.real.web import ask
-from tests.service.running import PROTOBUF, body_of, run_of, serving
+from tests.service.running import serving
 
 DOCKER = PROJECT / "docker"
 FILES = ("compose.yaml", "compose.quick.yaml")
@@ -148,14 +149,17 @@ def test_prometheus_takes_its_configuration_and_its_rules(promtool: Promtool) ->
 
 
 @pytest.mark.real
-def test_the_collector_takes_its_configuration_and_hands_spans_on(collector: Collectors) -> None:
-    """To the service that it finds under the name it has in the compose file, or where the environment says."""
+def test_the_collector_takes_its_configuration_and_hands_on_what_the_fleet_sends(collector: Collectors) -> None:
+    """Spans and judgements, to the service that it finds under the name of the compose file, or where the environment says."""
     with serving() as running:
         gateway = collector(DOCKER / "collector.yaml", env={"OTEL_RELIABILITY_ENDPOINT": running.target})
-        sent = ask(f"{gateway.http}/v1/traces", body=body_of(run_of()), headers={"Content-Type": PROTOBUF})
-        until(lambda: running.sum("otel_reliability_requests_total", signal="traces", outcome="accepted") >= 1, "spans")
+        send_opening(gateway.http, rounds=2)
+        until(lambda: running.sum("otel_reliability_log_records_total", disposition="evaluation") >= 4, "judgements")
+        until(lambda: running.sum("otel_reliability_spans_total", disposition="received") >= 100, "spans")
+        running.settle()
+        runs = running.sum("agent_reliability_runs_total", service_name=SERVICE)
 
-    assert sent.status == 200
+    assert runs == 2 * A_ROUND
     assert "otel-reliability" in services("compose.yaml")
 
 
