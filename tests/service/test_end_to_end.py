@@ -19,7 +19,8 @@ from tests.real.prometheus.promql import PromQL
 from tests.real.waiting import NeverHappened, until
 from tests.service.fleet import AGENTS, perform, sending
 from tests.service.reported import Numbers, gauges_of, own, report
-from tests.service.served import Served, Services
+from tests.service.served import ENGINE, Served, Services
+from tests.shared import shared
 from tests.telemetry.numbers import prometheus_numbers
 
 pytestmark = pytest.mark.real
@@ -176,3 +177,26 @@ def test_two_replicas_behind_a_split_by_service(
     assert all(told)
     both = told[0] | told[1]
     assert {key: value for key, value in both.items() if key[0] in {name for name, _ in expected}} == expected
+
+
+def test_recorded_agents_of_real_frameworks(collector: Collectors, serve: Services, tmp_path: Path) -> None:
+    """What they left, sent again through a Collector as it is shipped: the service tells what a report on it does."""
+    out, service = tmp_path / "spans.jsonl", serve(assembly={**ENGINE["assembly"], "idle_timeout": "6s"})
+    before = shipped(
+        collector,
+        "sidecar.yaml",
+        overlay=spans_too("traces", "otlp_grpc/reliability", out),
+        OTEL_RELIABILITY_ENDPOINT=service.grpc,
+    )
+    for recording in sorted(shared("corpora/captured").glob("*.jsonl.gz")):
+        if "logs" not in recording.name:
+            otlp.replay(recording, before.http)
+    sent = until(lambda: before.count("otelcol_receiver_accepted_spans"), "spans")
+    until(lambda: service.sum("otel_reliability_spans_total", disposition="received") >= sent, "all spans")
+    until(lambda: service.sum("otel_reliability_runs_open") == 0, "no open run")
+    until(lambda: service.sum("otel_reliability_sessions", state="open") == 0, "no open session")
+    expected = gauges_of(report(out))
+    ours = shown(service)
+
+    assert {key: value for key, value in ours.items() if key[0] in {name for name, _ in expected}} == expected
+    assert len({labels for name, labels in expected if name == "agent_reliability_window_runs"}) > 20
