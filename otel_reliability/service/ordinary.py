@@ -13,6 +13,7 @@ from typing import Final
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.sources import otlp_guard, otlp_places
+from otel_reliability.sources.markers import Markers
 
 MARKERS: Final[Mapping[str, tuple[bytes, ...]]] = {
     "OpenInference": (b"openinference.span.kind",),
@@ -38,12 +39,12 @@ class Ordinary:
         mapped = settings.mapping
         keys = (*mapped.agent, *mapped.session, *mapped.task, *mapped.outcome, *mapped.confidence, *mapped.cost)
         own = (key for key in (*keys, settings.assembly.run_key) if key is not None)
-        self._markers = (*(one for found in MARKERS.values() for one in found), *SHARED, *(key.encode() for key in own))
+        self._markers = Markers((*(one for found in MARKERS.values() for one in found), *SHARED, *map(str.encode, own)))
         self._is_possible = not settings.agent_key
 
     def read(self, body: bytes) -> otlp_places.Places | None:
         """The spans of a request in protobuf, and which are malformed; None: it may hold an agent's work."""
-        if not self._is_possible or any(marker in body for marker in self._markers):
+        if not self._is_possible or self._markers.stand_in(body):
             return None
         otlp_guard.check(body)
         return otlp_places.decode(body, self._scope, NAMES)
