@@ -127,7 +127,8 @@ def test_files_add_up(collector: Collectors, tmp_path: Path) -> None:
             running = collector(
                 merged, overlay=at_port(f"{HOST}:{free_port()}") if "exporter" in metrics else {}, env=env
             )
-            assert running.stop() == 0
+            assert "\terror\t" not in running.said()
+            running.stop()
             assert {pipeline.partition("/")[0] for pipeline in merged["service"]["pipelines"]} == {
                 "traces",
                 "logs",
