@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,8 @@ from otel_reliability.report.text import ABSENT, MINUS, count
 PROGRAM: Final = "otel-reliability"
 REASONS: Final = 3
 """Reasons that are told of the least reliable agent."""
+FEW: Final = 3
+"""Commands that are told where the service goes on: there is more to look at then."""
 Reasons = Sequence[Mapping[str, Any]]
 
 
@@ -83,24 +86,39 @@ def doors(addresses: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield "its page, for people", f"http://{addresses['pages']}/"
     yield "its metrics, for Prometheus", f"http://{addresses['metrics']}/metrics"
     yield "all agents, as JSON", f"http://{addresses['pages']}/api/v1/agents"
-    yield "where it takes OTLP; send your own agents' spans there", f"http://{addresses['http']}"
+    yield "OTLP of your own agents", f"http://{addresses['http']}"
 
 
-def files(path: Path, worst: str) -> Iterator[tuple[str, str]]:
-    """What can be done with the spans in the file."""
+def commands(path: Path, worst: Seen) -> Iterator[tuple[str, str]]:
+    """What can be done with the spans in the file, the most telling first."""
     program = _program()
-    yield f"{worst} in full, from the spans in the file", f"{program} report {path} --agent {worst}"
+    yield f"{worst.name} in full, from the spans in the file", f"{program} report {path} --agent {worst.name}"
     yield "who changed, since when, and in what", f"{program} change {path}"
+    yield "what a number means, and what to do about it", f"{program} explain {worst.dearest or 'score'}"
     yield "triage, only since it changed", f"{program} report {path} --agent triage --window {CHANGE}"
-    yield "what a number means, and what to do about it", f"{program} explain tool_variance"
     yield "a gate for CI", f"{program} gate {path} --require 'score>=60'"
     yield "the service for your own agents", f"{program} serve"
 
 
-def next_steps(steps: Iterator[tuple[str, str]]) -> RenderableType:
-    """Each with how to get there."""
-    told = [Text.assemble("  ", what, "\n    ", (where, "cyan")) for what, where in steps]
-    return Group(heading("Where to look next"), *told, "")
+def next_steps(addresses: Mapping[str, str] | None, path: Path, worst: Seen) -> RenderableType:
+    """Where to look next: at the service, where it goes on, and at the spans in the file."""
+    open_doors = Table.grid(padding=(0, 2, 0, 0))
+    for what, where in doors(addresses) if addresses is not None else ():
+        open_doors.add_row(what, Text(where, "cyan"))
+    most = None if addresses is None else FEW
+    told = [Text.assemble("  ", what, "\n    ", (how, "cyan")) for what, how in islice(commands(path, worst), most)]
+    parts = [Padding(open_doors, INDENT)] if addresses is not None else []
+    return Group(heading("Where to look next"), *parts, *told, "")
+
+
+def live(agents: Sequence[Seen], runs: int, addresses: Mapping[str, str]) -> RenderableType:
+    """The fleet as it is now, beneath who is unreliable: in a small terminal the rest has gone up and away."""
+    worst = _worst(agents)
+    below = Text.assemble(
+        (f"Live: {count(runs, 'run')} so far. Ctrl-C ends it and leaves only the file.  ", "dim"),
+        (f"http://{addresses['pages']}/", "cyan"),
+    )
+    return Group(*([_headline(worst)] if worst is not None else ()), fleet(agents), below)
 
 
 def _worst(agents: Sequence[Seen]) -> Seen | None:
@@ -154,14 +172,6 @@ def _hurts(one: Seen) -> Text:
 
 def _score(one: Seen) -> str:
     return ABSENT if one.score is None else str(rounded(one.score))
-
-
-def status(runs: int, addresses: Mapping[str, str]) -> RenderableType:
-    """What goes on below the fleet, while it goes on."""
-    return Text.assemble(
-        "\n", (f"Live: {count(runs, 'run')} so far. Ctrl-C ends it and leaves only the file.  ", "dim"),
-        (f"http://{addresses['pages']}/", "cyan"),
-    )  # fmt: skip
 
 
 def _program() -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.live import Live
 
 from otel_reliability.demo import page
@@ -20,7 +20,7 @@ from otel_reliability.demo.hosting import hosting
 from otel_reliability.demo.in_process import InProcess
 from otel_reliability.demo.scrape import Samples
 from otel_reliability.demo.sending import Judgements, sending, spans_to
-from otel_reliability.demo.watch import Watch
+from otel_reliability.demo.watch import Seen, Watch
 from otel_reliability.metrics.sessions import SPECS as SESSIONS
 from otel_reliability.model.run import Run
 from otel_reliability.report.recording import Recording, for_report
@@ -102,7 +102,7 @@ class Demo:
 
     def live(self) -> RenderableType:
         """The fleet as it is now."""
-        return Group(page.fleet(self.watch.look()), page.status(self.shop.rounds * A_ROUND, self.addresses))
+        return page.live(self.watch.look(), self.shop.rounds * A_ROUND, self.addresses)
 
 
 def play(plan: Plan, console: Console) -> bool:
@@ -114,15 +114,14 @@ def play(plan: Plan, console: Console) -> bool:
         with _shown(console) as show:
             demo.open(show, min(OPENING, plan.pace) if console.is_terminal else 0.0)
         agents = demo.watch.look()
-        worst = agents[0].name
-        console.print(page.verdict(agents, demo.watch.reasons(worst)))
+        console.print(page.verdict(agents, demo.watch.reasons(agents[0].name)))
         if plan.once:
             console.print(page.fleet(agents), "")
-            _tell_next(console, demo, worst, live=False)
+            _tell_next(console, demo, agents[0], live=False)
             found = demo.compare()
             console.print(page.agreed(*found))
         else:
-            _tell_next(console, demo, worst, live=True)
+            _tell_next(console, demo, agents[0], live=True)
             found = _stay(demo, console, began)
         return not any(each.differing for each in found)
 
@@ -159,9 +158,9 @@ def _stay(demo: Demo, console: Console, began: float) -> tuple[Agreement, Agreem
     return found
 
 
-def _tell_next(console: Console, demo: Demo, worst: str, *, live: bool) -> None:
-    steps = [*(page.doors(demo.addresses) if live else ()), *page.files(demo.plan.path, worst)]
-    console.print(page.next_steps(iter(steps)), soft_wrap=True)  # a broken command cannot be copied
+def _tell_next(console: Console, demo: Demo, worst: Seen, *, live: bool) -> None:
+    steps = page.next_steps(demo.addresses if live else None, demo.plan.path, worst)
+    console.print(steps, soft_wrap=True)  # a broken command cannot be copied
 
 
 @contextmanager

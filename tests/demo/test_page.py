@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 from rich.console import Console, RenderableType
 
@@ -80,3 +81,18 @@ def test_there_are_words_for_all_that_can_cost_points_and_for_all_that_can_chang
     """None is left out when one is added."""
     assert IN_WORDS.keys() == PENALTIES.keys()
     assert CHANGED.keys() == set(SIGNALS)
+
+
+def test_while_it_goes_on_the_verdict_stands_above_the_fleet(tmp_path: Path) -> None:
+    """A small terminal shows the last lines only: who is unreliable and why is among them."""
+    addresses = {"pages": "127.0.0.1:1", "metrics": "127.0.0.1:2", "http": "127.0.0.1:3"}
+    worst = seen("worst", 30, tool_variance=20.0)
+    first, second, *_, last = text(page.live([worst, seen("desk", 90)], 1_234, addresses)).splitlines()
+    steps = text(page.next_steps(addresses, tmp_path / "spans", worst))
+
+    assert first.startswith("worst is unreliable")
+    assert second.strip() == "It takes other tools each time it does the same work."
+    assert "1,234 runs so far" in last
+    assert all(address in steps for address in addresses.values())
+    assert "explain tool_variance" in steps
+    assert "://" not in text(page.next_steps(None, tmp_path / "spans", worst))
