@@ -62,9 +62,10 @@ class Plans:
 
     def of(self, keys: tuple[str, ...]) -> Plan:
         """The plan for these keys."""
-        return self.known.get(keys) or self._made(keys)
+        return self.known.get(keys) or self.made(keys)
 
-    def _made(self, keys: tuple[str, ...]) -> Plan:
+    def made(self, keys: tuple[str, ...]) -> Plan:
+        """The plan for keys not seen before."""
         plan = self._plan(keys)
         if len(keys) <= MOST_KEYS and sum(map(len, keys)) <= LONGEST_KEYS:
             if len(self.known) >= MOST:

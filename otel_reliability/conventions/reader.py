@@ -97,7 +97,8 @@ class Reader:
             plan = plans.of(tuple(attributes))
             return self._asked(span if plans.scope == span.scope else span._replace(scope=plans.scope), plan)
         raw = attributes.raw
-        plan = plans.of(tuple(raw))
+        keys = tuple(raw)
+        plan = plans.known.get(keys) or plans.made(keys)
         if plan.stencils is not None:
             whole, sender = self._last
             if whole is not span.resource:

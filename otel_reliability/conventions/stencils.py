@@ -50,7 +50,7 @@ LONGEST: Final = 1_024
 """Bytes of shared values beyond which a stencil is not kept."""
 
 Raw: TypeAlias = Mapping[str, bytes]
-Values: TypeAlias = Mapping[bytes, Any]
+Once: TypeAlias = Callable[[bytes], Any]
 Ask: TypeAlias = Callable[[RawSpan], Told]
 _KNOWN: Final = frozenset((*SHARED, *OWN))
 _LIKE_GENAI: Final = (GenAI, GenAILangChain, OpenLLMetry, PydanticAI)
@@ -91,25 +91,39 @@ class Stencils:
         self._last: tuple[bytes, Session | None] = (b"", None)
 
     def read(self, span: RawSpan, attributes: LazyAttributes, sender: Resource) -> AgentSpan | None:
-        """The span in our vocabulary, None where only the conventions can say what it is. (They go by some names, too.)"""
+        """The span in our vocabulary, None where only the conventions can say what it is. (They go by some names, too.)
+
+        Nearly every span of an agent comes through here, so what most of them need is written out.
+        """
         (
             trace_id, span_id, parent_id, name, span_kind, start_ns, end_ns, status, remote, _, events, links, _, _, _, state,
         ) = span  # fmt: skip
         if events or links or state or name == CREW:
             return None
-        raw, memo = attributes.raw, attributes.memo
+        raw, once = attributes.raw, attributes.memo.once
         known, key = self._failed if status == STATUS_ERROR else self._well, self._take(raw)
         kind, failed, facts = known[key] if key in known else self._made(known, key, span)
-        if kind is None:
-            return None
         if kind is _MODEL:
-            facts = self._model(facts, raw, memo)
-        elif kind is _TOOL and facts.calls:
-            call = self._call(facts.calls[0], raw, memo)
-            failed, facts = call.failed, _tuple(ToolFacts, ((call,), False))
+            model, request_model, _, asked, messages, calls, limit, cost, _, no_tools = facts
+            response = values.text(once(raw[genai.RESPONSE_ID])) if self._has_response else None
+            tokens = self._tokens(raw, once)
+            facts = _tuple(
+                ModelFacts, (model, request_model, tokens, asked, messages, calls, limit, cost, response, no_tools)
+            )
+        elif kind is _TOOL:
+            if facts.calls:
+                call = self._call(facts.calls[0], raw, once)
+                failed, facts = call.failed, _tuple(ToolFacts, ((call,), False))
+        elif kind is None:
+            return None
         elif kind is _AGENT and (self._has_input or self._has_output):
-            facts = facts._replace(tokens=genai.known(self._tokens(raw, memo)))
-        session = self._session(raw[CONVERSATION], memo) if self._has_conversation else None
+            facts = facts._replace(tokens=genai.known(self._tokens(raw, once)))
+        session = None
+        if self._has_conversation:
+            undecoded = raw[CONVERSATION]
+            last, session = self._last
+            if last != undecoded:
+                session = self._session(undecoded, once)
         return _tuple(
             AgentSpan,
             (
@@ -118,39 +132,29 @@ class Stencils:
             ),
         )  # fmt: skip
 
-    def _model(self, facts: Any, raw: Raw, memo: Values) -> ModelFacts:
-        model, request_model, _, asked, messages, calls, limit, cost, _, no_tools = facts
-        response = values.text(memo[raw[genai.RESPONSE_ID]]) if self._has_response else None
-        fields = (
-            model, request_model, self._tokens(raw, memo), asked, messages, calls, limit, cost, response, no_tools,
-        )  # fmt: skip
-        return _tuple(ModelFacts, fields)
-
-    def _tokens(self, raw: Raw, memo: Values) -> Tokens:
-        given = memo[raw[INPUT]] if self._has_input else None
-        output = memo[raw[OUTPUT]] if self._has_output else None
+    def _tokens(self, raw: Raw, once: Once) -> Tokens:
+        given = once(raw[INPUT]) if self._has_input else None
+        output = once(raw[OUTPUT]) if self._has_output else None
         if type(given) is not int or given < 0:
             given = values.integer(given)
         if type(output) is not int or output < 0:
             output = values.integer(output)
         return _tuple(Tokens, (given, output))
 
-    def _call(self, call: Call, raw: Raw, memo: Values) -> Call:
+    def _call(self, call: Call, raw: Raw, once: Once) -> Call:
         return self._hasher.call(
             call.name,
-            values.identifier(memo[raw[genai.CALL_ID]]) if self._has_call else None,
-            memo[raw[genai.ARGUMENTS]] if self._has_arguments else None,
-            memo[raw[genai.RESULT]] if self._has_result else None,
+            values.identifier(once(raw[genai.CALL_ID])) if self._has_call else None,
+            once(raw[genai.ARGUMENTS]) if self._has_arguments else None,
+            once(raw[genai.RESULT]) if self._has_result else None,
             failed=call.failed,
         )
 
-    def _session(self, undecoded: bytes, memo: Values) -> Session | None:
+    def _session(self, undecoded: bytes, once: Once) -> Session | None:
         """The session of a conversation, which spans in a row share."""
-        last, session = self._last
-        if last != undecoded:
-            found = values.identifier(memo[undecoded])
-            session = None if found is None else Session(CONVERSATION_RANK, found)
-            self._last = undecoded, session
+        found = values.identifier(once(undecoded))
+        session = None if found is None else Session(CONVERSATION_RANK, found)
+        self._last = undecoded, session
         return session
 
     def _made(self, known: dict[tuple[bytes, ...], Stencil], key: tuple[bytes, ...], span: RawSpan) -> Stencil:

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
+
+
+class Values(Protocol):
+    """The values of undecoded ones: `[raw]` of one that many spans may hold, `once` of one that is a span's own."""
+
+    def __getitem__(self, raw: bytes, /) -> Any: ...
+    def once(self, raw: bytes, /) -> Any: ...
 
 
 class LazyAttributes(Mapping[str, Any]):
@@ -18,7 +25,7 @@ class LazyAttributes(Mapping[str, Any]):
 
     __slots__ = ("memo", "raw")
 
-    def __init__(self, raw: Mapping[str, bytes], memo: Mapping[bytes, Any]) -> None:
+    def __init__(self, raw: Mapping[str, bytes], memo: Values) -> None:
         self.raw, self.memo = raw, memo
 
     def get(self, key: str, default: Any = None) -> Any:

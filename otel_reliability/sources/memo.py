@@ -25,27 +25,6 @@ _SCALARS: Final = (str, int, float, bool, bytes, type(None))
 _MUTABLE: Final = (list, dict)
 
 
-class Memo(dict[bytes, Any]):
-    """The value of any undecoded one: `memo[raw]`. It never fails: what cannot be decoded is None.
-
-    >>> memo = Memo()
-    >>> memo[AnyValue(string_value="chat").SerializeToString()], memo[b"broken"]
-    ('chat', None)
-    """
-
-    __slots__ = ()
-
-    def __missing__(self, raw: bytes) -> Any:
-        size = len(raw)
-        value = decoded(raw)
-        if size <= KEPT_BYTES:
-            if type(value) is list:
-                value = _frozen(cast("list[Any]", value))
-            if type(value) not in _MUTABLE:
-                self[raw] = value
-        return value
-
-
 def decoded(raw: bytes) -> Any:
     """The value that these bytes are.
 
@@ -67,6 +46,28 @@ def decoded(raw: bytes) -> Any:
         if size == 3 and first > 127 > raw[2] > 0:
             return first & 127 | raw[2] << 7
     return _by_protobuf(raw)
+
+
+class Memo(dict[bytes, Any]):
+    """The value of any undecoded one: `memo[raw]`. It never fails: what cannot be decoded is None.
+
+    >>> memo = Memo()
+    >>> memo[AnyValue(string_value="chat").SerializeToString()], memo[b"broken"]
+    ('chat', None)
+    """
+
+    __slots__ = ()
+
+    once = staticmethod(decoded)
+
+    def __missing__(self, raw: bytes) -> Any:
+        value = decoded(raw)
+        if len(raw) <= KEPT_BYTES:
+            if type(value) is list:
+                value = _frozen(cast("list[Any]", value))
+            if type(value) not in _MUTABLE:
+                self[raw] = value
+        return value
 
 
 def _text(raw: bytes) -> str | None:

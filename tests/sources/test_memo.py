@@ -68,6 +68,15 @@ def test_small_values_are_decoded_once() -> None:
     assert memo[small] is memo[small]
     assert memo[large] == "x" * KEPT_BYTES
     assert list(memo) == [small]
+    assert memo.once(small) == memo[small]
+
+
+def test_a_value_asked_for_once_is_not_kept() -> None:
+    """What is one span's own is decoded, and forgotten."""
+    memo = Memo()
+
+    assert memo.once(AnyValue(string_value="call-1").SerializeToString()) == "call-1"
+    assert not memo
 
 
 @pytest.mark.parametrize("inner", [["stop"], ["a", 1, True, None], []])
