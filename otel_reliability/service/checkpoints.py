@@ -22,12 +22,12 @@ from otel_reliability.service import journal_codec as codec
 from otel_reliability.service import snapshot
 from otel_reliability.service.apart import Apart, Done, orphaned
 from otel_reliability.service.checkpoint_store import AgentRow, Checkpoint, CheckpointStore, Point
-from otel_reliability.service.clock import Clock
+from otel_reliability.service.clock import Clock, Moment
 from otel_reliability.service.journal import Unavailable
 from otel_reliability.service.journal_file import WrongJournal
 from otel_reliability.service.state import State
 from otel_reliability.windows.fleet import Asleep, Fleet
-from otel_reliability.windows.kept import adapted
+from otel_reliability.windows.kept import adapted, is_adaptable
 
 _logger = logging.getLogger("otel_reliability.service")
 
@@ -85,27 +85,42 @@ class Checkpoints:
         try:
             self.restored = store.point()
             if self.restored is not None:
-                with clock.at(self.restored.moment):
-                    self._restore(store)
+                self._restore(store, clock)
             if store.damage:
                 raise WrongJournal(store.damage)
         finally:
             store.close()
             self._changed.clear()
 
-    def _restore(self, store: CheckpointStore) -> None:
-        engine, core = self._state.engine, store.core()
+    def _restore(self, store: CheckpointStore, clock: Clock) -> None:
+        core = store.core()
         self.written = len(core)
-        agents: dict[AgentKey, Asleep] = {}
         try:
-            shapes, fields, fleet, rest = codec.unpress(core)
-            try:
-                agents.update(self._read_agents(store.agents(), fields))
-            finally:
-                engine.fleet.restore(_read_fleet(fleet), agents)
-            self._state.restore(snapshot.read(rest, engine, shapes))
+            seq, moment, shapes, fields, fleet, rest = codec.unpress(core)
         except codec.Damaged:
             self.lost += 1
+            self._restore_fleet(store, None, Row._fields)
+            return
+        self.restored = Point(seq, Moment(*moment))
+        with clock.at(self.restored.moment):
+            self._restore_fleet(store, _read_fleet(fleet), fields)
+            self._restore_rest(rest, shapes)
+
+    def _restore_fleet(self, store: CheckpointStore, state: dict[str, Any] | None, fields: Sequence[str]) -> None:
+        """Bring back the windows; where nobody knows what else there was, those of every agent that is found."""
+        agents: dict[AgentKey, Asleep] = {}
+        now = 0.0 if self.restored is None else self.restored.moment.now
+        try:
+            if is_adaptable(fields):
+                agents.update(self._read_agents(store.agents(), fields))
+            else:
+                _logger.warning("The windows were written by another version, and begin anew.")
+        finally:
+            self._state.engine.fleet.restore(_bare_fleet(agents, now) if state is None else state, agents)
+
+    def _restore_rest(self, rest: bytes, shapes: Mapping[str, str]) -> None:
+        try:
+            self._state.restore(snapshot.read(rest, self._state.engine, shapes))
         except (snapshot.OtherVersion, LookupError) as error:
             _logger.warning(
                 "The state was written by another version (%s). Windows are as they were; runs that were open then, sessions,"
@@ -186,7 +201,7 @@ class Checkpoints:
         """Give the bytes that were written."""
         engine = self._state.engine
         fleet, sizes = engine.fleet, [0]
-        keys, core = fleet.keys(), core_of(self._state)
+        keys, core = fleet.keys(), core_of(self._state, point)
         agents = _agents(fleet, [key for key in keys if key in changed], sizes)
         store = CheckpointStore(self._path)
         try:
@@ -203,10 +218,11 @@ class Checkpoints:
             self._changed.add(event.previous.key)
 
 
-def core_of(state: State) -> bytes:
+def core_of(state: State, point: Point) -> bytes:
     """What all agents share, as it is now, in bytes."""
     fleet = _write_fleet(state.engine.fleet.to_state())
-    return codec.press((snapshot.shapes(), Row._fields, fleet, snapshot.write(state.to_state(), state.engine)))
+    rest = snapshot.write(state.to_state(), state.engine)
+    return codec.press((point.seq, tuple(point.moment), snapshot.shapes(), Row._fields, fleet, rest))
 
 
 def _agents(fleet: Fleet, keys: Sequence[AgentKey], sizes: list[int]) -> Iterator[AgentRow]:
@@ -247,6 +263,11 @@ def _read_fleet(plain: dict[str, Any]) -> dict[str, Any]:
         "agents": [_read_key(key) for key in plain["agents"]],
         "seen": [(_read_key(key), since) for key, since in plain["seen"]],
     }
+
+
+def _bare_fleet(agents: Iterable[AgentKey], now: float) -> dict[str, Any]:
+    keys = list(agents)
+    return {"accounts": {}, "places": keys, "agents": keys, "seen": [(key, now) for key in keys]}
 
 
 def bytes_of(key: AgentKey) -> bytes:

@@ -26,7 +26,7 @@ from otel_reliability.service.clock import Clock, Moment
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.journal import Unavailable
 from otel_reliability.service.journal_file import Sync, WrongJournal
-from otel_reliability.service.journal_store import REQUEST, TICK, Entry, Store
+from otel_reliability.service.journal_store import DAMAGED, REQUEST, TICK, Entry, Store
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.telemetry.guard import Guard
@@ -145,8 +145,11 @@ class Sqlite:
     def _repeat_all(self) -> None:
         store = self._store = Store(self._directory.journal, self._sync)
         for entry in store.entries(self._covered):
-            self._last, self._seq = entry.moment, entry.seq
-            self._repeat(entry)
+            if entry.kind == DAMAGED:
+                self._damaged += 1
+            else:
+                self._last, self._seq = entry.moment, entry.seq
+                self._repeat(entry)
         if store.damage:
             raise WrongJournal(store.damage)
 

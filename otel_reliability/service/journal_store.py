@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import sqlite3
+import struct
 import time
+import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from otel_reliability.service.clock import Moment
 from otel_reliability.service.journal_file import Form, JournalFile, Sync, WrongJournal, told
 
 FORM: Final = Form(
     0x6F746C72,
-    "CREATE TABLE entry (seq INTEGER PRIMARY KEY, kind INTEGER NOT NULL, now REAL NOT NULL, wall INTEGER NOT NULL, body BLOB);",
+    """
+    CREATE TABLE entry (
+        seq INTEGER PRIMARY KEY, kind INTEGER NOT NULL, now REAL NOT NULL, wall INTEGER NOT NULL, body BLOB,
+        mark INTEGER NOT NULL
+    );
+    """,
 )
 REQUEST: Final = 0
 TICK: Final = 1
+DAMAGED: Final = 2
+_HEAD: Final = struct.Struct("<qqdq")
 _SOME: Final = 64
 """Entries that are deleted in one transaction."""
 
 
 class Entry(NamedTuple):
-    """A request, or a moment at which deadlines were met."""
+    """A request, or a moment at which deadlines were met; or what was one of them, of which nothing is to be believed."""
 
     seq: int
     kind: int
@@ -48,15 +58,15 @@ class Store:
 
     def append(self, entries: Iterable[Entry]) -> None:
         """Keep entries, all or none. One that has the number of another takes its place."""
-        rows = ((one.seq, one.kind, one.moment.now, one.moment.wall_ns, one.body) for one in entries)
-        self._file.transact([("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?)", rows)])
+        rows = ((one.seq, one.kind, *one.moment, one.body, _mark(one.seq, one.kind, *one.moment)) for one in entries)
+        self._file.transact([("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?)", rows)])
 
     def entries(self, after: int) -> Iterator[Entry]:
         """The entries after a number, in order."""
         try:
             found = self._file.db.execute("SELECT * FROM entry WHERE seq > ? ORDER BY seq", (after,))
-            for seq, kind, now, wall, body in found:
-                yield Entry(seq, kind, Moment(now, wall), body)
+            for seq, kind, now, wall, body, mark in found:
+                yield Entry(seq, kind if _is_marked(mark, seq, kind, now, wall) else DAMAGED, Moment(now, wall), body)
         except sqlite3.DatabaseError as error:
             raise WrongJournal(f"it is damaged ({error})") from None
 
@@ -82,3 +92,14 @@ class Store:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _mark(seq: int, kind: int, now: float, wall_ns: int) -> int:
+    """The checksum of what stands beside a body, which has its own."""
+    return zlib.crc32(_HEAD.pack(seq, kind, now, wall_ns))
+
+
+def _is_marked(mark: object, *head: Any) -> bool:
+    with suppress(struct.error):
+        return mark == _mark(*head)
+    return False

@@ -58,13 +58,20 @@ def read_row(plain: Plain, paths: PathTable) -> Row:
     return Row(*values)
 
 
+def is_adaptable(fields: Sequence[str]) -> bool:
+    """Whether rows that had these fields can be ours: what they lack has a default."""
+    return set(Row._fields) <= {*fields, *Row._field_defaults}
+
+
 def adapted(plain: Plain, fields: Sequence[str]) -> Plain:
     """The plain values of a row that had these fields, as one of ours: what is new has its default, what is gone goes.
 
-    >>> adapted((2, 1), ("run_id", "end_ns"))
-    Traceback (most recent call last):
-    ...
-    KeyError: 'start_ns'
+    >>> from otel_reliability.testing import run
+    >>> from otel_reliability.windows.rows import row_of
+    >>> plain = write_row(row_of(run(["search"]), PathTable()))
+    >>> before = ("gone", *Row._fields[:-1])
+    >>> is_adaptable(before), adapted((1, *plain[:-1]), before) == plain
+    (True, True)
     """
     known = {**Row._field_defaults, **dict(zip(fields, plain, strict=True))}
     return tuple([known[name] for name in Row._fields])

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.span import Session
+from otel_reliability.service.checkpoint_store import Point
 from otel_reliability.service.clock import Clock
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.journal import Unavailable
@@ -85,6 +86,10 @@ class Kept:
         """Let so much time pass that every run is closed and settled."""
         for _ in range(3):
             self.wind(700.0)
+
+    def point(self) -> Point:
+        """Where a checkpoint would be made now."""
+        return Point(self.journal._seq, self.journal._clock.moment())
 
     def die(self) -> None:
         """Leave everything as it is."""

@@ -90,7 +90,7 @@ def test_a_writer_of_checkpoints_that_dies_costs_nothing(
 ) -> None:
     """The last checkpoint stays, entries stay, another is tried, and what was changed is in that."""
     kept = lived(tmp_path)
-    kept.journal.checkpoints.write(checkpoints.Point(kept.journal._seq, kept.journal._clock.moment()))
+    kept.journal.checkpoints.write(kept.point())
     first = point(tmp_path)
     kept.take(request(200))
 
@@ -184,7 +184,7 @@ def test_an_orphan_writes_nothing(tmp_path: Path) -> None:
     """Whoever took over the directory meanwhile need not reckon with a checkpoint by one who is gone."""
     kept = lived(tmp_path)
     store = CheckpointStore(tmp_path / "checkpoint.db")
-    now = checkpoints.Point(1, kept.journal._clock.moment())
+    now = kept.point()
     with pytest.raises(checkpoint_store.Abandoned):
         store.put(checkpoint_store.Checkpoint(now, b"core", ()), [], lambda: False)
     assert store.point() is None
@@ -209,7 +209,7 @@ def test_only_agents_that_changed_are_written_anew(tmp_path: Path) -> None:
     """The others' rows stay as they are."""
     kept = lived(tmp_path, apart=False)
     kept.settle()
-    kept.journal.checkpoints.write(checkpoints.Point(kept.journal._seq, kept.journal._clock.moment()))
+    kept.journal.checkpoints.write(kept.point())
     with closing(sqlite3.connect(tmp_path / "checkpoint.db")) as database, database:
         database.execute("UPDATE agent SET runs = 777")
     kept.take(request(901, agents=1))
