@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Callable, Hashable, KeysView, Sequence
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -77,12 +77,14 @@ class PairSums(Generic[K]):
     State: integers, three for each distinct path and one for each run.
     """
 
-    __slots__ = ("_changes", "_paths", "_shares", "_since", "total")
+    __slots__ = ("_changes", "_order", "_paths", "_shares", "_since", "_taken", "total")
 
     def __init__(self, shares: Apart[K]) -> None:
         self._shares = shares
         self._paths: dict[K, _Taken] = {}
-        self._since: OrderedDict[str, tuple[_Taken, int]] = OrderedDict()
+        self._since: dict[str, int] = {}
+        self._order: deque[str] = deque()
+        self._taken: deque[_Taken] = deque()
         self._changes = 0
         self.total = 0
         """The sum over all pairs, in units of 2^-52."""
@@ -111,16 +113,21 @@ class PairSums(Generic[K]):
                 other.later += share
         self.total += total
         taken.runs += 1
-        self._since[run_id] = (taken, taken.later)
+        self._since[run_id] = taken.later
+        self._order.append(run_id)
+        self._taken.append(taken)
 
     def remove(self, run_id: str, code: K) -> None:
         """A run that came leaves."""
-        taken, before = self._since[run_id]
-        if next(iter(self._since)) == run_id:
-            self.total -= taken.later - before
+        taken = self._paths[code]
+        if self._order[0] == run_id:
+            self._order.popleft()
+            self._taken.popleft()
+            self.total -= taken.later - self._since.pop(run_id)
         else:
             self._take_out(run_id, code)
-        del self._since[run_id]
+            at = self._order.index(run_id)
+            del self._order[at], self._taken[at], self._since[run_id]
         taken.runs -= 1
         if not taken.runs:
             del self._paths[code]
@@ -145,10 +152,10 @@ class PairSums(Generic[K]):
         for share, other in zip(self._shares(code, list(self._paths)), self._paths.values(), strict=True):
             other.share = share
             self.total -= share * other.runs
-        for earlier, (taken, before) in self._since.items():
+        for earlier, taken in zip(self._order, self._taken, strict=True):
             if earlier == run_id:
                 return
-            self._since[earlier] = (taken, before + taken.share)
+            self._since[earlier] += taken.share
 
 
 class LatestBy(Generic[K]):

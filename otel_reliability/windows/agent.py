@@ -88,6 +88,9 @@ class AgentState:
         row = self._rows.get(run.run_id)
         if row is not None and row.run_id in self._reopenable:
             self._reopenable.discard(row.run_id)
+            self.recent.settle(row.run_id)
+            if not self._reopenable:
+                self._reopenable.clear()  # gives back the room that many took
             for window in self.windows.values():
                 window.settle(row)
 

@@ -26,7 +26,8 @@ def row_of(run: Run, paths: PathTable, rules: ToolRules = DEFAULT_RULES) -> Row:
     """What a window keeps of a run. Its path is held in `paths` until it is released there.
 
     An incomplete run, and one whose tools cannot be observed, give no evidence to path metrics: their `path` and `effects`
-    are None. What most runs have in common (no retries, no effects) is one object, shared by their rows.
+    are None. Of a run without a task the effects are None too: it is compared with none. What most runs have in common (no
+    retries, no effects) is one object, shared by their rows.
     """
     calls, model_calls, path = run.tool_calls, run.model_calls, None if run.incomplete else run.path
     failed = None if calls is None else len([None for call in calls if not call.ok])
@@ -52,7 +53,7 @@ def row_of(run: Run, paths: PathTable, rules: ToolRules = DEFAULT_RULES) -> Row:
         run.violations if not run.evaluations else violations_of(run),
         run.session_id,
         signals_of(run.evaluations),
-        None if path is None or calls is None else effects_of(calls, rules) or NO_EFFECTS,
+        None if path is None or calls is None or run.task_id is None else effects_of(calls, rules) or NO_EFFECTS,
         run.weight,
         run.arguments_known,
         run.outcome_source == BY_STATUS,

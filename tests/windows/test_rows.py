@@ -45,8 +45,14 @@ def test_a_row_says_what_the_run_says() -> None:
 
 def test_tools_that_change_nothing_have_no_effect() -> None:
     """What counts as an effect is the user's to say."""
-    row = row_of(run("a", tool_calls=(call("x"), call("y"))), PathTable(), ToolRules(reads=("x",)))
+    row = row_of(run("a", task_id="t", tool_calls=(call("x"), call("y"))), PathTable(), ToolRules(reads=("x",)))
     assert row.effects == {("y", b"e")}
+
+
+def test_effects_are_kept_where_they_can_be_compared() -> None:
+    """A run without a task is compared with no other, so nothing is kept of what it changed."""
+    row = row_of(run("a", task_id=None, tool_calls=(call("x"),)), PathTable())
+    assert row.effects is None
 
 
 def test_unobservable_tools_are_no_evidence() -> None:
