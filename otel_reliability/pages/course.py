@@ -18,6 +18,10 @@ MOST_POINTS: Final = 60
 """Points of a course: as many as a small picture can show."""
 SPAN_NS: Final = 7 * 86_400 * 10**9
 """A week: what is older is let go of."""
+BURST: Final = 500
+"""Points that may be added at once, over all agents: each costs as much as the reading of a score."""
+RATE: Final = 20.0
+"""Points a second that may be added for ever: they cost a hundredth of a processor. An agent whose turn passes gets the next."""
 TRAILING: Final = 100
 """Runs that each point of a recording's course looks back on, as the usual window of a service does."""
 MOST_ROWS: Final = 10_000
@@ -41,7 +45,7 @@ class Course:
     ...     if course.due():
     ...         course.add(Point(run, 80.0))
     >>> len(course.points), course.points[-1].ns - course.points[-2].ns
-    (51, 4)
+    (50, 4)
     """
 
     __slots__ = ("_stride", "_wait", "points")
@@ -57,18 +61,18 @@ class Course:
 
     def add(self, point: Point) -> None:
         """The score now. One that is no newer than the last takes its place."""
-        self._wait = self._stride
         if self.points and point.ns <= self.points[-1].ns:
             self.points[-1] = Point(self.points[-1].ns, point.score)
-            return
-        self.points.append(point)
-        self._thin(point.ns)
+        else:
+            self.points.append(point)
+            self._thin(point.ns)
+        self._wait = self._stride
 
     def _thin(self, now_ns: int) -> None:
         if now_ns - self.points[0].ns > SPAN_NS:
-            del self.points[0]
+            self.points = [point for point in self.points if now_ns - point.ns <= SPAN_NS]
             if len(self.points) < MOST_POINTS // 3:
-                self._stride = max(1, self._stride // 2)
+                self._stride = 1
         if len(self.points) > MOST_POINTS:
             del self.points[-2::-2]
             self._stride *= 2
@@ -83,6 +87,7 @@ class Courses:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._courses: dict[AgentKey, Course] = {}
+        self._left, self._asked = float(BURST), engine.now()
         engine.observers.append(self._see)
 
     def __len__(self) -> int:
@@ -99,8 +104,17 @@ class Courses:
         course = self._courses.get(event.run.key)
         if course is None:
             course = self._begin(event.run.key)
-        if course is not None and course.due():
+        if course is not None and course.due() and self._may(now):
             self._mark(event.run.key, course)
+
+    def _may(self, now: float) -> bool:
+        """Whether one more point can be afforded now."""
+        self._left = min(float(BURST), self._left + RATE * max(0.0, now - self._asked))
+        self._asked = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
 
     def _begin(self, key: AgentKey) -> Course | None:
         fleet = self._engine.fleet

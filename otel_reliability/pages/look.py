@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from otel_reliability.change.alarm import Alarm
@@ -10,18 +11,24 @@ from otel_reliability.change.detector import Standing
 from otel_reliability.change.recording import Judgement
 from otel_reliability.change.sentences import moment, of_alarm, of_evidence
 from otel_reliability.change.verdict import Verdict
+from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.engine import Engine
-from otel_reliability.metrics.uncertainty import intervals
+from otel_reliability.model.reading import Reading
+from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.pages.course import Courses, Point, recorded_course
 from otel_reliability.report.changes import Finding
+from otel_reliability.report.findings import ranked_costs
 from otel_reliability.report.recording import Recording
 from otel_reliability.report.scorecard import Scorecard, scorecard
 from otel_reliability.report.text import clean
 from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.session import SessionScores
 from otel_reliability.windows.window import AgentWindow
 
+MOST_LOOKED_AT: Final = 500
+"""Runs of a window, the newest, that a running service looks at for what is behind the numbers. The numbers are of all."""
 MOST_FOR_INTERVALS: Final = 200
 """Runs of a window up to which a running service computes intervals: they take some 3 ms a run."""
 LONGEST_SENTENCE: Final = 2_000
@@ -60,23 +67,70 @@ class AgentLook(NamedTuple):
     changes: Changes
 
 
-def look_at(engine: Engine, fleet: Fleet, key: AgentKey, courses: Courses | None = None) -> AgentLook | None:
-    """An agent of a running engine, within its turn; None if it has expired. Intervals are computed apart (`with_intervals`)."""
+class Taken(NamedTuple):
+    """What is taken of a running engine within its turn, so that the rest can be made outside it.
+
+    `readings` are those of the whole window, where it is too long to be looked at as a whole.
+    """
+
+    key: AgentKey
+    rows: Sequence[Row]
+    left_out: int
+    readings: Mapping[str, Reading]
+    sessions: Sequence[SessionScores]
+    recent: Sequence[tuple[Run, float | None]]
+    course: Sequence[Point]
+    changes: Changes
+
+
+def taken(engine: Engine, fleet: Fleet, key: AgentKey, courses: Courses | None = None) -> Taken | None:
+    """An agent as it is now, within the engine's turn; None if it has expired."""
     state = fleet.agent(key)
     if state is None:
         return None
     window = next(iter(state.windows.values()))
-    card = scorecard(key, window, engine.sessions.scores(key), engine.settings, most_for_intervals=0)
-    course = () if courses is None else courses.of(key)
-    return AgentLook(card, recent_runs(state, window), course, changes_of(engine, key))
+    return Taken(
+        key=key,
+        rows=tuple(window.rows()),
+        left_out=window.turnover + window.refused,
+        readings=window.readings() if window.runs > MOST_LOOKED_AT else {},
+        sessions=engine.sessions.scores(key),
+        recent=recent_runs(state, window),
+        course=() if courses is None else courses.of(key),
+        changes=changes_of(engine, key),
+    )
 
 
-def with_intervals(look: AgentLook, engine: Engine) -> AgentLook:
-    """The same, with the interval of each number: outside the engine's turn, for it takes a while."""
-    card = look.card
-    if len(card.rows) > MOST_FOR_INTERVALS:
-        return look
-    return look._replace(card=card._replace(intervals=intervals(card.rows, engine.settings)))
+def look_of(found: Taken, settings: Settings) -> AgentLook:
+    """What there is to see of it: outside the engine's turn, for it takes a while."""
+    window = AgentWindow(WindowSettings("newest", last=MOST_LOOKED_AT), settings, frozenset(), _forget)
+    for row in found.rows[-MOST_LOOKED_AT:]:
+        window.insert(row)
+    card = scorecard(found.key, window, found.sessions, settings, most_for_intervals=MOST_FOR_INTERVALS)
+    card = card._replace(left_out=found.left_out)
+    if found.readings:
+        card = _of_all(card, found)
+    return AgentLook(card, found.recent, found.course, found.changes)
+
+
+def _of_all(card: Scorecard, found: Taken) -> Scorecard:
+    """The numbers are those of all runs; what is behind them stays that of the newest."""
+    readings = {**card.readings, **found.readings}
+    baseline = [row for row in found.rows if row.baseline]
+    return card._replace(
+        runs=len(baseline),
+        perturbed=Counter(row.condition for row in found.rows if not row.baseline),
+        start_ns=min(row.start_ns for row in found.rows),
+        readings=readings,
+        outcomes=Counter(row.outcome for row in baseline),
+        by_status=sum(row.by_status for row in baseline),
+        findings=card.findings._replace(costs=ranked_costs(readings)),
+        rows=found.rows,
+    )
+
+
+def _forget(row: object) -> None:
+    """Nobody needs to know which rows a copy of a window lets go of."""
 
 
 def recorded_look(recording: Recording, card: Scorecard, finding: Finding | None) -> AgentLook:

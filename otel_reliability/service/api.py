@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from otel_reliability.engine import Engine
 from otel_reliability.errors import ReliabilityError
 from otel_reliability.metrics.stability.tiers import tier_of
-from otel_reliability.metrics.uncertainty import intervals
 from otel_reliability.model.run import AgentKey
+from otel_reliability.pages.look import Taken, look_of, taken
 from otel_reliability.report.json import agent_object
 from otel_reliability.report.run_record import record
-from otel_reliability.report.scorecard import Scorecard, scorecard
 from otel_reliability.report.text import instant
 from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.fleet import Fleet
-
-MOST_FOR_INTERVALS: Final = 200
-"""Runs of a window up to which intervals are computed: they take some 3 ms a run."""
 
 Object = dict[str, Any]
 
@@ -27,7 +23,7 @@ class UnknownAgent(ReliabilityError):
 
 
 class Agents:
-    """Asks an engine. Every answer is as of one moment."""
+    """Asks an engine. What is told of an agent is as of one moment."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -51,27 +47,25 @@ class Agents:
                 and environment in {None, key.environment}
             )
 
-        found = self._engine.read(lambda fleet: [self._one(fleet, key) for key in filter(is_meant, fleet.keys())]) or []
-        if not found:
+        keys = filter(is_meant, self._engine.read(lambda fleet: fleet.keys()) or [])
+        found = [self._engine.read(lambda fleet, key=key: taken(self._engine, fleet, key)) for key in keys]
+        if not any(found):
             raise UnknownAgent("no agent of that service and name has runs here")
-        return {"agents": [self._told(card, recent) for card, recent in found]}
+        return {"agents": [self._told(one) for one in found if one is not None]}
 
-    def _one(self, fleet: Fleet, key: AgentKey) -> tuple[Scorecard, list[Object]]:
-        state = fleet.agent(key)
-        if state is None:
-            raise UnknownAgent("the agent has just expired")
-        window = next(iter(state.windows.values()))
-        sessions = self._engine.sessions.scores(key)
-        card = scorecard(key, window, sessions, self._engine.settings, most_for_intervals=0)
-        distances = {row.run_id: window.path_distance(row).value for row in window.rows()}
-        recent = [{**record(run), "path_distance": distances.get(run.run_id)} for run in state.recent]
-        return card, recent
-
-    def _told(self, card: Scorecard, recent: list[Object]) -> Object:
+    def _told(self, found: Taken) -> Object:
         settings = self._engine.settings
-        if len(card.rows) <= MOST_FOR_INTERVALS:
-            card = card._replace(intervals=intervals(card.rows, settings))
-        return {**agent_object(card, settings.metrics.profile), "recent_runs": recent}
+        look = look_of(found, settings)
+        recent = [{**record(run), "path_distance": distance} for run, distance in look.recent]
+        change = {
+            "state": look.changes.state,
+            "sentence": f"{look.changes.head} {look.changes.rest}".strip(),
+            "changes": [
+                {"since": instant(mark.since_ns), "noticed": instant(mark.noticed_ns), "sentence": mark.sentence}
+                for mark in look.changes.marks
+            ],
+        }
+        return {**agent_object(look.card, settings.metrics.profile), "change": change, "recent_runs": recent}
 
 
 def _page(fleet: Fleet, limit: int, offset: int) -> Object:

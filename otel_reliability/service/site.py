@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from aiohttp import web
 
@@ -20,7 +20,7 @@ from otel_reliability.pages import rendering
 from otel_reliability.pages.agent import AgentView, agent_view
 from otel_reliability.pages.course import Courses
 from otel_reliability.pages.fleet import NOBODY, AgentLine, Choice, fleet_of, id_of, line_of
-from otel_reliability.pages.look import look_at, with_intervals
+from otel_reliability.pages.look import Taken, look_of, taken
 from otel_reliability.pages.rendering import Doors
 from otel_reliability.report.text import seconds
 from otel_reliability.service.readiness import RECOVERING, Readiness
@@ -28,12 +28,12 @@ from otel_reliability.windows.fleet import Fleet
 
 T = TypeVar("T")
 
-CHUNK: Final = 50
+CHUNK: Final = 10
 """Agents that are read in one turn of the engine: then others may have theirs."""
 LEAST_AGE: Final = 1.0
 """Seconds for which what was read stands, however many look."""
-SHARE: Final = 10.0
-"""How many times as long as it took to make it stands: so pages never take more than a tenth of a processor."""
+SHARE: Final = 4.0
+"""How many times as long as it took to make it stands: so pages never take more than a fifth of a processor."""
 MOST_KEPT: Final = 64
 """Agents whose page is kept for a moment."""
 YEAR: Final = 365 * 86_400
@@ -185,11 +185,11 @@ class Site:
         return detector is not None and bool(detector.alarms)
 
     def _read_view(self, key: AgentKey) -> AgentView | None:
-        def ask(fleet: Fleet) -> Any:
-            return look_at(self._engine, fleet, key, self._courses)
+        def ask(fleet: Fleet) -> Taken | None:
+            return taken(self._engine, fleet, key, self._courses)
 
-        look = self._engine.read(ask)
-        return None if look is None else agent_view(with_intervals(look, self._engine))
+        found = self._engine.read(ask)
+        return None if found is None else agent_view(look_of(found, self._engine.settings))
 
 
 def window_words(window: WindowSettings) -> str:
