@@ -41,7 +41,7 @@ class Used(NamedTuple):
 
 def lines() -> Iterator[bytes]:
     """What the Collector's file exporter writes, for ever."""
-    spans = Traffic(chaotic=True).spans()
+    spans = Traffic(chaotic=True, content=True).spans()
     while True:
         yield orjson.dumps(traces_json(islice(spans, SPANS))) + b"\n"
 

@@ -1,6 +1,8 @@
 """OTLP requests as services send them, from a seed: agents at work, and the web servers beside them.
 
-- `genai`: an `invoke_agent` root, model calls of 13 attributes, tool calls of 8; some 540 bytes a span.
+- `genai`: an `invoke_agent` root, model calls of 13 attributes, tool calls of 9, no content, as OpenTelemetry's own
+  instrumentations send them unless told otherwise; some 550 bytes a span.
+- `genai_content`: the same with the arguments and the result of each tool call.
 - `genai4k`: the same, and each model call carries 4 KB of messages.
 - `http`: ordinary server spans of 12 attributes, some 490 bytes each.
 
@@ -46,10 +48,15 @@ _MS: Final = 1_000_000
 
 
 class Traffic:
-    """What one service sends, span after span, for ever and never twice."""
+    """What one service sends, span after span, for ever and never twice.
 
-    def __init__(self, *, chaotic: bool = False, content: int = 0, seed: int = 7, agents: int = AGENTS) -> None:
-        self._dice, self._chaotic, self._content = random.Random(seed), chaotic, content
+    `content`: with arguments and results; `messages`: with so many characters of them a model call.
+    """
+
+    def __init__(
+        self, *, chaotic: bool = False, content: bool = False, messages: int = 0, seed: int = 7, agents: int = AGENTS
+    ) -> None:
+        self._dice, self._chaotic, self._content, self._messages = random.Random(seed), chaotic, content, messages
         self._agents = [f"{role} agent {number}" for number, role in zip(range(agents), _ROLES * agents, strict=False)]
         self._habits = [self._path() for _ in range(3)]
         self._now = _EPOCH_NS
@@ -71,7 +78,7 @@ class Traffic:
         began, found = self._now, list[RawSpan]()
         for tool in self._taken():
             found.append(self._model(trace, root, agent, conversation, "tool_calls"))
-            found.append(self._tool(trace, root, agent, tool))
+            found.append(self._tool(trace, root, agent, conversation, tool))
         found.append(self._model(trace, root, agent, conversation, "stop"))
         attributes = {
             "gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "openai", "gen_ai.agent.name": agent,
@@ -92,18 +99,21 @@ class Traffic:
             "gen_ai.request.temperature": 0.2, "gen_ai.agent.name": agent, "server.address": "api.openai.com",
             "server.port": 443,
         }  # fmt: skip
-        if self._content:
-            attributes["gen_ai.input.messages"] = _messages(dice, self._content)
+        if self._messages:
+            attributes["gen_ai.input.messages"] = _messages(dice, self._messages)
         return self._child(trace, parent, "chat gpt-4o-mini", KIND_CLIENT, attributes, 800)
 
-    def _tool(self, trace: bytes, parent: bytes, agent: str, tool: str) -> RawSpan:
-        arguments = json.dumps({"order_id": f"A-{self._dice.randrange(10**6)}", "verbose": False})
+    def _tool(self, trace: bytes, parent: bytes, agent: str, conversation: str, tool: str) -> RawSpan:
         attributes = {
             "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool, "gen_ai.tool.type": "function",
-            "gen_ai.tool.call.id": f"call_{self._id(12).hex()}", "gen_ai.tool.call.arguments": arguments,
-            "gen_ai.tool.call.result": json.dumps({"status": "shipped", "total": self._dice.randrange(500)}),
-            "gen_ai.agent.name": agent, "thread.id": 140_213,
+            "gen_ai.tool.call.id": f"call_{self._id(12).hex()}", "gen_ai.agent.name": agent,
+            "gen_ai.conversation.id": conversation, "gen_ai.provider.name": "openai", "thread.id": 140_213,
+            "gen_ai.tool.description": "Looks at what the shop knows",
         }  # fmt: skip
+        if self._content:
+            order, total = self._dice.randrange(10**6), self._dice.randrange(500)
+            attributes["gen_ai.tool.call.arguments"] = json.dumps({"order_id": f"A-{order}", "verbose": False})
+            attributes["gen_ai.tool.call.result"] = json.dumps({"status": "shipped", "total": total})
         return self._child(trace, parent, f"execute_tool {tool}", KIND_INTERNAL, attributes, 90)
 
     def _child(
@@ -136,9 +146,14 @@ def genai(number: int, *, chaotic: bool = False, spans: int = SPANS) -> list[byt
     return Traffic(chaotic=chaotic).requests(number, spans)
 
 
+def genai_content(number: int, *, chaotic: bool = False, spans: int = SPANS) -> list[bytes]:
+    """The same with arguments and results."""
+    return Traffic(chaotic=chaotic, content=True).requests(number, spans)
+
+
 def genai4k(number: int, *, chaotic: bool = False, spans: int = SPANS) -> list[bytes]:
-    """The same with 4 KB of messages a model call."""
-    return Traffic(chaotic=chaotic, content=MESSAGES).requests(number, spans)
+    """The same with 4 KB of messages a model call, too."""
+    return Traffic(chaotic=chaotic, content=True, messages=MESSAGES).requests(number, spans)
 
 
 def http(number: int, *, spans: int = SPANS) -> list[bytes]:

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-SMALL: Final = 16 * 1024
-"""Bytes of a body up to which each key is looked for by itself."""
+HEAD: Final = 4 * 1024
+"""Bytes of a body in which each key is looked for by itself: where there is one, there mostly is one on every span."""
 MANY: Final = 64
 """Likely places beyond which it is cheaper to look through the whole body."""
 _WIDTH: Final = 4
@@ -40,9 +40,10 @@ class Markers:
 
     def stand_in(self, body: bytes) -> bool:
         """Whether any of them does."""
-        if len(body) <= SMALL:
-            return any(marker in body for marker in self._markers)
-        return any(marker in body for marker in self._plain) or self._at_a_dot(body)
+        head = body[:HEAD]
+        if any(marker in head for marker in self._markers):
+            return True
+        return len(body) > HEAD and (any(marker in body for marker in self._plain) or self._at_a_dot(body))
 
     def _at_a_dot(self, body: bytes) -> bool:
         dots = np.flatnonzero(np.frombuffer(body, np.uint8) == ord(_DOT))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.sources.markers import SMALL, Markers
+from otel_reliability.sources.markers import HEAD, Markers
 
 MARKERS = (
     b"gen_ai.",
@@ -22,7 +22,7 @@ PIECES = st.sampled_from(
 )
 
 
-@pytest.mark.parametrize("padding", [b"", b"." * SMALL, b"x" * SMALL, b"station.com " * SMALL])
+@pytest.mark.parametrize("padding", [b"", b"." * HEAD, b"x" * HEAD, b"station.com " * HEAD])
 @given(st.lists(PIECES, max_size=4).map(b"".join), st.booleans())
 def test_the_short_way_finds_what_the_long_one_finds(padding: bytes, piece: bytes, first: bool) -> None:
     """Wherever it stands in a body, at its edges too, and however many dots there are beside it."""
@@ -35,7 +35,7 @@ def test_the_short_way_finds_what_the_long_one_finds(padding: bytes, piece: byte
 @pytest.mark.parametrize("marker", MARKERS)
 def test_each_is_found_alone_in_a_large_body(marker: bytes) -> None:
     """At the beginning, in the middle and at the end."""
-    filler = b"http.route" * SMALL
+    filler = b"http.route" * HEAD
 
     assert all(
         Markers([marker]).stand_in(body) for body in (marker + filler, filler + marker, filler + marker + filler)
