@@ -68,9 +68,12 @@ validate: .venv/ready
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
 
-#: The long tests, and the property tests with many more examples.
+#: The long trials of the service, written down in docs/soak.md; then all long tests, and the property tests with many more examples.
 soak: .venv/ready
-	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=soak
+	$(BIN)/python tests/real/install.py --optional
+	$(BIN)/python -m tests.service.soak
+	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=soak -m "not soak" tests/service
+	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=soak --ignore=tests/service
 
 #: Lock the newest versions of everything, the oldest that pyproject.toml allows, and the image's part of them.
 lock: .venv/ready

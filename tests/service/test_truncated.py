@@ -10,7 +10,6 @@ from typing import Final
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from otel_reliability.model.run import CloseReason
@@ -177,7 +176,6 @@ def test_a_service_starts_on_whatever_is_left(
 
 
 @given(name=st.sampled_from(FILES), place=st.floats(0, 1, exclude_max=True), bits=st.integers(1, 255))
-@examples(max_examples=25, deadline=None)
 def test_a_changed_byte_is_noticed_or_matters_to_nobody(
     name: str,
     place: float,

@@ -1,0 +1,221 @@
+"""Runs the long forms of the service's tests and writes down what came of them: `python -m tests.service.soak [TRIAL …]`.
+
+Without a trial all of them are run. What came of each, on which machine and when, goes to benchmarks/soak.json, and from there
+to docs/soak.md; trials that were not run this time keep what they had.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from xml.etree import ElementTree as ET
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+RESULTS: Final = ROOT / "benchmarks" / "soak.json"
+PAGE: Final = ROOT / "docs" / "soak.md"
+
+
+class Trial(NamedTuple):
+    """A test that takes long: what it does, how much of it, and where it is."""
+
+    name: str
+    shows: str
+    size: str
+    tests: tuple[str, ...]
+
+
+_KILL: Final = "tests/service/test_kill.py"
+TRIALS: Final = (
+    Trial(
+        "kills",
+        "`kill -9` at random moments under load, a third of them at its recovery; restart; everything sent twice again",
+        "2 lives of 50 kills",
+        (f"{_KILL}::test_nothing_acknowledged_is_lost_in_fifty_kills",),
+    ),
+    Trial(
+        "moments",
+        "`kill -9` within every step of group commits, deadlines, checkpoints and recoveries, in some order",
+        "2 lives of 60 kills",
+        (f"{_KILL}::test_nothing_is_lost_whatever_it_was_at_in_any_order",),
+    ),
+    Trial(
+        "load",
+        "more than the service can take: memory stays, each refusal has a hint, nothing acknowledged is lost",
+        "5 minutes",
+        ("tests/service/test_load.py::test_more_than_it_can_take[five minutes]",),
+    ),
+    Trial(
+        "hostile",
+        "mutated protobuf, JSON and gzip among good runs: no crash, no leak, no damage to other traces",
+        "100,000 cases",
+        ("tests/service/test_hostile.py::test_a_hundred_thousand_bad_requests_harm_nobody",),
+    ),
+    Trial(
+        "names",
+        "agents, tools and sessions without end: series stay within their ceilings",
+        "1,000,000 names",
+        ("tests/service/test_hostile.py::test_no_end_of_names_is_an_end_of_series[a million]",),
+    ),
+    Trial(
+        "cut files",
+        "journal, log and checkpoint cut at every byte of their last page: what is read of them is true",
+        "3 files, 4,096 places each",
+        tuple(
+            f"tests/service/test_truncated.py::test_what_is_read_of_a_file_that_was_cut_is_true[every-{name}]"
+            for name in ("journal.db", "journal.db-wal", "checkpoint.db")
+        ),
+    ),
+    Trial(
+        "starts on cut files",
+        "the same, each with two starts of a service in between requests",
+        "3 files, 4,096 places each",
+        tuple(
+            f"tests/service/test_truncated.py::test_a_service_starts_on_whatever_is_left[every-{name}]"
+            for name in ("journal.db", "journal.db-wal", "checkpoint.db")
+        ),
+    ),
+    Trial(
+        "changed bytes",
+        "a byte of a journal changed anywhere: noticed, or it matters to nobody",
+        "3,000 bytes",
+        ("tests/service/test_truncated.py::test_a_changed_byte_is_noticed_or_matters_to_nobody",),
+    ),
+    Trial(
+        "outage",
+        "Prometheus and the sink of our numbers away, while a real Collector sends on",
+        "10 minutes",
+        ("tests/service/test_end_to_end_outages.py::test_whoever_takes_our_numbers_may_be_away[ten minutes]",),
+    ),
+)
+
+
+def run(trial: Trial) -> dict[str, Any]:
+    """Run a trial, and tell what came of it."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as name:
+        report = Path(name) / "report.xml"
+        options = ["--hypothesis-profile=soak", "--no-cov", "-p", "no:randomly", "-q", f"--junitxml={report}"]
+        ended = subprocess.run([sys.executable, "-m", "pytest", *trial.tests, *options], cwd=ROOT, check=False)
+        counts = _counts(report)
+    return {
+        "outcome": _outcome(ended.returncode, counts),
+        **counts,
+        "seconds": round(time.monotonic() - began),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "version": version("otel-reliability"),
+        "commit": _commit(),
+        "machine": machine(),
+    }
+
+
+def _counts(report: Path) -> dict[str, int]:
+    if not report.exists():
+        return {"tests": 0, "failed": 0, "skipped": 0}
+    found = [suite.attrib for suite in ET.parse(report).iter("testsuite")]
+    number = {name: sum(int(one[name]) for one in found) for name in ("tests", "failures", "errors", "skipped")}
+    return {
+        "tests": number["tests"],
+        "failed": number["failures"] + number["errors"],
+        "skipped": number["skipped"],
+    }
+
+
+def _outcome(code: int, counts: Mapping[str, int]) -> str:
+    if code or counts["failed"]:
+        return "failed"
+    return "passed" if counts["tests"] > counts["skipped"] else "skipped"
+
+
+def machine() -> str:
+    """What it ran on, and how busy that was with other things."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
+    model = next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine()
+    )
+    return f"{os.cpu_count()} × {model}, {platform.system()}, Python {platform.python_version()}, load {os.getloadavg()[2]:.0f}"
+
+
+def _commit() -> str:
+    told = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return told.stdout.strip()
+
+
+def keep(name: str, result: Mapping[str, Any]) -> None:
+    """Write a result beside the others, and the page anew. Several of these may run at a time."""
+    with RESULTS.open("a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        results: dict[str, Any] = json.loads(file.read() or "{}")
+        results[name] = dict(result)
+        file.seek(0)
+        file.truncate()
+        file.write(json.dumps(results, indent=2, ensure_ascii=False, sort_keys=True) + "\n")
+        PAGE.write_text(page(results), encoding="utf-8")
+
+
+HEAD: Final = """# Long trials of the service
+
+<!-- Made by `python -m tests.service.soak`, which `make soak` runs. -->
+
+What takes too long for every change is run now and then, and what came of it stands here, failures too. `load` is the load
+average of a quarter of an hour on that machine: how much else it had to do.
+
+| Trial | What it shows | How much | Outcome | Took | When |
+|---|---|---|---|---|---|
+"""
+
+
+def page(results: Mapping[str, Any]) -> str:
+    """The results as a page.
+
+    >>> page({}).splitlines()[-1]
+    '| outage | Prometheus and the sink of our numbers away, while a real Collector sends on | 10 minutes | not run | | |'
+    """
+    rows = [_line(trial, results.get(trial.name)) for trial in TRIALS]
+    machines = dict.fromkeys(f"- {one['date']}: {one['machine']}" for one in results.values())
+    told = f"\n## On what\n\n{chr(10).join(sorted(machines))}\n" if machines else ""
+    return HEAD + "\n".join(rows) + "\n" + told
+
+
+def _line(trial: Trial, found: Mapping[str, Any] | None) -> str:
+    about = f"| {trial.name} | {trial.shows} | {trial.size} |"
+    if found is None:
+        return f"{about} not run | | |"
+    minutes, seconds = divmod(found["seconds"], 60)
+    when = f"{found['date']}, version {found['version']}, `{found['commit']}`"
+    return f"{about} {found['outcome']} | {minutes} min {seconds} s | {when} |"
+
+
+def main(names: Sequence[str]) -> int:
+    """Run these trials, or all. 1: one of them failed."""
+    unknown = set(names) - {trial.name for trial in TRIALS}
+    if unknown:
+        print(
+            f"No trial is called {', '.join(sorted(unknown))}; there are {', '.join(trial.name for trial in TRIALS)}."
+        )
+        return 2
+    failed = False
+    for trial in TRIALS:
+        if not names or trial.name in names:
+            found = run(trial)
+            keep(trial.name, found)
+            print(f"{trial.name}: {found['outcome']} after {found['seconds']} s")
+            failed = failed or found["outcome"] == "failed"
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
