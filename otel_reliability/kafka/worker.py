@@ -201,11 +201,13 @@ class Worker:
                 del self._open[number]
                 self._now.pop(number, None)
                 self._stage.close(number)
-        for number, store in stores.items():
-            if number not in self._open:
-                self._open[number] = (store, self._stage.open(number, self._shelf(number, store)))
+        given = [(number, store) for number, store in stores.items() if number not in self._open]
+        for number, store in given:
+            self._open[number] = (store, self._stage.open(number, self._shelf(number, store)))
         self._ticker.partitions = [(topic, number) for topic in self._stage.inputs for number in self._open]
         self.account.partitions = sorted(self._open)
+        if given:
+            self.account.assigned(time.monotonic() - self.account.beat)
 
     def _shelf(self, number: int, store: Any) -> Shelf:
         def transaction() -> Any:
@@ -222,8 +224,6 @@ class Worker:
             stores = self._stores()
             if {number: store for number, (store, _) in self._open.items()} != stores:
                 self._sync(dict(stores))
-                if stores:
-                    self.account.assigned(time.monotonic() - self.account.beat)
             self.account.ready = True
         self._tell(now)
         if now >= self._looked + LOOK:

@@ -101,7 +101,7 @@ class Workers:
         config = self.folder / f"config-{self.made}.json"
         config.write_text(json.dumps(_merged(SETTINGS, settings or {})))
         worker = Worker(stage, broker, config, self.folder, self.made, *options)
-        self.running.callback(worker.stop)
+        self.running.callback(worker.kill)
         return worker
 
 

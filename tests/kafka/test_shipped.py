@@ -1,0 +1,66 @@
+"""The shipped Collector configurations with a real broker and workers: spans and judgements in, numbers out."""
+
+from __future__ import annotations
+
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from otel_reliability.testing import span_id, trace_id, traces_protobuf
+from tests.collector_config.shipped import at_port, shipped
+from tests.kafka.workers import DEAD, RUNS, Reader, Workers, topics_of
+from tests.real.collector.handle import Collectors
+from tests.real.kafka.handle import Kafkas
+from tests.real.otlp import attributes
+from tests.real.ports import HOST, free_port
+from tests.real.waiting import until
+from tests.real.web import ask
+from tests.service.running import PROTOBUF, runs_of
+
+pytestmark = pytest.mark.real
+
+TOPICS = {"spans": "otlp_spans", "logs": "otlp_logs", "readings": "otel_reliability_metrics"}
+
+
+def judgement(number: int) -> bytes:
+    """A log event that judges a run, as an evaluator sends it, apart from the run's spans."""
+    request = ExportLogsServiceRequest()
+    record = request.resource_logs.add().scope_logs.add().log_records.add()
+    record.event_name, record.time_unix_nano = "gen_ai.evaluation.result", 1
+    record.trace_id, record.span_id = trace_id(number), span_id(1)
+    record.attributes.extend(attributes({"gen_ai.evaluation.name": "success", "gen_ai.evaluation.score.label": "fail"}))
+    return request.SerializeToString()
+
+
+def test_they_carry_spans_and_judgements_in_and_numbers_out(
+    kafka: Kafkas, collector: Collectors, workers: Workers
+) -> None:
+    """Runs through the one file, with a judgement that comes as a log event; what the workers tell of them through the other."""
+    broker = kafka()
+    topics_of(broker, names=(*TOPICS.values(), RUNS, DEAD))
+    first = workers("assemble", broker, settings={"kafka": TOPICS})
+    second = workers("aggregate", broker, settings={"kafka": TOPICS})
+    environment = {"KAFKA_BROKERS": broker.address, "COLLECTOR_HOST": HOST}
+    gate = shipped(
+        collector, "kafka-gateway.yaml", overlay={"processors": {"batch": {"timeout": "50ms"}}}, **environment
+    )
+    address = f"{HOST}:{free_port()}"
+    shipped(collector, "kafka-metrics.yaml", overlay=at_port(address), **environment)
+
+    for path, body in (("traces", traces_protobuf(runs_of(6))), ("logs", judgement(2))):
+        answer = ask(f"{gate.http}/v1/{path}", body=body, headers={"Content-Type": PROTOBUF})
+        assert answer.status == 200
+    with Reader(broker, RUNS) as reader:
+        records = reader.until_settled(6)
+
+    def told() -> dict[str, float]:
+        text = ask(f"http://{address}/metrics", headers={"Accept": "application/openmetrics-text"}).text
+        samples = [one for family in text_string_to_metric_families(text) for one in family.samples]
+        found = {one.labels["outcome"]: one.value for one in samples if one.name == "agent_reliability_runs_total"}
+        windows = [one.value for one in samples if one.name == "agent_reliability_window_runs"]
+        return found if sum(found.values()) == 6 and windows == [6] else {}
+
+    assert {one.run.outcome.value for one in records if one.run.trace_id == trace_id(2)} == {"failure"}
+    assert until(told, "the numbers")["failure"] == 1
+    assert 'disposition="taken"} 12' in second.numbers()
+    assert (first.stop(), second.stop()) == (0, 0)
