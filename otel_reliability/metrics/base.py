@@ -30,6 +30,10 @@ class Metric(ABC):
 
     spec: ClassVar[MetricSpec]
     companions: ClassVar[tuple[MetricSpec, ...]] = ()
+    of_outcomes: ClassVar[bool] = False
+    """Whether it says how often runs succeed. Errors tell failures by themselves, and nothing tells successes so: a window
+    in which only failures are known has no such number."""
+
     wants: ClassVar[int] = 0
     """What evidence a row must carry to count here at all (`metrics.evidence`); of other rows a window says nothing."""
 

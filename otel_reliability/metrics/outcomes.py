@@ -53,6 +53,8 @@ class TaskOutcomes(Metric):
 
     wants = UNDISTURBED | OUTCOME
 
+    of_outcomes = True
+
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
         self._by_status = 0

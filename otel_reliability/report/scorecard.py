@@ -111,7 +111,7 @@ def scorecard(
         outcomes=Counter(row.outcome for row in baseline),
         by_status=sum(row.by_status for row in baseline),
         tasks=task_table(rows, settings),
-        passes=Passes(_series(window, "pass_hat_k"), _series(window, "pass_at_k"), summaries(rows)),
+        passes=_passes(window, rows),
         sessions=sessions,
         findings=findings_of(window, rows, readings, settings),
         rows=rows,
@@ -126,6 +126,12 @@ def by_task(rows: Sequence[Row]) -> dict[str | None, list[Row]]:
         if row.baseline:
             tasks.setdefault(row.task, []).append(row)
     return tasks
+
+
+def _passes(window: AgentWindow, rows: Sequence[Row]) -> Passes:
+    if window.one_sided:
+        return Passes({}, {}, {})
+    return Passes(_series(window, "pass_hat_k"), _series(window, "pass_at_k"), summaries(rows))
 
 
 def _series(window: AgentWindow, name: str) -> Mapping[int, Reading]:

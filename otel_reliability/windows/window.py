@@ -11,7 +11,7 @@ from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics import OWNERS, SPECS, TABLE, nearest, specs_of
 from otel_reliability.metrics.base import Derived, Metric
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
-from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.windows.base import Rule
 from otel_reliability.windows.count import LastRuns
@@ -45,8 +45,11 @@ class AgentWindow:
     """
 
     __slots__ = (
+        "_baseline",
         "_dropped",
+        "_known",
         "_measures",
+        "_passed",
         "_readings",
         "_roster",
         "_series",
@@ -64,6 +67,7 @@ class AgentWindow:
         self._readings: dict[str, Reading] = {}
         self._series: list[tuple[MetricSpec, Attributes, Reading]] | None = None
         self._dropped = dropped
+        self._baseline = self._known = self._passed = 0
         self._roster = Roster(rules_of(window, settings.limits.rows), self, reopenable)
 
     @property
@@ -147,6 +151,11 @@ class AgentWindow:
             self._series = [entry for entry in self._told() if entry[2].value is not None]
         return self._series
 
+    @property
+    def one_sided(self) -> bool:
+        """Whether only failures are known, because an end without error tells no success: then no number of outcomes is one."""
+        return not self._passed and self._known < self._baseline
+
     def path_distance(self, row: Row) -> Reading:
         """How unlike the other runs of its group in the window a run is: its mean distance to them."""
         return cast("PathSimilarity", self.metric(PathSimilarity.spec.name)).distance(row)
@@ -154,16 +163,25 @@ class AgentWindow:
     def add(self, row: Row) -> None:
         """A row enters: told by the roster."""
         self._changed()
+        self._count(row, 1)
         self._measures.add(row)
 
     def evict(self, row: Row) -> None:
         """A row leaves: told by the roster."""
         self._changed()
+        self._count(row, -1)
         self._measures.evict(row)
 
     def drop(self, row: Row) -> None:
         """A row is let go of: told by the roster."""
         self._dropped(row)
+
+    def _count(self, row: Row, step: int) -> None:
+        if row.baseline:
+            success = row.success
+            self._baseline += step
+            self._known += step * (success is not None)
+            self._passed += step * (success is True)
 
     def _changed(self) -> None:
         if self._readings:
@@ -178,10 +196,11 @@ class AgentWindow:
 
     def _read(self, metric: Metric) -> None:
         readings = self._readings
-        readings[metric.spec.name] = metric.read()
+        absent = metric.of_outcomes and self.one_sided
+        readings[metric.spec.name] = NO_EVIDENCE if absent else metric.read()
         if metric.companions:
             for spec, reading in zip(metric.companions, metric.beside(), strict=True):
-                readings[spec.name] = reading
+                readings[spec.name] = NO_EVIDENCE if absent else reading
 
     def _derive(self, number: Derived) -> None:
         self._readings[number.spec.name] = number.derive({name: self.reading(name) for name in number.needs})
@@ -196,6 +215,8 @@ class AgentWindow:
 
     def _told_apart(self, at: int) -> Iterable[tuple[MetricSpec, Attributes, Reading]]:
         measure, spec = self._measures[at], TABLE[at].spec
+        if isinstance(measure, Metric) and measure.of_outcomes and self.one_sided:
+            return
         told = measure.series() if isinstance(measure, Metric) else measure.series(self.reading(spec.name))
         for attributes, reading in told:
             yield spec, attributes, reading

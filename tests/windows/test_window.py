@@ -8,7 +8,7 @@ from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics import SPECS
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
-from otel_reliability.model.run import Run
+from otel_reliability.model.run import Outcome, Run
 from otel_reliability.windows.fleet import Fleet
 from otel_reliability.windows.window import AgentWindow, rules_of
 from tests.windows.runs import KEY, closed, run, settled
@@ -95,3 +95,27 @@ def test_rules_hold_together() -> None:
     """With a count and a period both must hold, and no window passes the ceiling."""
     both = rules_of(WindowSettings("w", last=7, period=2.5), 5)
     assert repr(both) == "(LastRuns(n=5), Period(period_ns=2500000000))"
+
+
+def test_failures_alone_make_no_pass_rate() -> None:
+    """An error tells a failure by itself and nothing tells a success so: until one is known there is no number of outcomes."""
+    failed = run("a", 1, "x", outcome=Outcome.FAILURE, confidence=0.9)
+    ended = run("b", 2, "x", outcome=Outcome.COMPLETED, confidence=0.9)
+    window = window_of(failed, ended)
+
+    assert window.one_sided
+    assert window.reading("pass_hat_k").value is None
+    assert window.reading("brier_score").value is None
+    assert not {spec.name for spec, _, _ in window.series()} & {"pass_hat_k", "pass_at_k", "brier_score"}
+
+    window = window_of(failed, ended, run("c", 3, "x", outcome=Outcome.SUCCESS, confidence=0.9))
+
+    assert window.reading("pass_hat_k").value == 0.0
+    assert {spec.name for spec, _, _ in window.series()} >= {"pass_hat_k", "pass_at_k", "brier_score"}
+
+
+def test_failures_of_which_none_is_unknown_make_a_pass_rate() -> None:
+    """Runs that all failed passed never."""
+    window = window_of(*(run(f"run-{at}", at, "x", outcome=Outcome.FAILURE) for at in range(3)))
+
+    assert window.reading("pass_at_k").value == 0.0

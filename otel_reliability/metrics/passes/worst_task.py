@@ -43,6 +43,8 @@ class WorstTask(Metric):
 
     wants = UNDISTURBED | OUTCOME
 
+    of_outcomes = True
+
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
         self._attempts = Attempts()

@@ -57,6 +57,8 @@ class BrierScore(Metric):
 
     wants = CONFIDENCE | OUTCOME
 
+    of_outcomes = True
+
     spec = MetricSpec(
         name="brier_score",
         title="Brier score (P_brier)",

@@ -72,6 +72,8 @@ class Calibration(Metric):
 
     wants = CONFIDENCE | OUTCOME
 
+    of_outcomes = True
+
     spec = MetricSpec(
         name="calibration",
         title="Calibration (P_cal)",

@@ -68,6 +68,8 @@ class RankedSamples(Metric):
 
     wants = CONFIDENCE | OUTCOME
 
+    of_outcomes = True
+
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
         self._by_status = 0

@@ -46,6 +46,8 @@ class KeptAccuracy(Metric):
 
     wants = OUTCOME
 
+    of_outcomes = True
+
     condition: ClassVar[str]
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
