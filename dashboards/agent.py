@@ -88,6 +88,7 @@ def _verdict() -> Section:
                 of_metric("tier"),
                 Query(f"{value('tier')} == 1", "{{tier}} {{service_version}}"),
                 text="name",
+                named=panels.TIER_COLOURS,
                 line=False,
                 size=(4, 5),
             ),
@@ -522,8 +523,8 @@ def _change() -> Section:
             panels.over_time(
                 "Evidence for a change, by signal",
                 About(
-                    f"How strongly the runs speak for a change of behaviour, as a power of ten, by signal. At {ALARM} (unless change.runs_per_false_alarm says otherwise) it is told as a change and begins anew at 0; then a line is drawn through all panels.",
-                    "Near 0.",
+                    f"How strongly the runs speak for a change of behaviour, as a power of ten, by signal. At {ALARM} (unless change.runs_per_false_alarm says otherwise) it is told as a change, a line is drawn through all panels, and all begins anew: the agent's next 60 runs are learnt from.",
+                    "Without a change it creeps up to the power of ten of the runs so far (2 after a hundred), and falls back now and then. A steep rise is what counts.",
                     "Compare the time with your deploys. `otel-reliability change` tells by which signals, and since when.",
                     "No evidence for a change",
                 ),

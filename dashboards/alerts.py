@@ -160,7 +160,7 @@ ALERTS: Final = (
         f"(sum by ({WHO}, signal) (increase({_CHANGES}[1h])) > 0) or max_over_time(({_FIRST_CHANGE})[1h:1m])", 0, "0m",
         f"The behaviour of {AGENT} changed",
         "Its runs are not what they were: the signal {{ .Labels.signal }} tells it most clearly.",
-        "Compared with the runs before, the agent's runs differ by more than chance. False alarms come at most once in as many runs as `change.runs_per_false_alarm` says (10 000 unless set). A change is not a fault: it says that something happened.",
+        "Compared with the runs before, the agent's runs differ by more than chance. False alarms come at most once in as many runs as `change.runs_per_false_alarm` says (10 000 unless set): expect the runs of a day divided by it, each day. Of 1 000 agents with 100 runs a day each that makes ten. It says *changed*, not *worse*; and an agent that gets other tasks has changed too.",
         ["The dashboard *Agent*, *Evidence for a change*: which signals, and since when did they rise?", "`otel-reliability change` on recordings of before and after tells it in a sentence."],
         ["If you changed something: is this what you wanted?", "If you did not: ask after the model's release, the tools, the prompts' store, and who your users are now."],
     ),

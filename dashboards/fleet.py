@@ -80,7 +80,8 @@ def _now() -> Section:
                 *(Query(agents_in(tier), tier.name) for tier in Tier),
                 text="value_and_name",
                 line=False,
-                size=(7, 4),
+                named=panels.TIER_COLOURS,
+                size=(6, 4),
             ),
             panels.number(
                 "Lowest score",
@@ -126,7 +127,7 @@ def _now() -> Section:
                 Query(f"sum({CHANGED})"),
                 decimals=0,
                 colours=((None, "green"), (0.5, "purple")),
-                size=(2, 4),
+                size=(3, 4),
             ),
             panels.number(
                 "Sessions at risk",

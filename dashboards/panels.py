@@ -88,6 +88,7 @@ def number(
     size: tuple[int, int] = (4, 4),
     text: Literal["auto", "name", "value", "value_and_name"] = "auto",
     line: bool = True,
+    named: Mapping[str, str] | None = None,
 ) -> Placed:
     """One number, or one a series, with a line behind it."""
     panel = _begun(stat.Panel(), title, about, queries).unit(unit).thresholds(steps(colours))
@@ -95,6 +96,8 @@ def number(
     panel.color_mode(shapes.BigValueColorMode.VALUE).text_mode(shapes.BigValueTextMode(text))
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
     _decimals(panel, decimals)
+    for series, colour in (named or {}).items():
+        panel.override_by_regexp(f"/^{series}/", [fixed(colour)])  # a version may follow
     return Placed(panel, *size)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
@@ -32,7 +32,7 @@ def live(prometheus: Prometheuses, folder: Path) -> Generator[Prometheus]:
     """
     nobody = {"endpoint": f"http://{HOST}:{free_port()}", "interval": "200ms", "timeout": "100ms"}
     with ExitStack() as stack:
-        clock = FakeClock((time.time_ns() - EPOCH_NS) / 1e9)
+        clock = clock_at(time.time_ns() / 1e9)
         main = stack.enter_context(
             serving(SETTINGS, clock=clock, state=str(folder / "state"), push=nobody, instance="main")
         )
@@ -94,7 +94,7 @@ def past(prometheus: Prometheuses, promtool: Promtool, folder: Path) -> Generato
     """
     end = time.time_ns() / 1e9 - 60
     scrapes: list[list[str]] = []
-    clock = FakeClock(end - EPOCH_NS / 1e9 - 25 * HOUR)
+    clock = clock_at(end - 25 * HOUR)
     with serving({**SETTINGS, "agent_key": ["service.version"]}, clock=clock) as running:
 
         def seen() -> None:
@@ -106,14 +106,26 @@ def past(prometheus: Prometheuses, promtool: Promtool, folder: Path) -> Generato
         play(running, 60, 60.0, seen, seed=8, version="1")
         play(running, 39, 60.0, seen, seed=9, version="2")
         at = clock.wall() / 1e9
+    yield from_scrapes(prometheus, promtool, folder, scrapes), at
+
+
+def from_scrapes(
+    prometheus: Prometheuses, promtool: Promtool, folder: Path, scrapes: Sequence[Sequence[str]]
+) -> Prometheus:
+    """A Prometheus that holds these, and scrapes nothing."""
     store = folder / "blocks"
     (store / "store").mkdir(parents=True)
     text = written(folder / "scrapes.txt", scrapes)
-    made = promtool(
+    done = promtool(
         "tsdb", "create-blocks-from", "openmetrics", "--quiet", "--max-block-duration=24h", text, store / "store"
     )
-    assert made.returncode == 0, made.stderr
+    assert done.returncode == 0, done.stderr
     server = Prometheus(prometheus.program, store, {"global": {}}, ())
     prometheus.running.callback(server.stop)
     server.start()
-    yield server, at
+    return server
+
+
+def clock_at(seconds: float) -> FakeClock:
+    """A clock that shows that Unix time."""
+    return FakeClock(seconds - EPOCH_NS / 1e9)
