@@ -24,7 +24,7 @@ MOST: Final = 100_000
 """Records that wait to be sent; beyond, the oldest are lost, and counted."""
 BATCH: Final = 256
 """Records a request."""
-PAUSE, LONGEST_PAUSE = 1.0, 30.0
+PAUSE, LONGEST_PAUSE = 1.0, 10.0
 """Seconds before a request is sent again, doubled each time, where its receiver does not say."""
 GATHER: Final = 0.2
 """Seconds in which records gather to a request."""

@@ -18,18 +18,22 @@ from tests.real.collector.handle import Collector, Collectors, Config
 from tests.real.pipelines import pipeline
 from tests.real.ports import HOST, free_port
 from tests.real.prometheus.handle import Prometheuses
-from tests.real.waiting import until
+from tests.real.waiting import PATIENCE, until
 from tests.real.web import ask
 from tests.service.fleet import AGENTS, perform, sending
 from tests.service.running import sum_of
-from tests.service.served import Served, Services
+from tests.service.served import ENGINE, Served, Services
 
 pytestmark = pytest.mark.real
 
 MEGABYTE = 1024 * 1024
 SOON = {"initial_interval": "100ms", "max_interval": "1s", "max_elapsed_time": "0s"}
-SMALL: Mapping[str, Any] = {"windows": [{"last": 5}]}
-"""Windows that are full after a moment: then nothing has a reason to grow."""
+SMALL: Mapping[str, Any] = {
+    "windows": [{"last": 5}],
+    "assembly": {**ENGINE["assembly"], "remember": "5s"},
+    "limits": {"sessions": 50},
+}
+"""All that is remembered is full after a moment: then nothing has a reason to grow."""
 
 
 class Load(threading.Thread):
@@ -153,7 +157,8 @@ def test_whoever_takes_our_numbers_may_be_away(
         failed = [one.sum("otel_reliability_exports_total", outcome="unavailable") for one in (telling, handing_on)]
         for one in (sink, following, server):
             one.start()
-    until(lambda: runs_of(following) >= handed.runs, "all runs at the next service")
+    patience = PATIENCE + seconds  # there is as much to hand on as they were away
+    until(lambda: runs_of(following) >= handed.runs, "all runs at the next service", patience=patience)
     until(lambda: pushed(port) >= told.runs, "all runs pushed")
     server.ask.wait("sum(agent_reliability_runs_total)", lambda found: bool(found) and found[0].value >= told.runs)
 
