@@ -186,10 +186,10 @@ def model(span: RawSpan, hasher: Hasher) -> Told:
     return Told(Kind.MODEL, facts, failed)
 
 
-def model_facts(span: RawSpan, hasher: Hasher) -> tuple[ModelFacts, bool | None]:
-    """What a model call tells, and whether it says itself that it failed."""
+def model_facts(span: RawSpan, hasher: Hasher, *, asking: bool = True) -> tuple[ModelFacts, bool | None]:
+    """What a model call tells, and whether it says itself that it failed; `asking`: also what its messages ask for."""
     attributes = span.attributes
-    calls = tuple(message_calls(attributes.get(OUTPUT_MESSAGES), hasher))
+    calls = tuple(message_calls(attributes.get(OUTPUT_MESSAGES), hasher)) if asking else ()
     reasons = finish_reasons(attributes)
     facts = ModelFacts(
         model=values.text(attributes.get(RESPONSE_MODEL)),

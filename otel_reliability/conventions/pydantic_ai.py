@@ -27,5 +27,5 @@ class PydanticAI:
         """What a model asked for says nothing of tools here: a run without a tool span called none."""
         if span.attributes.get(genai.OPERATION) != "chat":
             return None
-        facts, failed = genai.model_facts(span, hasher)
-        return Told(Kind.MODEL, facts._replace(asked_for_tools=False, calls=()), failed)
+        facts, failed = genai.model_facts(span, hasher, asking=False)
+        return Told(Kind.MODEL, facts._replace(asked_for_tools=False), failed)

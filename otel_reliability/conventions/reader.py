@@ -127,27 +127,32 @@ class Reader:
         return None if any(convention.scopes for convention in plans.conventions) else plans.scope
 
     def _agent_span(self, span: RawSpan, told: Told, plan: Plan) -> AgentSpan:
-        attributes = span.attributes
+        (
+            trace_id, span_id, parent_id, _, span_kind, start_ns, end_ns, status, remote, attributes, events, links, scope, _,
+            resource, state,
+        ) = span  # fmt: skip
+        kind, facts, failed, session = told
+        judged = plan.judged
         return _tuple(
             AgentSpan,
             (
-                span.trace_id,
-                span.span_id,
-                span.parent_id,
-                span.parent_remote,
-                span.start_ns,
-                span.end_ns,
-                span.span_kind,
-                told.kind,
-                span.status == STATUS_ERROR if told.failed is None else told.failed,
-                None if told.facts is None else self._facts(attributes, told.facts),
-                span.scope,
-                self._sender(span.resource),
-                self._session(attributes, told),
+                trace_id,
+                span_id,
+                parent_id,
+                remote,
+                start_ns,
+                end_ns,
+                span_kind,
+                kind,
+                status == STATUS_ERROR if failed is None else failed,
+                None if facts is None else self._facts(attributes, facts),
+                scope,
+                self._sender(resource),
+                self._session(attributes, session),
                 self._notes(attributes, noted=plan.noted),
-                evaluations.read(span, flat=plan.judged) if plan.judged or span.events else (),
-                _link(span, messaging=plan.messaging) if span.links else None,
-                threshold(span.trace_state) if span.trace_state else None,
+                evaluations.read(span, flat=judged) if judged or events else (),
+                _link(span, messaging=plan.messaging) if links else None,
+                threshold(state) if state else None,
                 self._extra(span) if self._agent_key else (),
             ),
         )
@@ -186,14 +191,14 @@ class Reader:
             found = (found or Notes())._replace(run_key=self.hasher.text(value))
         return found
 
-    def _session(self, attributes: Mapping[str, Any], told: Told) -> Session | None:
+    def _session(self, attributes: Mapping[str, Any], told: str | None) -> Session | None:
         if self._mapped is not None and (found := self._mapped.session(attributes)) is not None:
             return Session(_MAPPED_RANK, found)
-        if (found := values.identifier(attributes.get(CONVERSATION))) is not None:
+        if CONVERSATION in attributes and (found := values.identifier(attributes[CONVERSATION])) is not None:
             return Session(CONVERSATION_RANK, found)
-        if (found := values.identifier(attributes.get(SESSION))) is not None:
+        if SESSION in attributes and (found := values.identifier(attributes[SESSION])) is not None:
             return Session(_SESSION_RANK, found)
-        return None if told.session is None else Session(_CONVENTION_RANK, told.session)
+        return None if told is None else Session(_CONVENTION_RANK, told)
 
     def _sender(self, resource: Resource) -> Resource:
         """The resource without its attributes: spans wait long, and these may be large. Spans in a row share it."""
