@@ -121,7 +121,7 @@ class Checkpoints:
     def _restore_rest(self, rest: bytes, shapes: Mapping[str, str]) -> None:
         try:
             self._state.restore(snapshot.read(rest, self._state.engine, shapes))
-        except (snapshot.OtherVersion, LookupError) as error:
+        except (snapshot.OtherVersion, LookupError, TypeError, ValueError) as error:
             _logger.warning(
                 "The state was written by another version (%s). Windows are as they were; runs that were open then, sessions,"
                 " alarms and counters begin anew.",

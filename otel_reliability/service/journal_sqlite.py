@@ -51,6 +51,7 @@ _APPLY: Final = Guard("applying a request")
 _ADVANCE: Final = Guard("meeting deadlines")
 _CHECKPOINT: Final = Guard("writing a checkpoint")
 _WAKE: Final = Guard("waking an agent")
+_RESTORE: Final = Guard("bringing state back")
 
 
 class Sqlite:
@@ -131,6 +132,10 @@ class Sqlite:
             except Unavailable as error:
                 _logger.warning("%s; trying again in %g s", error.detail, PATIENCE)
                 time.sleep(PATIENCE)
+            except Exception as error:
+                if not _RESTORE.stops(error):
+                    raise
+                return f"it cannot be read here ({type(error).__name__})"
             else:
                 return ""
 

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from otel_reliability.config import SessionSettings, WindowSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.service import journal_file, snapshot
+from otel_reliability.service.checkpoints import Checkpoints
+from otel_reliability.telemetry.guard import Guard
 from otel_reliability.testing import FakeClock, at
 from tests.service.keeping import SETTINGS, Kept, halves, request
 
@@ -193,6 +195,25 @@ def test_garbage_is_set_aside_once(tmp_path: Path) -> None:
 
     assert len(list(tmp_path.glob("journal.db.damaged-*"))) == 1
     assert kept.engine.open_runs == 1
+
+
+def test_what_cannot_be_brought_back_for_whatever_reason_stops_no_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault of ours would else meet every start anew: the files are set aside, and entries are taken over all the same."""
+    kept = Kept(tmp_path)
+    kept.take(request(1))
+    kept.die()
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("a fault")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoints, "restore", fail)
+        patched.setattr(Guard, "loud", False)
+        kept = Kept(tmp_path, kept.fake)
+    assert list(tmp_path.glob("journal.db.damaged-*"))
+    assert kept.again().engine.open_runs == 1
 
 
 def test_a_damaged_entry_costs_itself_only(tmp_path: Path) -> None:
