@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from otel_reliability.metrics.stability.score import PENALTIES
@@ -11,13 +11,13 @@ from otel_reliability.metrics.stability.tiers import Tier, rounded
 from otel_reliability.model.row import Row
 from otel_reliability.pages.calls import CallLine, calls_of
 from otel_reliability.pages.course import Point
-from otel_reliability.pages.fleet import AgentLine, id_of
-from otel_reliability.pages.flow import Flow, Steps, flow_of, usual_of
+from otel_reliability.pages.fleet import AgentLine, id_of, short
+from otel_reliability.pages.flow import USUAL, Flow, Steps, flow_of, usual_of
 from otel_reliability.pages.hurts import hurt_of
 from otel_reliability.pages.look import AgentLook, Changes
 from otel_reliability.pages.measured import Group, groups_of, missing_of, range_of
 from otel_reliability.pages.pressure import Pressure, pressure_of
-from otel_reliability.pages.run_lines import RunLine, run_line
+from otel_reliability.pages.run_lines import RunLine, UsualPaths, run_line
 from otel_reliability.pages.spark import Curve, curve
 from otel_reliability.pages.task_lines import TaskLine, task_lines
 from otel_reliability.report.caveats import caveats_of
@@ -120,7 +120,7 @@ def agent_line(look: AgentLook) -> AgentLine:
         name=agent_name(card.key),
         place=place(card.key),
         score=card.score,
-        note=card.readings["score"].note,
+        note=short(card.readings["score"].note),
         runs=card.runs,
         hurt=hurt_of(card.readings.__getitem__),
         last_ns=card.end_ns,
@@ -157,13 +157,14 @@ def _penalties(card: Scorecard) -> Iterator[Penalty]:
         )
 
 
-def _usual_by_task(rows: Sequence[Row]) -> Mapping[str | None, Steps]:
+def _usual_by_task(rows: Sequence[Row]) -> UsualPaths:
     taken: dict[str | None, Counter[Steps]] = {}
     for row in rows:
         if row.path is not None and row.baseline:
             for task in {row.task, None}:
                 taken.setdefault(task, Counter())[row.path.names] += 1
-    return {task: usual_of(paths) for task, paths in taken.items()}
+    frequent = {task: usual_of(paths) for task, paths in taken.items()}
+    return {task: path if taken[task][path] >= USUAL * taken[task].total() else None for task, path in frequent.items()}
 
 
 def _task_flows(card: Scorecard) -> list[Flow]:

@@ -18,6 +18,8 @@ MOST_POINTS: Final = 60
 """Points of a course: as many as a small picture can show."""
 SPAN_NS: Final = 7 * 86_400 * 10**9
 """A week: what is older is let go of."""
+WARM_UP: Final = 10
+"""Runs that a window holds at least before its score is a point: that of fewer swings too far to show a trend."""
 BURST: Final = 500
 """Points that may be added at once, over all agents: each costs as much as the reading of a score."""
 RATE: Final = 20.0
@@ -131,12 +133,12 @@ class Courses:
 
 
 def point_now(fleet: Fleet, key: AgentKey) -> Point | None:
-    """The score of an agent's first window as it is now; None where there is none."""
+    """The score of an agent's first window as it is now; None where there is none, or too few runs."""
     state = fleet.agent(key)
     if state is None:
         return None
-    score = next(iter(state.windows.values())).reading("score").value
-    end_ns = state.last_run_ns
+    window, end_ns = next(iter(state.windows.values())), state.last_run_ns
+    score = window.reading("score").value if window.runs >= WARM_UP else None
     return None if score is None or end_ns is None else Point(end_ns, score)
 
 
@@ -151,7 +153,7 @@ def recorded_course(rows: Sequence[Row], settings: Settings, trailing: int = TRA
     """
     numbers = Numbers(settings, _OF_SCORE)
     latest = [row for row in rows[-MOST_ROWS:] if row.baseline]
-    wanted = _spread(len(latest), MOST_POINTS)
+    wanted = {WARM_UP - 1 + at for at in _spread(len(latest) - WARM_UP + 1, MOST_POINTS)}
     points: list[Point] = []
     for at, row in enumerate(latest):
         numbers.add([row])
@@ -169,5 +171,5 @@ def _spread(number: int, most: int) -> frozenset[int]:
     >>> sorted(_spread(10, 4)), sorted(_spread(3, 4))
     ([1, 4, 7, 9], [0, 1, 2])
     """
-    steps: Iterable[int] = range(1, min(number, most) + 1)
+    steps: Iterable[int] = range(1, min(number, most) + 1)  # none, where there is nothing to spread over
     return frozenset(round(step * number / min(number, most)) - 1 for step in steps)

@@ -13,7 +13,7 @@ from otel_reliability.model.run import AgentKey
 from otel_reliability.pages.course import Point
 from otel_reliability.pages.hurts import Hurt, hurt_of
 from otel_reliability.pages.spark import Curve, curve
-from otel_reliability.report.text import agent_name, clean, place
+from otel_reliability.report.text import agent_name, clean, listed, place
 from otel_reliability.windows.agent import AgentState
 
 PER_PAGE: Final = 50
@@ -77,13 +77,26 @@ def line_of(state: AgentState, points: Sequence[Point], *, changed: bool = False
         name=agent_name(state.key),
         place=place(state.key),
         score=score.value,
-        note=score.note,
+        note=short(score.note),
         runs=window.runs,
         hurt=hurt_of(window.reading),
         last_ns=state.last_run_ns or 0,
         points=points,
         changed=changed,
     )
+
+
+def short(note: str) -> str:
+    """Why there is no score, in few words.
+
+    >>> (
+    ...     short("4 of the 5 runs that a score needs"),
+    ...     short("no evidence for path_entropy, tool_variance, retry_explosion"),
+    ... )
+    ('4 of the 5 runs that a score needs', 'no evidence for path entropy, tool variance and 1 more')
+    """
+    start, lacking, parts = note.partition("no evidence for ")
+    return note if start or not lacking else lacking + listed(parts.replace("_", " ").split(", "), 2)
 
 
 def id_of(key: AgentKey) -> str:

@@ -17,10 +17,12 @@ MOST_ROWS: Final = 5
 LONGEST: Final = 16
 """Characters of a name that fit into its box."""
 
-BOX_WIDTH: Final = 132
+BOX_WIDTH: Final = 140
 BOX_HEIGHT: Final = 40
-COLUMN: Final = 174
+COLUMN: Final = 182
 ROW: Final = 62
+USUAL: Final = 1 / 3
+"""Share of the runs from which their most frequent path is a usual one; below, none is."""
 EDGE: Final = 2
 """Room around the picture."""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from otel_reliability.change.alarm import Alarm
-from otel_reliability.change.detector import Standing
+from otel_reliability.change.detector import Evidence, Standing
 from otel_reliability.change.recording import Judgement
 from otel_reliability.change.sentences import moment, of_alarm, of_evidence
 from otel_reliability.change.verdict import Verdict
@@ -21,7 +21,7 @@ from otel_reliability.report.changes import Finding
 from otel_reliability.report.findings import ranked_costs
 from otel_reliability.report.recording import Recording
 from otel_reliability.report.scorecard import Scorecard, scorecard
-from otel_reliability.report.text import clean
+from otel_reliability.report.text import clean, count
 from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.fleet import Fleet
 from otel_reliability.windows.session import SessionScores
@@ -157,9 +157,20 @@ def changes_of(engine: Engine, key: AgentKey) -> Changes:
     evidence, alarms = detector.evidence(), detector.alarms
     if alarms:
         head, rest = _told(of_alarm(alarms[-1]))
-        return Changes("changed", head, f"{rest} Since then: {of_evidence(evidence)}.", tuple(map(_mark, alarms)))
-    state = {Standing.WATCHING: "watching", Standing.LEARNING: "learning"}.get(evidence.standing, "none")
+        anew = f"{evidence.blind:,} more units until a further one can be told" if evidence.blind else "no other since"
+        return Changes(
+            "changed", head, f"{rest} The new behaviour is what counts now: {anew}.", tuple(map(_mark, alarms))
+        )
+    if evidence.standing is Standing.WATCHING:
+        return Changes("watching", f"No change noticed in {count(evidence.units, 'unit')}.", _so_far(evidence, engine))
+    state = "learning" if evidence.standing is Standing.LEARNING else "none"
     return Changes(state, *_told(of_evidence(evidence)))
+
+
+def _so_far(evidence: Evidence, engine: Engine) -> str:
+    """How near an alarm is."""
+    found = f"{10 ** (evidence.log10 or 0.0):,.3g}"
+    return f"The evidence for one is {found}; an alarm takes {engine.settings.change.runs_per_false_alarm:,.0f}."
 
 
 def changes_found(finding: Finding) -> Changes:

@@ -15,7 +15,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from otel_reliability.change.sentences import moment
 from otel_reliability.metrics.sessions import reliability_band
 from otel_reliability.pages.agent import AgentView
+from otel_reliability.pages.course import WARM_UP
 from otel_reliability.pages.fleet import AgentLine, Fleet
+from otel_reliability.pages.flow import USUAL
 from otel_reliability.pages.run_lines import DEGREES
 from otel_reliability.report.text import ABSENT, clean, count, grouped, instant, number, percent, route
 
@@ -77,9 +79,10 @@ def fleet_page(fleet: Fleet, doors: Doors, *, window: str, since_ns: int) -> str
     )
 
 
-def agent_page(view: AgentView, *, since_ns: int) -> str:
+def agent_page(view: AgentView, *, window: str, since_ns: int) -> str:
     """The page of one agent."""
-    return _page("agent.html", view=view, since=f"Since this service started, {moment(since_ns)}.")
+    since = f"The score of the {window}, since this service started at {moment(since_ns)}."
+    return _page("agent.html", view=view, since=since)
 
 
 def message_page(title: str, text: str) -> str:
@@ -117,7 +120,7 @@ def templates() -> Environment:
     )
     found.filters.update(_FILTERS)
     known: dict[str, Any] = found.globals
-    known.update(degrees=DEGREES, version=version("otel-reliability"))
+    known.update(degrees=DEGREES, usual_from=USUAL, warm_up=WARM_UP, version=version("otel-reliability"))
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import takewhile
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.model.run import Outcome, Run
 from otel_reliability.pages.flow import Steps
@@ -16,6 +16,10 @@ LONGEST: Final = 40
 CUTS: Final = (0.001, 0.15, 0.35, 0.6)
 """Distances from which a path is a little, somewhat, rather, very unusual."""
 DEGREES: Final = ("as usual", "a little unusual", "somewhat unusual", "rather unusual", "very unusual")
+
+
+UsualPaths: TypeAlias = Mapping[str | None, Steps | None]
+"""The usual path of each task, and under None of all runs; None where no path is usual."""
 
 
 class Step(NamedTuple):
@@ -44,12 +48,12 @@ class RunLine(NamedTuple):
     pressure: str
 
 
-def run_line(run: Run, distance: float | None, usual: Mapping[str | None, Steps]) -> RunLine:
-    """A run beside the usual path of its task (of the agent, where it has no task), which is never unusual itself."""
+def run_line(run: Run, distance: float | None, usual: UsualPaths) -> RunLine:
+    """A run beside the usual path of its task (of all runs, where it has no task), which is never unusual itself."""
     path = run.path or ()
-    expected = usual.get(run.task_id, usual.get(None, path))
-    parts = _parting(path, expected)
-    degree = None if distance is None else 0 if path == expected else sum(distance >= cut for cut in CUTS)
+    expected = usual.get(run.task_id, usual.get(None))
+    parts = None if expected is None else _parting(path, expected)
+    degree = None if distance is None else 0 if run.path == expected else sum(distance >= cut for cut in CUTS)
     return RunLine(
         trace=trace_of(run.run_id),
         end_ns=run.end_ns,

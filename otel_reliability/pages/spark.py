@@ -13,8 +13,8 @@ HEIGHT: Final = 32.0
 MARGIN: Final = 3.0
 LEAST_RANGE: Final = 20.0
 """Points of score that a curve spans at least: else the noise of a steady agent would fill the picture."""
-STEADY: Final = 0.5
-"""Points of change below which a trend is none."""
+STEADY: Final = 2.5
+"""Points of change below which a curve goes neither up nor down."""
 
 
 class Curve(NamedTuple):
@@ -69,6 +69,6 @@ def _places(points: Sequence[Point]) -> list[tuple[float, float]]:
 
 
 def _signed(change: float) -> str:
-    if abs(change) < STEADY:
+    if round(change) == 0:
         return "±0"
     return f"{'+' if change > 0 else MINUS}{abs(change):.0f}"

@@ -150,7 +150,8 @@ class Site:
         view = None if key is None else self._views.of(key, partial(self._read_view, key))
         if view is None:
             return 404, rendering.message_page("No such agent", "No agent of that service and name has runs here.")
-        return 200, rendering.agent_page(view, since_ns=self._since_ns)
+        window = window_words(self._engine.settings.windows[0])
+        return 200, rendering.agent_page(view, window=window, since_ns=self._since_ns)
 
     def _meant(self, service: str, agent: str, id_: str) -> AgentKey | None:
         """The agent of that service and name; of several, the one with that id, else the first. A name that no address can
@@ -189,7 +190,7 @@ class Site:
             return taken(self._engine, fleet, key, self._courses)
 
         found = self._engine.read(ask)
-        return None if found is None else agent_view(look_of(found, self._engine.settings))
+        return None if found is None else agent_view(look_of(found._replace(left_out=0), self._engine.settings))
 
 
 def window_words(window: WindowSettings) -> str:

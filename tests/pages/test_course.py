@@ -12,7 +12,7 @@ from otel_reliability.engine import Engine
 from otel_reliability.metrics.examples import rows_of
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey
-from otel_reliability.pages.course import BURST, MOST_POINTS, SPAN_NS, Course, Courses, Point, recorded_course
+from otel_reliability.pages.course import BURST, MOST_POINTS, SPAN_NS, WARM_UP, Course, Courses, Point, recorded_course
 from otel_reliability.pages.spark import HEIGHT, WIDTH, curve
 from otel_reliability.testing import FakeClock, run
 from otel_reliability.windows.measure import measure
@@ -75,16 +75,16 @@ def test_what_is_a_week_old_goes_and_details_come_back() -> None:
 
 
 def test_courses_follow_the_score_of_each_agent() -> None:
-    """From the first run on that has one; as the window tells it."""
+    """From the tenth run on; as the window tells it."""
     engine = Engine(SETTINGS, clock=lambda: 0.0, wall=None)
     courses = Courses(engine)
-    for number in range(1, 11):
-        closed(engine, number, path="a b" if number < 6 else "b a c")
+    for number in range(1, 31):
+        closed(engine, number, path="a b" if number < 20 else "b a c")
     points = courses.of(key_of("support"))
     state = engine.fleet.agent(key_of("support"))
 
     assert state is not None
-    assert len(points) == 9
+    assert len(points) == 30 - WARM_UP + 1
     assert points[0].score > points[-1].score == state.windows["recent"].reading("score").value
     assert points[-1].ns == state.last_run_ns
     assert courses.of(key_of("nobody")) == ()
@@ -96,8 +96,8 @@ def test_a_flood_of_runs_is_not_slowed_by_curves() -> None:
     engine = Engine(SETTINGS, clock=clock, wall=None)
     courses = Courses(engine)
     for number in range(1, 2 * BURST):
-        closed(engine, 1 + number // 100, f"agent-{number % 100}")
-    flooded = sum(len(courses.of(key_of(f"agent-{number}"))) for number in range(100))
+        closed(engine, 1 + number // 20, f"agent-{number % 20}")
+    flooded = sum(len(courses.of(key_of(f"agent-{number}"))) for number in range(20))
     clock.advance(1.0)
     closed(engine, 500, "agent-7")
 
@@ -125,8 +125,8 @@ def test_a_recording_tells_what_a_service_would_have_told() -> None:
     rows = [row._replace(pressure=0.2, end_ns=10**9 * (number + 1)) for number, row in enumerate(rows)]
     course = recorded_course(rows, SETTINGS, trailing=20)
 
-    assert [point.ns for point in course] == [row.end_ns for row in rows[1:]]
-    for at, point in enumerate(course, start=2):
+    assert [point.ns for point in course] == [row.end_ns for row in rows[WARM_UP - 1 :]]
+    for at, point in enumerate(course, start=WARM_UP):
         window = measure([], SETTINGS)
         for row in rows[max(0, at - 20) : at]:
             window.insert(row)

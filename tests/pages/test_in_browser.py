@@ -175,13 +175,13 @@ def test_a_run_shows_by_itself(browser: Browser) -> None:
 def test_an_agent_changes_before_your_eyes(browser: Browser) -> None:
     """What somebody opened stays open, the curve is drawn anew."""
     with serving(ENGINE) as running:
-        send(running, wanderer(runs=9))
+        send(running, wanderer(runs=15))
         with browser.open(running.url("pages", "/agents/shop/wanderer")) as page:
             expect(page.locator(".uplot canvas")).to_be_visible()
             page.evaluate("window.same = true")
             page.get_by_text("The points as a table").click()
-            send(running, wanderer(first=100, runs=9))
-            expect(page.locator(".facts")).to_contain_text("18 runs")
+            send(running, wanderer(first=100, runs=15))
+            expect(page.locator(".facts")).to_contain_text("30 runs")
 
             assert page.evaluate("window.same")
             expect(page.locator("details.more table").first).to_be_visible()

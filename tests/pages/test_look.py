@@ -83,10 +83,11 @@ def test_changes_are_told_as_they_come() -> None:
     assert learning.state == "learning"
     assert learning.head == "Learning:"
     assert learning.rest.endswith("more units until a change can be told.")
-    assert watching.state == "watching"
+    assert (watching.state, watching.head) == ("watching", f"No change noticed in {BLIND + 5} units.")
+    assert watching.rest.endswith("an alarm takes 100.")
     assert changed.state == "changed"
     assert changed.head.startswith("Changed about unit ")
-    assert "Since then: learning" in changed.rest
+    assert "more units until a further one can be told" in changed.rest
     assert len(changed.marks) == 1
 
 

@@ -69,7 +69,7 @@ def test_what_others_published_is_here_byte_for_byte() -> None:
 
 def test_pages_bring_along_what_they_name_and_nothing_else() -> None:
     """Every file that a page asks for is there, and every file that is there is asked for."""
-    text = agent_page(view_of(run(["a"], 1), run(["a"], 2)), since_ns=0)
+    text = agent_page(view_of(run(["a"], 1), run(["a"], 2)), window="last 100 runs", since_ns=0)
     named = re.findall(r'"/static/([^"?]+)\?', text)
 
     assert sorted(named) == sorted(assets())
@@ -86,19 +86,22 @@ def test_no_name_can_do_more_than_be_read(name: str) -> None:
     fleet = fleet_of([view.line], Choice(text=name, service=name))
     plain = view_of(run(["a", "a"], 1), run(["a"], 2), run(["other"], 3))
 
-    for text in (agent_page(view, since_ns=0), fleet_page(fleet, Doors(name, name), window="", since_ns=0)):
+    for text in (
+        agent_page(view, window="last 100 runs", since_ns=0),
+        fleet_page(fleet, Doors(name, name), window="last 100 runs", since_ns=0),
+    ):
         tags = Tags(text)
         assert not [tag for tag, about in tags.found if tag == "img" or (tag == "script" and "src" not in about)]
         assert not [about for _, about in tags.found if any(key.startswith("on") or key == "style" for key in about)]
         assert "49" not in re.findall(r"<h1>(.*?)</h1>", text)
         assert not {"\x1b", "\u202e", "\ud800"} & set(tags.text)
-        assert len(text) < len(agent_page(plain, since_ns=0)) + 60_000
+        assert len(text) < len(agent_page(plain, window="last 100 runs", since_ns=0)) + 60_000
 
 
 def test_what_has_no_evidence_says_why() -> None:
     """And is never 0."""
     view = view_of(run(None, 1), run(None, 2))
-    text = agent_page(view, since_ns=0)
+    text = agent_page(view, window="last 100 runs", since_ns=0)
     absent = [line for group in view.groups for line in group.lines if line.absent]
 
     assert view.score == "–"
