@@ -215,9 +215,11 @@ class Assembler:
         unit.reason = reason
         built = self._build(unit)
         note(unit, built)
-        former = unit.host if not built.loose else None
+        former = None
+        if not built.loose:
+            former, unit.verdict = unit.host, None
         if former is not None:
-            unit.verdict, former.stale = None, True
+            former.stale = True
             del former.guests[unit]
         unit.stale = built.loose > 0 or bool(unit.guests) or any(trace.evaluations for trace in unit.traces)
         for trace in unit.traces:
@@ -225,7 +227,7 @@ class Assembler:
                 trace.loose[unit] = None
             else:
                 trace.loose.pop(unit, None)
-            if trace.loose or unit.stale or former is not None:
+            if trace.loose or trace.hopped or unit.stale or former is not None:
                 self._undecided[trace.id] = trace
         if not unit.stale:
             self._tell(unit, built)

@@ -147,7 +147,7 @@ class Builder:
         steps = _Steps(tree, invocations, root, spans, key.agent, self._settings)
         verdict = outcome.judge(tree, invocations, root, spans, notes, evaluations, self._settings.outcome)
         tokens = _tokens(tree, invocations, root, spans, steps.models)
-        anchor = first.span_id if implicit is None else implicit.anchor
+        anchor = first.span_id if implicit is None else implicit.id_in(first.trace_id)
         return Run(
             run_id=f"{first.trace_id.hex()}-{anchor.hex()}",
             trace_id=first.trace_id,

@@ -53,7 +53,8 @@ class Chains:
             place = trace.places.get(parent[1]) if trace is not None else None
             if trace is None or place is None or parent[1] in trace.cut:
                 self._remember(walked, anchor)
-                return Above(None, None, parent, remote is True, parent)
+                is_remote = remote is True and place is None  # a cycle is cut at a span that is here
+                return Above(None, None, parent, is_remote, parent)
             if parent in seen:
                 if self._cut_cycle(parent):
                     return self.climb(walked[0], remote, anchor)

@@ -283,13 +283,15 @@ class Gathering:
     def _join_trace(self, unit: Unit, trace: Trace) -> None:
         if trace not in unit.traces:
             unit.traces.append(trace)
+            trace.hopped = unit.trace.hopped = True
             trace.units[unit] = None
             self.quiet.pop(trace.id, None)
 
     def _arrived(self, trace: Trace, span_id: SpanId, now: float) -> None:
         """A span that units have waited for is here: they join its unit, or hang on what stands above it."""
         home = trace.homes[span_id].current() if span_id in trace.homes else None
-        for unit in trace.waiting.pop(span_id):
+        for waiting in trace.waiting.pop(span_id):
+            unit = waiting.current()
             if home is not None:
                 self._join(home, unit, now)
                 continue
@@ -319,10 +321,10 @@ class Gathering:
 
     def _join(self, upper: Unit, lower: Unit, now: float) -> None:
         """A unit hangs on another, which may be itself: then nothing will ever come above it."""
-        if upper is not lower:
-            self._merge(upper.current(), lower, now)
+        upper, unit = upper.current(), lower.current()
+        if upper is not unit:
+            self._merge(upper, unit, now)
             return
-        unit = lower.current()
         self.touch(unit, now)
         unit.circular, unit.remote = True, False
         self._on_change(unit)

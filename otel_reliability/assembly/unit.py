@@ -7,6 +7,7 @@ a messaging hop joins them.
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.model.run import CloseReason, Run
@@ -40,13 +41,21 @@ class Place(NamedTuple):
 
 
 class Implicit(NamedTuple):
-    """How work with no invocation above it becomes a run: the id that stands in for its root, its name, and whether its root
-    is missing.
+    """How work with no invocation above it becomes a run: what stands in for its root, its name, and whether its root is
+    missing.
     """
 
-    anchor: bytes
+    anchor: SpanRef
     agent: str | None
     incomplete: bool
+
+    def id_in(self, trace_id: TraceId) -> bytes:
+        """The id that stands in for a root in this trace. What hangs on a span of another trace gets one of its own: ids tell
+        spans apart within their trace only.
+        """
+        if self.anchor[0] in {trace_id, RUN_KEYS}:
+            return self.anchor[1]
+        return blake2b(b"".join(self.anchor), digest_size=8).digest()
 
 
 class Verdict(NamedTuple):
@@ -145,11 +154,12 @@ class Unit:
         return self.missing is not None and not self.remote
 
     @property
-    def stand_in(self) -> SpanId:
-        """The id that stands in for a root of its loose work: what it hangs on, in a circle the least of its steps."""
+    def stand_in(self) -> SpanRef:
+        """What stands in for a root of its loose work: what it hangs on, in a circle the least of its steps."""
         if not self.circular:
-            return self.anchor[1]
-        return min(span.span_id for span in self.spans.values() if span.kind not in (Kind.AGENT, Kind.WORKFLOW))
+            return self.anchor
+        steps = (span for span in self.spans.values() if span.kind not in (Kind.AGENT, Kind.WORKFLOW))
+        return min((span.trace_id, span.span_id) for span in steps)
 
     @property
     def is_adoptable(self) -> bool:
@@ -203,6 +213,7 @@ class Trace:
       on, and stood in for a root.
     - `agents`: names of the agents of its settled runs, two at most, since more make no difference; `had_invocation`: whether
       it had any invocation that is settled; `has_invocation`: the same, or a span of it that says so has come.
+    - `hopped`: whether a messaging hop has joined it to another trace, so that both are decided about together.
     - `evaluations`: judgements that came apart from their spans.
     """
 
@@ -215,6 +226,7 @@ class Trace:
         "hanging",
         "has_invocation",
         "homes",
+        "hopped",
         "id",
         "loose",
         "loose_at",
@@ -241,5 +253,5 @@ class Trace:
         self.gone: Ids = _NO_IDS
         self.stood_in: Ids = _NO_IDS
         self.agents: frozenset[str] = _NO_NAMES
-        self.had_invocation = self.has_invocation = False
+        self.had_invocation = self.has_invocation = self.hopped = False
         self.evaluations: tuple[Evaluation, ...] = ()
