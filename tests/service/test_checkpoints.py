@@ -13,9 +13,12 @@ import pytest
 
 from otel_reliability.service import apart, checkpoint_store, checkpoints
 from otel_reliability.service.checkpoint_store import CheckpointStore
+from otel_reliability.service.journal_sqlite import Sqlite
 from otel_reliability.service.journal_store import Store
+from otel_reliability.testing import FakeClock
 from tests.real.waiting import until
 from tests.service.keeping import Kept, request
+from tests.service.running import body_of, run_of, serving
 
 RUNS = 40
 
@@ -224,3 +227,27 @@ def test_only_agents_that_changed_are_written_anew(tmp_path: Path) -> None:
     kept = kept.again()
     kept.settle()
     assert len(kept.run_ids()) == RUNS + 2
+
+
+def test_a_service_goes_on_while_its_checkpoints_are_written(tmp_path: Path) -> None:
+    """Both its doors, with the threads of their libraries, and whoever scrapes it."""
+    with serving(state=str(tmp_path)) as running:
+        journal = running.service.journal
+        assert isinstance(journal, Sqlite)
+        journal._least = 1
+        begun: set[int] = set()
+        for trace in range(1, 61, 2):
+            running.call(body_of(run_of(trace, start=float(trace))))
+            assert running.post("traces", body_of(run_of(trace + 1, start=float(trace)))).status == 200
+            running.clock.advance(1.0)
+            running.writer_came_round()
+            assert running.get("metrics", "/metrics").status == 200
+            begun.add(journal._covered)
+        running.settle()
+        assert running.sum("agent_reliability_runs_total") == 60
+        assert len(begun) > 1
+
+    kept = Kept(tmp_path, FakeClock(1e6))
+    kept.settle()
+    assert sum(kept.engine.closed.values()) == 60
+    kept.die()
