@@ -147,7 +147,7 @@ def _now() -> Section:
 
 
 def _table() -> Section:
-    worst = f"topk by ({BY}) (1, {in_tier(costs(SELECTOR))})"
+    worst = f"topk by ({BY}) (1, {in_tier(costs(SELECTOR))}) > 0"
     return Section(
         "Every agent",
         [

@@ -1,0 +1,66 @@
+"""What the rows of Agent are made with: the chosen agent, and one or several of its metrics."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dashboards import panels
+from dashboards.about import of_metric, of_metrics
+from dashboards.panels import Placed, Query
+from dashboards.promql import metric, one
+from otel_reliability import metrics
+from otel_reliability.metrics.stability.score import PENALTIES
+
+CHOSEN: Final = 'service_name=~"$service",gen_ai_agent_name=~"$agent",service_version=~"$version"'
+
+
+SELECTOR: Final = CHOSEN + ',window=~"$window"'
+
+
+PARTS: Final = dict(
+    zip((part.replace("_", " ") for part in PENALTIES), ("blue", "purple", "red", "orange", "yellow"), strict=True)
+)
+
+
+STEPS: Final = {"higher": panels.HIGH_IS_GOOD, "lower": panels.LOW_IS_GOOD}
+
+
+def value(name: str) -> str:
+    """The metric of the chosen agent."""
+    return one(f"{metric(name)}{{{SELECTOR}}}")
+
+
+def curve(name: str) -> Query:
+    """The same, named by its title."""
+    title = metrics.spec_of(name).title
+    return Query(value(name), f"{title} {{{{service_version}}}}")
+
+
+def many(
+    title: str, means: str, *told: str, size: tuple[int, int] = (12, 8), unit: str = "percentunit", empty: str = ""
+) -> Placed:
+    """Several metrics of one scale in one panel."""
+    limits = (0, 1) if unit == "percentunit" else (0, None)
+    return panels.over_time(
+        title, of_metrics(means, *told, empty=empty), *map(curve, told), unit=unit, limits=limits, size=size
+    )
+
+
+def figure(name: str, unit: str = "short", decimals: int | None = None, size: tuple[int, int] = (4, 4)) -> Placed:
+    """One metric as a number."""
+    return panels.number(
+        metrics.spec_of(name).title,
+        of_metric(name),
+        Query(value(name), "{{service_version}}"),
+        unit=unit,
+        decimals=decimals,
+        size=size,
+    )
+
+
+def share(name: str, size: tuple[int, int] = (4, 6)) -> Placed:
+    """One metric as a dial."""
+    spec = metrics.spec_of(name)
+    return panels.dial(
+        spec.title, of_metric(name), Query(value(name), "{{service_version}}"), STEPS[spec.direction], size
+    )
