@@ -23,7 +23,8 @@ def path_of(names: str | Sequence[str]) -> Path:
     steps = tuple(names.split()) if isinstance(names, str) else tuple(names)
     code = "".join(_CODES.setdefault(step, chr(0x21 + len(_CODES))) for step in steps)
     counts = Counter(steps)
-    return Path(steps, code, frozenset(steps), tuple(sorted(counts.items())))
+    tools = tuple(sorted(counts))
+    return Path(steps, code, tools, tuple([counts[tool] for tool in tools]))
 
 
 def row(

@@ -22,13 +22,18 @@ class Path(NamedTuple):
     """The ordered tool names of a run, with what metrics need of them, made once a distinct path and shared.
 
     `code` spells the path with one character a tool, so that edit distances run on plain strings; codes are comparable only
-    between paths of one `windows.paths.PathTable`. `counts` is (tool, how often), sorted by tool.
+    between paths of one `windows.paths.PathTable`. `tools` are its different tools, sorted, and `times` how often it has each.
     """
 
     names: tuple[str, ...]
     code: str
-    tools: frozenset[str]
-    counts: tuple[tuple[str, int], ...]
+    tools: tuple[str, ...]
+    times: tuple[int, ...]
+
+    @property
+    def counts(self) -> tuple[tuple[str, int], ...]:
+        """(tool, how often), sorted by tool."""
+        return tuple(zip(self.tools, self.times, strict=True))
 
 
 class Retries(NamedTuple):

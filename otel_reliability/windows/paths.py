@@ -62,7 +62,8 @@ class PathTable:
         counts = Counter(names)
         self._uses.update(counts.keys())
         code = "".join([self._code(name) for name in names])
-        return Path(names, code, frozenset(counts), tuple(sorted(counts.items())))
+        tools = tuple(sorted(counts))
+        return Path(names, code, tools, tuple([counts[tool] for tool in tools]))
 
     def _unuse(self, tool: str) -> None:
         self._uses[tool] -= 1

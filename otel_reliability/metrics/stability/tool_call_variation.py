@@ -27,7 +27,7 @@ class CallCounts(Group):
         if row.path is not None:
             self._runs += 1
             sums = self._sums
-            for tool, calls in row.path.counts:
+            for tool, calls in zip(row.path.tools, row.path.times, strict=True):
                 total, squares = sums.get(tool, (0, 0))
                 sums[tool] = (total + calls, squares + calls * calls)
 
@@ -35,7 +35,7 @@ class CallCounts(Group):
         if row.path is not None:
             self._runs -= 1
             sums = self._sums
-            for tool, calls in row.path.counts:
+            for tool, calls in zip(row.path.tools, row.path.times, strict=True):
                 total, squares = sums.pop(tool)
                 if total > calls:
                     sums[tool] = (total - calls, squares - calls * calls)

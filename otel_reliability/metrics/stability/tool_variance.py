@@ -17,7 +17,7 @@ class ToolSets(Group):
     __slots__ = ("_sets",)
 
     def __init__(self) -> None:
-        self._sets = Multiset[frozenset[str]]()
+        self._sets = Multiset[tuple[str, ...]]()
 
     def __len__(self) -> int:
         return self._sets.total
