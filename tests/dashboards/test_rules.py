@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import alerting, expr
 
 from dashboards.alerts import ALERTS, Alert
 from otel_reliability.dashboards import FILES
@@ -133,6 +136,15 @@ def test_grafana_is_told_the_same() -> None:
         assert (theirs["condition"], judged["datasourceUid"], judged["model"]["expression"]) == ("B", "__expr__", "A")
         assert (rule["for"], rule["labels"]) == (theirs["for"], theirs["labels"])
         assert theirs["annotations"]["summary"] == rule["annotations"]["summary"]
+
+
+def test_grafanas_own_model_knows_every_word_of_them() -> None:
+    """Read as the SDK's types and written again, a rule and its condition are what they were."""
+    for theirs in provisioned():
+        read = json.loads(JSONEncoder().encode(alerting.Rule.from_json(theirs)))
+        judged = theirs["data"][1]["model"]
+        assert read | theirs == read
+        assert json.loads(JSONEncoder().encode(expr.TypeThreshold.from_json(judged))) == judged
 
 
 def test_grafana_would_not_take_a_word_for_a_variable() -> None:
