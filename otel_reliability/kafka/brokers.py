@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
 from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError, ReliabilityError
-from otel_reliability.kafka.client import AdminClient, KafkaError, KafkaException
+from otel_reliability.kafka.client import AdminClient, KafkaError, KafkaException, TopicCollection
 from otel_reliability.kafka.stage import Stage
 from otel_reliability.service.kafka_settings import KafkaSettings
 
@@ -56,11 +57,10 @@ def check_topics(stage: Stage, kafka: KafkaSettings) -> dict[str, int]:
 
     Raises `NotYet` for what may heal, and `ConfigurationError` for what somebody must change.
     """
-    found = _topics(kafka)
     needed = {*stage.inputs, stage.output, *stage.others}
     if kafka.dead_letters is not None:
         needed.add(kafka.dead_letters)
-    sizes = {name: _size(name, found.get(name), kafka) for name in sorted(needed)}
+    sizes = {name: _size(name, found, kafka) for name, found in _described(sorted(needed), kafka).items()}
     counts = {sizes[name] for name in stage.inputs}
     if len(counts) > 1:
         told = ", ".join(f"{name}: {sizes[name]}" for name in stage.inputs)
@@ -80,16 +80,18 @@ def told(error: Exception) -> tuple[str, str]:
     return "error", f"{type(error).__name__}: {error}"
 
 
-def _topics(kafka: KafkaSettings) -> dict[str, Any]:
+def _described(topics: Sequence[str], kafka: KafkaSettings) -> dict[str, Any]:
+    """What the brokers say of each topic: its description, or the code of an error. Asking makes none."""
     heard: list[int] = []
 
     def listen(error: Any) -> None:
         heard.append(error.code())
 
-    options = {"bootstrap.servers": kafka.brokers, **kafka.client, "error_cb": listen}
     try:
-        client: Any = AdminClient(options, logger=_quiet)
-        return dict(client.list_topics(timeout=PATIENCE).topics)
+        client = AdminClient({"bootstrap.servers": kafka.brokers, **kafka.client, "error_cb": listen}, logger=_quiet)
+        client.list_topics(timeout=PATIENCE)  # that they answer at all
+        asked = client.describe_topics(TopicCollection(list(topics)), request_timeout=PATIENCE)
+        return {name: _answer(future) for name, future in asked.items()}
     except ValueError as error:
         raise _client(str(error)) from None
     except KafkaException as error:
@@ -103,17 +105,23 @@ def _topics(kafka: KafkaSettings) -> dict[str, Any]:
         ) from None
 
 
-def _size(name: str, topic: Any, kafka: KafkaSettings) -> int:
-    code = None if topic is None or topic.error is None else topic.error.code()
-    if code in _DENIED:
+def _answer(future: Any) -> Any:
+    try:
+        return future.result(PATIENCE)
+    except KafkaException as error:
+        return _code(error)
+
+
+def _size(name: str, found: Any, kafka: KafkaSettings) -> int:
+    if isinstance(found, int) and found in _DENIED:
         wrong = ConfigurationError(_field(name, kafka), name, "a topic that this user may use", "permit it")
         raise NotYet("denied", wrong)
-    if topic is None or code is not None or not topic.partitions:
+    if isinstance(found, int) or found is None:
         remedy = (
             "make it, with as many partitions as there may ever be workers; it is looked for again until it is there"
         )
         raise NotYet("topic", ConfigurationError(_field(name, kafka), name, "a topic of these brokers", remedy))
-    return len(topic.partitions)
+    return len(found.partitions)
 
 
 def _field(name: str, kafka: KafkaSettings) -> str:
