@@ -12,7 +12,9 @@ from otel_reliability.metrics.uncertainty import Numbers
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey
+from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.window import AgentWindow
 
 MOST_POINTS: Final = 60
 """Points of a course: as many as a small picture can show."""
@@ -101,13 +103,13 @@ class Courses:
         return () if course is None else tuple(course.points)
 
     def _see(self, event: RunEvent, now: float) -> None:
-        if event.change is not RunChange.CLOSED:
+        key = event.run.key
+        state = self._engine.fleet.agent(key) if event.change is RunChange.CLOSED else None
+        if state is None or first_window(state).runs < WARM_UP:
             return
-        course = self._courses.get(event.run.key)
-        if course is None:
-            course = self._begin(event.run.key)
-        if course is not None and course.due() and self._may(now):
-            self._mark(event.run.key, course)
+        course = self._courses.get(key) or self._begin(key)
+        if course.due() and self._may(now):
+            self._mark(key, course)
 
     def _may(self, now: float) -> bool:
         """Whether one more point can be afforded now."""
@@ -118,10 +120,8 @@ class Courses:
         self._left -= 1
         return True
 
-    def _begin(self, key: AgentKey) -> Course | None:
+    def _begin(self, key: AgentKey) -> Course:
         fleet = self._engine.fleet
-        if fleet.agent(key) is None:
-            return None
         if len(self._courses) >= len(fleet):
             self._courses = {known: course for known, course in self._courses.items() if fleet.agent(known) is not None}
         return self._courses.setdefault(key, Course())
@@ -133,13 +133,17 @@ class Courses:
 
 
 def point_now(fleet: Fleet, key: AgentKey) -> Point | None:
-    """The score of an agent's first window as it is now; None where there is none, or too few runs."""
+    """The score of an agent's first window as it is now; None where there is none."""
     state = fleet.agent(key)
     if state is None:
         return None
-    window, end_ns = next(iter(state.windows.values())), state.last_run_ns
-    score = window.reading("score").value if window.runs >= WARM_UP else None
+    score, end_ns = first_window(state).reading("score").value, state.last_run_ns
     return None if score is None or end_ns is None else Point(end_ns, score)
+
+
+def first_window(state: AgentState) -> AgentWindow:
+    """The window that pages show: the one that settings name first."""
+    return next(iter(state.windows.values()))
 
 
 def recorded_course(rows: Sequence[Row], settings: Settings, trailing: int = TRAILING) -> tuple[Point, ...]:

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from otel_reliability.metrics.stability.tiers import Tier, rounded, tier_of
 from otel_reliability.model.run import AgentKey
-from otel_reliability.pages.course import Point
+from otel_reliability.pages.course import Point, first_window
 from otel_reliability.pages.hurts import Hurt, hurt_of
 from otel_reliability.pages.spark import Curve, curve
 from otel_reliability.report.text import agent_name, clean, listed, place
@@ -69,7 +69,7 @@ class AgentLine(NamedTuple):
 
 def line_of(state: AgentState, points: Sequence[Point], *, changed: bool = False) -> AgentLine:
     """The line of an agent, within the engine's turn."""
-    window = next(iter(state.windows.values()))
+    window = first_window(state)
     score = window.reading("score")
     return AgentLine(
         key=state.key,

@@ -112,7 +112,9 @@ def test_who_expires_takes_the_curve_along() -> None:
     engine = Engine(settings, clock=clock, wall=None, places_return=True)
     courses = Courses(engine)
     for number in range(12):
-        closed(engine, 1, f"agent-{number}")
+        for run_number in range(WARM_UP):
+            closed(engine, run_number, f"agent-{number}")
+        assert courses.of(key_of(f"agent-{number}"))
         clock.advance(4.0)
         engine.tick()
 
