@@ -23,6 +23,7 @@ class Asked(NamedTuple):
     expr: str
     instant: bool = False
     legend: str = ""
+    exemplar: bool = False
 
     def __str__(self) -> str:
         return f"{self.board}: {self.panel} [{self.ref}]"
@@ -51,6 +52,7 @@ def questions() -> Iterator[Asked]:
                     target["expr"],
                     target.get("instant", False),
                     target.get("legendFormat", ""),
+                    target.get("exemplar", False),
                 )
         for annotation in board(name)["annotations"]["list"]:
             yield Asked(name, annotation["name"], "annotation", annotation["expr"])

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.real.plugin import chromium, prometheus, promtool, pytest_configure
+from tests.real.plugin import chromium, collector, prometheus, promtool, pytest_configure
 
-__all__ = ["chromium", "prometheus", "promtool", "pytest_configure"]
+__all__ = ["chromium", "collector", "prometheus", "promtool", "pytest_configure"]

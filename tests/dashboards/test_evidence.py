@@ -12,8 +12,15 @@ from dashboards.alerts import ALERTS
 from dashboards.promql import ALL, sample_of
 from otel_reliability.telemetry.names import Instrument
 from tests.dashboards.asking import Asked, filled, questions
-from tests.dashboards.stage import HOUR, live, past
+from tests.dashboards.bookshop import Shop
+from tests.dashboards.stage import HOUR, SETTINGS, live, past
+from tests.real.collector.handle import Collectors, Config
+from tests.real.pipelines import pipeline
+from tests.real.ports import HOST, free_port
 from tests.real.prometheus.handle import Prometheus, Prometheuses, Promtool
+from tests.real.waiting import until
+from tests.real.web import ask
+from tests.service.running import serving
 
 LACKING: frozenset[str] = frozenset()
 """Questions for which neither the fleet nor what goes wrong beside it gives evidence, by name."""
@@ -41,6 +48,20 @@ def unanswered(server: Prometheus, asked: Iterable[Asked], interval: str, at: fl
     }
 
 
+def without_exemplars(server: Prometheus, asked: Iterable[Asked]) -> set[str]:
+    """The names of those that ask for single runs, and get none that leads to a trace."""
+    now = server.ask.query("time()")[0].value
+    return {
+        f"{one}, exemplars"
+        for one in asked
+        if one.exemplar
+        and not any(
+            len(found["labels"]["trace_id"]) == 32
+            for found in server.ask.exemplars(filled(one.expr, "1m"), now - HOUR, now + HOUR)
+        )
+    }
+
+
 def alerts() -> list[Asked]:
     """The values that alerts compare."""
     return [Asked("", alert.name, "", alert.value) for alert in ALERTS]
@@ -58,6 +79,7 @@ def test_every_question_is_answered(prometheus: Prometheuses, promtool: Promtool
     now = [one for name, one in named.items() if name not in LOOKS_BACK]
     with live(prometheus, tmp_path) as server:
         found = unanswered(server, [one for one in now if one.panel != GONE], "1m")
+        found |= without_exemplars(server, now)
     server.ask.wait("absent(otel_reliability_ready)")
     found |= unanswered(server, [named[GONE]], "1m")
     with past(prometheus, promtool, tmp_path) as (old, at):
@@ -74,6 +96,35 @@ def test_only_names_that_are_emitted_are_asked_for() -> None:
         asked = set(re.findall(r"\b((?:agent|otel)_reliability_\w+)", one.expr))
         assert asked, one
         assert asked <= known, f"{one}: {asked - known}"
+
+
+@pytest.mark.real
+def test_a_collector_tells_the_same_names(collector: Collectors) -> None:
+    """What is pushed to a Collector and scraped there has the names, and the bounds of histograms, of our own endpoint."""
+    port = free_port()
+    config: Config = {
+        "receivers": {"otlp": {}},
+        "exporters": {"prometheus": {"endpoint": f"{HOST}:{port}"}},
+        "service": {"pipelines": {"metrics": pipeline(["otlp"], ["prometheus"])}},
+    }
+    push = {"endpoint": f"http://{collector(config).grpc}", "interval": "200ms"}
+    with serving(SETTINGS, push=push) as running:
+        shop = Shop(running)
+        for _ in range(12):
+            shop.round()
+        running.settle()
+        ours = emitted(running.metrics())
+        until(
+            lambda: emitted(ask(f"http://{HOST}:{port}/metrics").text) == ours, "the Collector to tell the same names"
+        )
+
+    assert len(ours) > 200
+
+
+def emitted(text: str) -> set[str]:
+    """The names of samples, with the bound of a bucket."""
+    found = re.findall(r"^((?:agent|otel)_reliability_\w+)(?:\{.*?(le=\"[^\"]+\")?\})? ", text, re.MULTILINE)
+    return {f"{name} {bound}" for name, bound in found if not name.startswith("otel_reliability_export")}
 
 
 NOT_SHOWN = {
