@@ -102,7 +102,7 @@ class Stencils:
             return None
         raw, once = attributes.raw, attributes.memo.once
         known, key = self._failed if status == STATUS_ERROR else self._well, self._take(raw)
-        kind, failed, facts = known[key] if key in known else self._made(known, key, span)
+        kind, failed, facts = known.get(key) or self._made(known, key, span)
         if kind is _MODEL:
             model, request_model, _, asked, messages, calls, limit, cost, _, no_tools = facts
             response = values.text(once(raw[genai.RESPONSE_ID])) if self._has_response else None

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from sys import getsizeof
 from typing import Any, cast
@@ -101,23 +101,24 @@ def test_what_is_kept_reads_as_the_whole_span_does(spans: list[ReadableSpan]) ->
 
 def test_an_sdk_that_keeps_its_fields_elsewhere_is_asked_in_public(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the private fields are not found, the same is read by the public names."""
-
-    def without_private(*names: str) -> Callable[[object], object]:
-        if names[0].startswith("_"):
-            return attrgetter("no_such_field")
-        return attrgetter(*names)
-
     span = ended({**TOOL, "gen_ai.tool.name": "search", "http.url": "u"})
-    found = capture_module._fields(span)
-    monkeypatch.setattr(capture_module, "attrgetter", without_private)
-    public = capture_module._fields_of_a_span()
-    assert public(span)[:9] == found[:9]
-    assert dict(public(span)[10]) == dict(found[10])
+    within, public = capture_module._within(span), capture_module._in_public(span)
+    assert public[:9] == within[:9]
+    assert dict(public[10]) == dict(within[10])
 
-    monkeypatch.setattr(capture_module, "_fields", public)
+    monkeypatch.setattr(capture_module, "_within", attrgetter("no_such_field"))
     queue, engine = made()
     queue.take(span)
     assert queue.read() == engine.reader.read(sdk.read(span))
+
+
+def test_a_span_of_this_sdk_is_asked_in_private() -> None:
+    """The short way is open: no private field is missing, and nothing that a span holds is copied."""
+    span = ended({**TOOL, "gen_ai.tool.name": "search"})
+    *_, events, attributes = capture_module._within(span)
+
+    assert not events
+    assert attributes == {**TOOL, "gen_ai.tool.name": "search"}
 
 
 def test_a_span_lies_in_the_queue_as_plain_values() -> None:
