@@ -37,6 +37,7 @@ from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.telemetry.series import Book
 from otel_reliability.testing import FakeClock, agent, at, model, run, tool
+from otel_reliability.windows.told import write_told
 
 TOOLS = ("search", "read", "book", "pay")
 MEGABYTE = 1e6
@@ -101,9 +102,9 @@ def fill(path: Path, agents: int, runs: int, requests: int) -> bytes:
     watched = former.to_state(0.0)
     monitor.restore({**watched, "agents": [[list(key), 0.0, watched["agents"][0][2]] for key in keys]}, 0.0)
     life.book.restore(_multiplied(pattern.book.to_state(), first, keys))
-    body = codec.press(plain)
+    body, told = codec.press(plain), codec.press(write_told(own.told()))
     store = CheckpointStore(path / "checkpoint.db")
-    rows = (AgentRow(bytes_of(key), runs, body) for key in keys)
+    rows = (AgentRow(bytes_of(key), runs, body, told) for key in keys)
     point = Point(1, Moment(0.0, at(0)))
     store.put(Checkpoint(point, core_of(life.state, point), rows), [bytes_of(key) for key in keys])
     store.close()

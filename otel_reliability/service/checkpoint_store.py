@@ -18,7 +18,7 @@ FORM: Final = Form(
     0x6F746C63,
     """
     CREATE TABLE core (piece INTEGER PRIMARY KEY, body BLOB NOT NULL);
-    CREATE TABLE agent (key BLOB PRIMARY KEY, runs INTEGER NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
+    CREATE TABLE agent (key BLOB PRIMARY KEY, runs INTEGER NOT NULL, body BLOB NOT NULL, told BLOB) WITHOUT ROWID;
     CREATE TABLE point (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, now REAL NOT NULL, wall INTEGER NOT NULL);
     """,
 )
@@ -27,11 +27,12 @@ PIECE: Final = 8 * 1024 * 1024
 
 
 class AgentRow(NamedTuple):
-    """What one agent has, by its key; and how many runs that are."""
+    """What one agent has, by its key; how many runs that are, and what is told of them, if that is known."""
 
     key: bytes
     runs: int
     body: bytes
+    told: bytes | None
 
 
 class Point(NamedTuple):
@@ -83,7 +84,7 @@ class CheckpointStore:
         )
         gone = [(key,) for (key,) in self._file.db.execute("SELECT key FROM agent") if key not in kept]
         yield "DELETE FROM agent WHERE key = ?", gone
-        yield "INSERT OR REPLACE INTO agent VALUES (?, ?, ?)", checkpoint.agents
+        yield "INSERT OR REPLACE INTO agent VALUES (?, ?, ?, ?)", checkpoint.agents
         point = checkpoint.point
         yield "INSERT OR REPLACE INTO point VALUES (1, ?, ?, ?)", [(point.seq, *point.moment)]
         if not may_commit():
@@ -107,7 +108,7 @@ class CheckpointStore:
     def agents(self) -> Iterator[AgentRow]:
         """What each agent has."""
         try:
-            yield from map(AgentRow._make, self._file.db.execute("SELECT key, runs, body FROM agent"))
+            yield from map(AgentRow._make, self._file.db.execute("SELECT key, runs, body, told FROM agent"))
         except sqlite3.DatabaseError as error:
             raise WrongJournal(f"it is damaged ({error})") from None
 

@@ -28,6 +28,7 @@ from otel_reliability.service.journal_file import WrongJournal
 from otel_reliability.service.state import State
 from otel_reliability.windows.fleet import Asleep, Fleet
 from otel_reliability.windows.kept import adapted, is_adaptable
+from otel_reliability.windows.told import Told, measure_of, read_told, write_told
 
 _logger = logging.getLogger("otel_reliability.service")
 
@@ -96,27 +97,31 @@ class Checkpoints:
         core = store.core()
         self.written = len(core)
         try:
-            seq, moment, shapes, fields, fleet, rest = codec.unpress(core)
+            seq, moment, shapes, fields, measure, fleet, rest = codec.unpress(core)
         except codec.Damaged:
             self.lost += 1
-            self._restore_fleet(store, None, Row._fields)
+            self._restore_fleet(store, None, Row._fields, "")
             return
         self.restored = Point(seq, Moment(*moment))
         with clock.at(self.restored.moment):
-            self._restore_fleet(store, _read_fleet(fleet), fields)
+            self._restore_fleet(store, _read_fleet(fleet), fields, measure)
             self._restore_rest(rest, shapes)
 
-    def _restore_fleet(self, store: CheckpointStore, state: dict[str, Any] | None, fields: Sequence[str]) -> None:
+    def _restore_fleet(
+        self, store: CheckpointStore, state: dict[str, Any] | None, fields: Sequence[str], measure: str
+    ) -> None:
         """Bring back the windows; where nobody knows what else there was, those of every agent that is found."""
         agents: dict[AgentKey, Asleep] = {}
-        now = 0.0 if self.restored is None else self.restored.moment.now
+        told: dict[AgentKey, Callable[[], Told]] = {}
+        engine, now = self._state.engine, 0.0 if self.restored is None else self.restored.moment.now
         try:
             if is_adaptable(fields):
-                agents.update(self._read_agents(store.agents(), fields))
+                self._read_agents(store.agents(), fields, agents, told)
             else:
                 _logger.warning("The windows were written by another version, and begin anew.")
         finally:
-            self._state.engine.fleet.restore(_bare_fleet(agents, now) if state is None else state, agents)
+            alike = measure == measure_of(engine.settings)
+            engine.fleet.restore(_bare_fleet(agents, now) if state is None else state, agents, told if alike else None)
 
     def _restore_rest(self, rest: bytes, shapes: Mapping[str, str]) -> None:
         try:
@@ -128,12 +133,22 @@ class Checkpoints:
                 error,
             )
 
-    def _read_agents(self, agents: Iterable[AgentRow], fields: Sequence[str]) -> Iterator[tuple[AgentKey, Asleep]]:
-        for row in agents:
+    def _read_agents(
+        self,
+        rows: Iterable[AgentRow],
+        fields: Sequence[str],
+        agents: dict[AgentKey, Asleep],
+        told: dict[AgentKey, Callable[[], Told]],
+    ) -> None:
+        for row in rows:
             self.written += len(row.body)
             try:
                 codec.check(row.body)
-                yield _read_key(codec.unpack(row.key)), partial(_own, row.body, fields)
+                key = _read_key(codec.unpack(row.key))
+                agents[key] = partial(_own, row.body, fields)
+                if row.told is not None:
+                    codec.check(row.told)
+                    told[key] = partial(_told, row.told)
             except codec.Damaged:
                 self.lost += 1
 
@@ -222,7 +237,8 @@ def core_of(state: State, point: Point) -> bytes:
     """What all agents share, as it is now, in bytes."""
     fleet = _write_fleet(state.engine.fleet.to_state())
     rest = snapshot.write(state.to_state(), state.engine)
-    return codec.press((point.seq, tuple(point.moment), snapshot.shapes(), Row._fields, fleet, rest))
+    about = (point.seq, tuple(point.moment), snapshot.shapes(), Row._fields, measure_of(state.settings))
+    return codec.press((*about, fleet, rest))
 
 
 def _agents(fleet: Fleet, keys: Sequence[AgentKey], sizes: list[int]) -> Iterator[AgentRow]:
@@ -230,7 +246,8 @@ def _agents(fleet: Fleet, keys: Sequence[AgentKey], sizes: list[int]) -> Iterato
         agent = fleet.agent(key)
         if agent is not None:
             state = agent.to_state()
-            row = AgentRow(bytes_of(key), len(state["rows"]), codec.press(state))
+            told = codec.press(write_told(agent.told())) if agent.is_told else None
+            row = AgentRow(bytes_of(key), len(state["rows"]), codec.press(state), told)
             sizes.append(len(row.body))
             yield row
 
@@ -241,6 +258,11 @@ def _own(body: bytes, fields: Sequence[str]) -> Mapping[str, Any]:
     if tuple(fields) == Row._fields:
         return state
     return {**state, "rows": [(adapted(plain, fields), *rest) for plain, *rest in state["rows"]]}
+
+
+def _told(body: bytes) -> Told:
+    """What was told of an agent, from bytes that were checked."""
+    return read_told(codec.unpress(body))
 
 
 def _number(number: int) -> bytes:

@@ -46,20 +46,20 @@ def _wake(engine: Engine, keys: Sequence[AgentKey]) -> None:
     """Read agents back that nobody has asked for since a restart, each in a turn of its own: it takes milliseconds."""
     if engine.read(lambda fleet: fleet.asleep):
         for key in keys:
-            engine.read(lambda fleet, key=key: fleet.agent(key) is not None)
+            engine.read(lambda fleet, key=key: fleet.told(key) is not None)
 
 
 def _shown(engine: Engine, fleet: Fleet, key: AgentKey) -> Iterator[Shown]:
-    state = fleet.agent(key)
-    if state is not None:
-        several = len(state.windows) > 1
-        last = () if state.last_run_ns is None else ((names.LAST_RUN.name, (), state.last_run_ns / 1e9),)
+    told = fleet.told(key)
+    if told is not None:
+        several = len(told.windows) > 1
+        last = () if told.last_run_ns is None else ((names.LAST_RUN.name, (), told.last_run_ns / 1e9),)
         others = (*last, *_beside(engine, key))
         if several:
             yield Shown(key, None, (), others)
             others = ()
-        for window in state.windows.values():
-            yield Shown(key, window.name if several else None, window.series(), others)
+        for name, series in told.windows.items():
+            yield Shown(key, name if several else None, series, others)
 
 
 def _beside(engine: Engine, key: AgentKey) -> Iterator[tuple[str, tuple[tuple[str, str], ...], float]]:

@@ -14,6 +14,7 @@ from otel_reliability.windows.kept import Standing, read_row, write_row
 from otel_reliability.windows.paths import PathTable
 from otel_reliability.windows.recent import RecentRuns
 from otel_reliability.windows.rows import row_of
+from otel_reliability.windows.told import Told
 from otel_reliability.windows.window import AgentWindow
 
 
@@ -93,6 +94,15 @@ class AgentState:
                 self._reopenable.clear()  # gives back the room that many took
             for window in self.windows.values():
                 window.settle(row)
+
+    def told(self) -> Told:
+        """What is emitted of it."""
+        return Told(self.last_run_ns, {name: window.series() for name, window in self.windows.items()})
+
+    @property
+    def is_told(self) -> bool:
+        """Whether `told` costs nothing: nothing has changed since it was last asked for."""
+        return all(window.is_told for window in self.windows.values())
 
     def to_state(self) -> dict[str, Any]:
         """Everything but what all agents share, in plain values."""

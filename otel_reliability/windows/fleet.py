@@ -12,6 +12,7 @@ from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.time import clamped
+from otel_reliability.windows.told import Told
 
 OTHER_AGENT: Final = AgentKey("", "", "", "__other__")
 """Whose counters the runs of agents beyond the ceiling go to. It has no windows: a mixture of agents has no path entropy."""
@@ -38,6 +39,7 @@ class Fleet:
         self._places: set[AgentKey] = set()
         self._agents: dict[AgentKey, AgentState | Asleep] = {}
         self._asleep: dict[AgentKey, None] = {}
+        self._told: dict[AgentKey, Told | Callable[[], Told]] = {}
         self._seen: OrderedDict[AgentKey, float] = OrderedDict()
 
     def __len__(self) -> int:
@@ -51,6 +53,16 @@ class Fleet:
         """What is known of an agent; None if it has no runs, has expired, or is beyond the ceiling."""
         found = self._agents.get(key)
         return found if found is None or isinstance(found, AgentState) else self._wake(key, found)
+
+    def told(self, key: AgentKey) -> Told | None:
+        """What is emitted of an agent; None if it is not known. One that sleeps need not wake if it was written down."""
+        known = self._told.get(key)
+        if callable(known):
+            known = self._told[key] = known()
+        if known is not None:
+            return known
+        state = self.agent(key)
+        return None if state is None else state.told()
 
     def counted_as(self, key: AgentKey) -> AgentKey:
         """Whose counters a run of this agent goes to: its own, or `__other__` beyond the ceiling."""
@@ -106,16 +118,23 @@ class Fleet:
             "seen": list(self._seen.items()),
         }
 
-    def restore(self, state: Mapping[str, Any], agents: Mapping[AgentKey, Asleep]) -> None:
+    def restore(
+        self,
+        state: Mapping[str, Any],
+        agents: Mapping[AgentKey, Asleep],
+        told: Mapping[AgentKey, Callable[[], Told]] | None = None,
+    ) -> None:
         """Take over what `to_state` wrote, and each agent's own, by the same clock.
 
         An agent sleeps until it is asked for: only then its own state is read, since that takes as long as measuring its runs.
+        Meanwhile it tells what is known to have been told of it.
         """
         lost = set(state["agents"]) - agents.keys()
         self.accounts.update(state["accounts"])
         self._places.update(key for key in state["places"] if key not in lost)
         self._agents.update((key, agents[key]) for key in state["agents"] if key not in lost)
         self._asleep.update(dict.fromkeys(self._agents))
+        self._told.update((key, known) for key, known in (told or {}).items() if key in self._asleep)
         self._seen.update((key, since) for key, since in state["seen"] if key not in lost)
 
     def _new(self, key: AgentKey) -> AgentState:
@@ -124,6 +143,7 @@ class Fleet:
     def _wake(self, key: AgentKey, asleep: Asleep) -> AgentState:
         state = self._agents[key] = self._new(key)
         del self._asleep[key]
+        self._told.pop(key, None)
         state.restore(asleep())
         return state
 
@@ -174,5 +194,6 @@ class Fleet:
     def _forget(self, key: AgentKey) -> None:
         del self._agents[key]
         self._asleep.pop(key, None)
+        self._told.pop(key, None)
         if self._places_return:
             self._places.discard(key)

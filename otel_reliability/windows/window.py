@@ -156,6 +156,11 @@ class AgentWindow:
         """Whether only failures are known, because an end without error tells no success: then no number of outcomes is one."""
         return not self._passed and self._known < self._baseline
 
+    @property
+    def is_told(self) -> bool:
+        """Whether `series` costs nothing: nothing has changed since it was last asked for."""
+        return self._series is not None
+
     def path_distance(self, row: Row) -> Reading:
         """How unlike the other runs of its group in the window a run is: its mean distance to them."""
         return cast("PathSimilarity", self.metric(PathSimilarity.spec.name)).distance(row)

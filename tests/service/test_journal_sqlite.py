@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from otel_reliability.config import SessionSettings, WindowSettings
+from otel_reliability.config import MetricSettings, SessionSettings, WindowSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.service import journal_file, snapshot
 from otel_reliability.service.checkpoints import Checkpoints
 from otel_reliability.telemetry.guard import Guard
+from otel_reliability.telemetry.points import Shown, slices
 from otel_reliability.testing import FakeClock, at
 from tests.service.keeping import SETTINGS, Kept, halves, request
 
@@ -157,6 +158,37 @@ def test_other_settings_take_the_windows_over(tmp_path: Path) -> None:
 def otherwise(kind: type) -> str:
     """A shape that no class has."""
     return f"not {kind.__name__}"
+
+
+def told_by(kept: Kept) -> list[Shown]:
+    """All that is told of windows."""
+    return [shown for some in slices(kept.engine) for shown in some]
+
+
+def test_a_start_tells_what_was_told_before(tmp_path: Path) -> None:
+    """At once, without measuring runs anew; an agent that has another run meanwhile tells that too."""
+    kept = drive(tmp_path, frozenset())
+    before = told_by(kept)
+    kept.journal.close()
+    kept = Kept(tmp_path, kept.fake)
+    assert told_by(kept) == before
+    assert kept.engine.fleet.asleep == 3
+
+    kept.take(request(900, agents=1))
+    kept.settle()
+    after = told_by(kept)
+    assert [other.key.agent for one, other in zip(before, after, strict=True) if one != other] == ["agent 0"]
+
+
+def test_other_settings_tell_numbers_of_their_own(tmp_path: Path) -> None:
+    """Not those that were told under the settings before."""
+    kept = drive(tmp_path, frozenset())
+    told_by(kept)
+    kept.journal.close()
+    other = Kept(tmp_path, kept.fake, replace(SETTINGS, metrics=MetricSettings(min_runs=10_000)))
+    told = told_by(other)
+    assert other.engine.fleet.asleep == 0
+    assert not any(spec.name == "score" for shown in told for spec, *_ in shown.series)
 
 
 def test_another_version_keeps_the_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
