@@ -157,10 +157,9 @@ def changes_of(engine: Engine, key: AgentKey) -> Changes:
     evidence, alarms = detector.evidence(), detector.alarms
     if alarms:
         head, rest = _told(of_alarm(alarms[-1]))
-        anew = f"{evidence.blind:,} more units until a further one can be told" if evidence.blind else "no other since"
-        return Changes(
-            "changed", head, f"{rest} The new behaviour is what counts now: {anew}.", tuple(map(_mark, alarms))
-        )
+        since = f"Now it learns anew: {evidence.blind:,} more units until a further change can be told."
+        more = since if evidence.blind else "No further change since."
+        return Changes("changed", head, f"{rest} {more}", tuple(map(_mark, alarms)))
     if evidence.standing is Standing.WATCHING:
         return Changes("watching", f"No change noticed in {count(evidence.units, 'unit')}.", _so_far(evidence, engine))
     state = "learning" if evidence.standing is Standing.LEARNING else "none"

@@ -87,7 +87,7 @@ def test_changes_are_told_as_they_come() -> None:
     assert watching.rest.endswith("an alarm takes 100.")
     assert changed.state == "changed"
     assert changed.head.startswith("Changed about unit ")
-    assert "more units until a further one can be told" in changed.rest
+    assert "more units until a further change can be told" in changed.rest
     assert len(changed.marks) == 1
 
 
