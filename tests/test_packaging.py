@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib.metadata import entry_points, version
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -79,3 +80,18 @@ def test_the_package_brings_nothing_heavy_into_an_agent() -> None:
 def test_the_package_is_typed() -> None:
     """Users' type checkers read our annotations."""
     assert (PROJECT / "otel_reliability" / "py.typed").exists()
+
+
+def test_a_wheel_brings_everything_that_is_not_python(tmp_path: Path) -> None:
+    """Templates, styles, scripts and the licences of others: what is in the folder is in the wheel."""
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    subprocess.run(build, cwd=PROJECT, capture_output=True, check=True)
+    [wheel] = tmp_path.glob("*.whl")
+    packed = set(ZipFile(wheel).namelist())
+    files = (
+        file for file in (PROJECT / "otel_reliability").rglob("*") if file.is_file() and "__pycache__" not in file.parts
+    )
+
+    assert {file.relative_to(PROJECT).as_posix() for file in files if file.suffix != ".py"} <= packed
+    assert any(name.endswith("pages/templates/agent.html") for name in packed)
+    assert any(name.endswith("vendor/uplot/LICENSE") for name in packed)

@@ -21,15 +21,17 @@ def path_of(tmp_path: Path) -> Path:
 
 
 def test_every_format_tells_the_same_agents(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """On a terminal, as JSON, Markdown and JUnit."""
+    """On a terminal, as JSON, Markdown, JUnit and HTML."""
     document = json.loads(call(capsys, "report", path, "--format", "json").out)
     markdown = call(capsys, "report", path, "--format", "markdown").out
     junit = fromstring(call(capsys, "report", path, "--format", "junit").out.partition("\n")[2])
     terminal = call(capsys, "report", path).out
+    page = call(capsys, "report", path, "--format", "html").out
 
     assert list(faults(document)) == []
     assert [agent["agent"] for agent in document["agents"]] == ["other", "support"]
     assert [suite.get("name", "").split()[0] for suite in junit] == ["other", "support"]
+    assert all(f">{name}</h2>" in page for name in ("other", "support"))
     assert all(f"## {name}" in markdown and f"{name} ──" in terminal for name in ("other", "support"))
 
 

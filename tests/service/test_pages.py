@@ -90,6 +90,11 @@ def test_one_agent_tells_readings_runs_and_where_paths_part(running: Running) ->
     }
     assert all(0 <= one["path_distance"] <= 1 for one in support["recent_runs"])
     assert support["findings"]["divergences"][0]["shared"] == ["search"]
+    assert support["change"] == {
+        "state": "learning",
+        "sentence": "Learning: 52 more units until a change can be told.",
+        "changes": [],
+    }
 
 
 def _lines(running: Running, start: str, agent: str) -> list[str]:
