@@ -134,7 +134,7 @@ class ServiceSettings:
     metrics: Address = "127.0.0.1:9464"
     """Where Prometheus reads `/metrics`."""
     pages: Address = "127.0.0.1:8080"
-    """Where the probes and the API are."""
+    """Where the pages, the probes and the API are."""
     allow_public: bool = False
     """Whether doors may listen to others than this machine without encryption and without a token."""
     token: Token | None = field(default=None, repr=False)
