@@ -80,6 +80,7 @@ lock: .venv/ready
 	$(BIN)/uv pip compile $(LOCKED) --upgrade pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile $(LOCKED) --upgrade --resolution lowest-direct pyproject.toml -o requirements-lowest.lock
 	$(BIN)/uv pip compile $(IMAGE) --extra service pyproject.toml -o docker/requirements.lock
+	$(BIN)/uv pip compile $(IMAGE) --extra kafka pyproject.toml -o docker/requirements.kafka.lock
 	printf '%s\n' hatchling uv | $(BIN)/uv pip compile $(IMAGE) - -o docker/build.lock
 	! grep -En '[a-z]+://' requirements*.lock docker/*.lock
 

@@ -110,7 +110,7 @@ class Image:
             case "HEALTHCHECK":
                 self.health = json.loads(step.text.partition("CMD ")[2])
             case _:
-                assert step.name in {"LABEL", "EXPOSE", "VOLUME"}, step.name
+                assert step.name in {"ARG", "LABEL", "EXPOSE", "VOLUME"}, step.name
 
     def _copy(self, step: Step) -> None:
         flags, sources, target = copied(step)

@@ -1,0 +1,93 @@
+"""`docker/compose.kafka.yaml`: as its schema wants it, pinned, bounded, and made of topics and settings that there are."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from otel_reliability.kafka.aggregate import Aggregate
+from otel_reliability.kafka.assemble import Assemble
+from otel_reliability.kafka.brokers import check_settings
+from otel_reliability.service.config_file import Config, load_config
+from tests.collector_config.shipped import parsed
+
+DOCKER = Path(__file__).parents[2] / "docker"
+FILE = DOCKER / "compose.kafka.yaml"
+SERVICES: dict[str, Any] = yaml.safe_load(FILE.read_text())["services"]
+OURS = "otel-reliability:kafka"
+
+
+def config_of(worker: str) -> Config:
+    """The settings that a worker's container starts with."""
+    image = dict(re.findall(r"(OTEL_RELIABILITY_\w+)=(\S+)", (DOCKER / "Dockerfile").read_text()))
+    image = {name: value for name, value in image.items() if ":" in value}
+    own = {name: re.sub(r"\$\{\w+:-(\w+)\}", r"\1", value) for name, value in SERVICES[worker]["environment"].items()}
+    return load_config(env={**image, **own})
+
+
+def topics() -> dict[str, int]:
+    """The topics that are made, with their partitions."""
+    (script,) = SERVICES["topics"]["command"]
+    return {name: int(number) for name, number in re.findall(r"^\s*make (\w+) (\d+) \d+$", script, re.MULTILINE)}
+
+
+def test_it_is_as_the_compose_specification_wants_it() -> None:
+    """Checked with the schema of the specification itself."""
+    checker = Path(sysconfig.get_path("scripts")) / "check-jsonschema"
+    command = [checker, "--builtin-schema", "vendor.compose-spec", FILE]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_every_container_is_pinned_bounded_and_hardened(name: str) -> None:
+    """Images by digest, ours with the extra; memory, processes and logs have limits; all but the broker are read-only; ports stay here."""
+    service = SERVICES[name]
+
+    if service["image"] == OURS:
+        assert service["build"]["args"] == {"EXTRA": "kafka"}
+        assert "\nquixstreams==" in (DOCKER / "requirements.kafka.lock").read_text()
+    assert service["image"] == OURS or re.fullmatch(r"[\w./-]+:v?\d+\.\d+\.\d+@sha256:[0-9a-f]{64}", service["image"])
+    assert re.fullmatch(r"\d+[mg]", service["mem_limit"])
+    assert service["pids_limit"] > 0
+    assert service["logging"]["options"]["max-size"]
+    assert (service["cap_drop"], service["security_opt"]) == (["ALL"], ["no-new-privileges:true"])
+    assert service["read_only"] is (name != "kafka")
+    assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
+    for mount in service.get("volumes", ()):
+        source = mount.partition(":")[0]
+        assert not source.startswith(".") or ((DOCKER / source).exists() and mount.endswith(":ro"))
+
+
+def test_workers_find_their_settings_and_their_topics() -> None:
+    """Every topic that either stage or a Collector names is made, spans and judgements with as many partitions."""
+    made = topics()
+    for worker, kind in (("assemble", Assemble), ("aggregate", Aggregate)):
+        config = config_of(worker)
+        check_settings(config.engine, config.kafka)
+        stage = kind(config.engine, config.kafka)
+        assert {*stage.inputs, stage.output, *stage.others, config.kafka.dead_letters} <= made.keys()
+        assert len({made[topic] for topic in stage.inputs}) == 1
+    gate, back = parsed("kafka-gateway.yaml"), parsed("kafka-metrics.yaml")
+    exporter = gate["exporters"]["kafka/reliability"]
+    assert {exporter["traces"]["topic"], exporter["logs"]["topic"]} == {"otlp_spans", "otlp_logs"} < made.keys()
+    assert back["receivers"]["kafka"]["metrics"]["topics"] == [config_of("aggregate").kafka.readings]
+
+
+def test_prometheus_scrapes_what_there_is() -> None:
+    """The Collector that reads the readings, and every worker."""
+    config: Any = yaml.safe_load((DOCKER / "prometheus" / "kafka.yml").read_text())
+    agents, workers = config["scrape_configs"]
+    ((target,),) = [one["targets"] for one in agents["static_configs"]]
+
+    assert target == "readings:8889"
+    assert parsed("kafka-metrics.yaml")["exporters"]["prometheus"]["endpoint"].endswith(":8889")
+    assert set(workers["dns_sd_configs"][0]["names"]) == {"assemble", "aggregate"} <= SERVICES.keys()
+    assert "--config.file=/etc/prometheus/kafka.yml" in SERVICES["prometheus"]["command"]
