@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -43,7 +44,7 @@ class Evaluations:
         self._on_settled = on_settled
         self._by_trace: dict[TraceId, _Waiting] = {}
         self._by_response: dict[str, _Waiting] = {}
-        self._responses: dict[str, SpanRef] | None = None
+        self._responses: OrderedDict[str, SpanRef] | None = None
         self.waiting = 0
 
     @property
@@ -76,7 +77,7 @@ class Evaluations:
         if self._responses is not None and isinstance(facts, ModelFacts) and facts.response_id is not None:
             self._responses[facts.response_id] = (span.trace_id, span.span_id)
             if len(self._responses) > _MAX_RESPONSES:
-                del self._responses[next(iter(self._responses))]
+                self._responses.popitem(last=False)
             for _, evaluation in self._by_response.pop(facts.response_id, ()):
                 self.waiting -= 1
                 self._add_by_response(facts.response_id, evaluation, now)
@@ -137,7 +138,7 @@ class Evaluations:
 
     def _add_by_response(self, response_id: str, evaluation: Evaluation, now: float) -> None:
         if self._responses is None:
-            self._responses = dict(self._known_responses())
+            self._responses = OrderedDict(self._known_responses())
         ref = self._responses.get(response_id)
         trace = self._gathering.traces.find(ref[0]) if ref is not None else None
         if ref is None or trace is None:

@@ -6,7 +6,7 @@ nothing stands above, the span is a top. What is gathered never depends on the o
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -36,7 +36,7 @@ class Gathering:
         self.traces = Traces()
         self.chains = Chains(self.traces)
         self.open: dict[Unit | Bundle, None] = {}
-        self.quiet: dict[TraceId, float] = {}
+        self.quiet: OrderedDict[TraceId, float] = OrderedDict()  # a dict does not find its first fast when many went
         self.tellers: dict[str, Unit] = {}
         self.open_bytes = self.closed_bytes = 0
         self.place_count = self.gone_count = 0
