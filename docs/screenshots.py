@@ -1,0 +1,139 @@
+"""Pictures of the pages and of reports: `python docs/screenshots.py` writes docs/images/page-*.
+
+The demo's fleet sends to the service, whose pages a real browser photographs, light and dark; of the recording that the same
+fleet leaves, the report is photographed as a file, and drawn as a terminal shows it. The browser is that of the tests
+(`python tests/real/install.py chromium`). The runs are of the last minutes, so times differ from picture to picture.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+from urllib.parse import urljoin
+
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+from rich.text import Text
+
+from otel_reliability.demo.bookshop import record
+from otel_reliability.demo.fleet import CHARACTERS, ROUNDS
+from otel_reliability.demo.hosting import hosting
+from otel_reliability.demo.sending import sending
+from otel_reliability.report import terminal
+from otel_reliability.report.recording import Recording
+from otel_reliability.report.report import report_of
+from tests.real.components import folder_of
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+IMAGES: Final = ROOT / "docs" / "images"
+AGENT: Final = "researcher"
+WIDTH: Final = 1180
+MARGIN: Final = 10
+PATIENCE_MS: Final = 60_000
+"""What the service may take to tell of the whole fleet."""
+SETTLING_MS: Final = 1_000
+"""Until charts are drawn."""
+COLUMNS: Final = 84
+REST: Final = "Runs unlike the others"
+"""Where the picture of the terminal ends."""
+
+
+class Shot(NamedTuple):
+    """Which page, how it looks, and down to which part of it is seen; all of it where none is named."""
+
+    page: Literal["fleet", "agent", "report"]
+    scheme: Literal["light", "dark"] = "light"
+    last: str | None = None
+
+
+PATHS: Final = "section[aria-labelledby^=paths]"
+SHOTS: Final[Mapping[str, Shot]] = {
+    "page-fleet.png": Shot("fleet"),
+    "page-fleet-dark.png": Shot("fleet", "dark"),
+    "page-agent.png": Shot("agent", last=PATHS),
+    "page-agent-dark.png": Shot("agent", "dark", PATHS),
+    "page-report.png": Shot("report", last=".agents"),
+}
+TERMINAL: Final = "page-terminal.svg"
+FONTS: Final = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+"""What rich would have a reader's browser fetch from elsewhere."""
+
+
+def main() -> None:
+    """Take all of them."""
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        spans, report = Path(folder) / "spans.jsonl", Path(folder) / "report.html"
+        record(spans, 7)
+        report.write_text(_report(spans, "--format", "html"), encoding="utf-8")
+        (IMAGES / TERMINAL).write_text(drawn(spans), encoding="utf-8")
+        program = folder_of("chromium") / "bin" / "chromium"
+        browser = playwright.chromium.launch(executable_path=str(program), args=["--no-sandbox"])
+        with _pages(browser) as pages:
+            _photograph(browser, {**pages, "report": report.as_uri()})
+        browser.close()
+
+
+def _report(spans: Path, *options: str) -> str:
+    command = (sys.executable, "-m", "otel_reliability.cli", "report", str(spans), "--quiet", *options)
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout  # noqa: S603 (our own program)
+
+
+def drawn(spans: Path) -> str:
+    """What the report says of the agent, as a terminal shows it, down to where its parts are explained."""
+    recording = Recording()
+    recording.read(spans)
+    told = io.StringIO()
+    whole = Console(file=told, width=COLUMNS, force_terminal=True, color_system="truecolor")
+    terminal.render(report_of(recording.close(), (AGENT,)), whole)
+    shown, _, _ = told.getvalue().partition(REST)
+    console = Console(file=io.StringIO(), record=True, width=COLUMNS)
+    console.print(Text.from_ansi(shown.rpartition("\n")[0]))
+    title = f"otel-reliability report spans.jsonl --agent {AGENT}"
+    return FONTS.sub("", console.export_svg(title=title, theme=MONOKAI, unique_id="report"))
+
+
+@contextmanager
+def _pages(browser: Browser) -> Generator[Mapping[str, str]]:
+    """The addresses of the pages of a service that has taken in the whole fleet and draws a curve of each agent."""
+    with hosting() as service, sending(f"http://{service.addresses['http']}") as shop:
+        fleet = f"http://{service.addresses['pages']}/"
+        page = browser.new_page()
+        for _ in range(ROUNDS):
+            shop.round()
+        page.goto(fleet)
+        expect(page.locator(".agents__name a")).to_have_count(len(CHARACTERS), timeout=PATIENCE_MS)
+        shop.round()
+        expect(page.get_by_text("begins with the next run")).to_have_count(0, timeout=PATIENCE_MS)
+        agent = page.get_by_role("link", name=AGENT).get_attribute("href") or ""
+        page.close()
+        yield {"fleet": fleet, "agent": urljoin(fleet, agent)}
+
+
+def _photograph(browser: Browser, pages: Mapping[str, str]) -> None:
+    for name, shot in SHOTS.items():
+        page = browser.new_page(
+            viewport={"width": WIDTH, "height": 800}, color_scheme=shot.scheme, reduced_motion="reduce"
+        )
+        page.goto(pages[shot.page])
+        page.wait_for_timeout(SETTLING_MS)
+        height = _bottom(page, shot.last)
+        page.screenshot(path=IMAGES / name, full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": height})
+        page.close()
+
+
+def _bottom(page: Page, last: str | None) -> float:
+    """Where the picture ends."""
+    box = page.locator(last or "body").first.bounding_box()
+    return 0.0 if box is None else box["y"] + box["height"] + (MARGIN if last else 0)
+
+
+if __name__ == "__main__":
+    main()
