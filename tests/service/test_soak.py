@@ -1,0 +1,43 @@
+"""The page of long trials is what their results say, and every trial is a test that there is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.service import soak
+from tests.service.soak import PAGE, RESULTS, ROOT, TRIALS, main, page
+
+
+def test_the_page_says_what_the_results_say() -> None:
+    """Whoever changes one changes the other: `python -m tests.service.soak` does."""
+    results: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    assert PAGE.read_text(encoding="utf-8") == page(results)
+    assert set(results) <= {trial.name for trial in TRIALS}
+
+
+def test_every_trial_is_a_test() -> None:
+    """Also when tests are renamed."""
+    wanted = [test for trial in TRIALS for test in trial.tests]
+    options = ["--collect-only", "-q", "--no-cov", "--hypothesis-profile=soak", "-p", "no:randomly"]
+    collected = subprocess.run(
+        [sys.executable, "-m", "pytest", *wanted, *options], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert collected.returncode == 0, collected.stdout
+    assert all(any(line.startswith(test) for line in collected.stdout.splitlines()) for test in wanted)
+
+
+def test_a_trial_that_fails_is_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With when and on what; an unknown one is bad usage."""
+    kept: dict[str, object] = {}
+    monkeypatch.setattr(soak, "keep", kept.__setitem__)
+    monkeypatch.setattr(soak, "TRIALS", (soak.Trial("none", "nothing", "0", ("tests/service/no_such_test.py",)),))
+    assert main([]) == 1
+    assert main(["something else"]) == 2
+    found = kept["none"]
+    assert isinstance(found, dict)
+    assert found["outcome"] == "failed"
