@@ -102,7 +102,7 @@ TRIALS: Final = (
 
 def run(trial: Trial) -> dict[str, Any]:
     """Run a trial, and tell what came of it."""
-    began = time.monotonic()
+    began, commit = time.monotonic(), _commit()
     with tempfile.TemporaryDirectory() as name:
         report = Path(name) / "report.xml"
         options = ["--hypothesis-profile=soak", "--no-cov", "-p", "no:randomly", "-q", f"--junitxml={report}"]
@@ -114,7 +114,7 @@ def run(trial: Trial) -> dict[str, Any]:
         "seconds": round(time.monotonic() - began),
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "version": version("otel-reliability"),
-        "commit": _commit(),
+        "commit": commit,
         "machine": machine(),
     }
 
