@@ -15,7 +15,7 @@ from otel_reliability.pages.fleet import AgentLine, id_of, short
 from otel_reliability.pages.flow import USUAL, Flow, Steps, flow_of, usual_of
 from otel_reliability.pages.hurts import hurt_of
 from otel_reliability.pages.look import AgentLook, Changes
-from otel_reliability.pages.measured import Group, groups_of, missing_of, range_of
+from otel_reliability.pages.measured import Group, Line, dimensions_of, groups_of, missing_of, range_of
 from otel_reliability.pages.pressure import Pressure, pressure_of
 from otel_reliability.pages.run_lines import RunLine, UsualPaths, run_line
 from otel_reliability.pages.spark import Curve, curve
@@ -75,6 +75,7 @@ class AgentView(NamedTuple):
     pressure: Pressure | None
     tasks: Sequence[TaskLine]
     sessions: Sequence[SessionScores]
+    dimensions: Sequence[Line]
     groups: Sequence[Group]
     gaps: Sequence[Gap]
     line: AgentLine
@@ -105,6 +106,7 @@ def agent_view(look: AgentLook) -> AgentView:
         pressure=pressure_of(card.rows),
         tasks=task_lines(card),
         sessions=_worst(card.sessions),
+        dimensions=dimensions_of(card),
         groups=groups_of(card),
         gaps=gaps_of(card.rows),
         line=agent_line(look),

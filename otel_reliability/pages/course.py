@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -52,11 +54,16 @@ class Course:
     (50, 4)
     """
 
-    __slots__ = ("_stride", "_wait", "points")
+    __slots__ = ("_ns", "_scores", "_stride", "_wait")
 
     def __init__(self) -> None:
-        self.points: list[Point] = []
+        self._ns, self._scores = array("q"), array("d")
         self._stride = self._wait = 1
+
+    @property
+    def points(self) -> list[Point]:
+        """The oldest first."""
+        return list(map(Point, self._ns, self._scores))
 
     def due(self) -> bool:
         """A run closed: whether it is this one's turn to add a point."""
@@ -65,21 +72,26 @@ class Course:
 
     def add(self, point: Point) -> None:
         """The score now. One that is no newer than the last takes its place."""
-        if self.points and point.ns <= self.points[-1].ns:
-            self.points[-1] = Point(self.points[-1].ns, point.score)
+        if self._ns and point.ns <= self._ns[-1]:
+            self._scores[-1] = point.score
         else:
-            self.points.append(point)
+            self._ns.append(point.ns)
+            self._scores.append(point.score)
             self._thin(point.ns)
         self._wait = self._stride
 
     def _thin(self, now_ns: int) -> None:
-        if now_ns - self.points[0].ns > SPAN_NS:
-            self.points = [point for point in self.points if now_ns - point.ns <= SPAN_NS]
-            if len(self.points) < MOST_POINTS // 3:
+        old = bisect_left(self._ns, now_ns - SPAN_NS)
+        if old:
+            self._keep(slice(old, None))
+            if len(self._ns) < MOST_POINTS // 3:
                 self._stride = 1
-        if len(self.points) > MOST_POINTS:
-            del self.points[-2::-2]
+        if len(self._ns) > MOST_POINTS:
+            self._keep(slice(1 - len(self._ns) % 2, None, 2))  # the newest stays
             self._stride *= 2
+
+    def _keep(self, places: slice) -> None:
+        self._ns, self._scores = self._ns[places], self._scores[places]
 
 
 class Courses:

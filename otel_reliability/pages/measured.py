@@ -46,6 +46,16 @@ GROUPS: Final[Sequence[tuple[str, Sequence[str]]]] = (
 )
 
 
+DIMENSIONS: Final = ("reliability", "consistency", "predictability", "robustness", "safety")
+"""What the evaluation comes to."""
+
+
+def dimensions_of(card: Scorecard) -> list[Line]:
+    """The dimensions of the evaluation; none where there is no evidence for any."""
+    lines = [_line(ALL_SPECS[name], card) for name in DIMENSIONS]
+    return lines if any(not line.absent for line in lines) else []
+
+
 def groups_of(card: Scorecard) -> list[Group]:
     """All numbers, those with a value first in each group."""
     return [_group(title, names, card) for title, names in GROUPS]

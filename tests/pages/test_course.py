@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from itertools import pairwise
 
@@ -155,3 +156,12 @@ def test_one_point_is_no_curve() -> None:
     """Nor is none."""
     assert curve([]) is None
     assert curve([Point(1, 80.0)]) is None
+
+
+def test_a_full_course_takes_little_room() -> None:
+    """Twenty thousand agents are the ceiling: 30 MB of curves."""
+    course = Course()
+    for number in range(1_000):
+        course.add(Point(number, float(number)))
+
+    assert sum(map(sys.getsizeof, (course, course._ns, course._scores))) < 1_500
