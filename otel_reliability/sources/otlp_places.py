@@ -8,24 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
-from operator import attrgetter, le
+from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 from otel_reliability.model.span import STATUS_ERROR, AgentSpan, Kind, Resource
-from otel_reliability.sources.batch import (
-    LATEST_NS,
-    NO_SPAN,
-    NO_TRACE,
-    SPAN_ID_BYTES,
-    TRACE_ID_BYTES,
-    Malformed,
-    fault,
-    parent_remote,
-)
-from otel_reliability.sources.batch import parent as _parent
+from otel_reliability.sources import columns
+from otel_reliability.sources.batch import Malformed
 from otel_reliability.sources.otlp_fast import resource_of, scope_of
 
 RUN: Final = " run"
@@ -116,44 +107,32 @@ def _take(
     resource: Resource,
     beginnings: frozenset[str],
 ) -> bool:
-    """The spans of one scope, field by field: each step is one call in C that goes over all of them.
-
-    False: one of them may be more than a place.
-    """
+    """The spans of one scope, field by field. False: one of them may be more than a place."""
     fields = _sound(list(map(_fields, group)), malformed)
     if not fields:
         return True
     traces, ids, parents, names, kinds, starts, ends, statuses, flags, states = zip(*fields, strict=True)
     if any(states) or any(name[:4] in beginnings or name[-4:] == RUN for name in set(names)) or _linked(group, parents):
         return False
-    later = ends if all(map(le, starts, ends)) else map(max, starts, ends)
-    above = parents if set(map(len, parents)) == {SPAN_ID_BYTES} and NO_SPAN not in parents else map(_parent, parents)
-    remote = map({flag: parent_remote(flag) for flag in set(flags)}.__getitem__, flags)
     failed = map({status: _is_error(status) for status in set(statuses)}.__getitem__, statuses)
     nothing = repeat(None)
     places = zip(
-        traces, ids, above, remote, starts, later, kinds, repeat(Kind.OTHER), failed, nothing, repeat(scope), repeat(resource),
-        nothing, nothing, repeat(()), nothing, nothing, repeat(()),
+        traces, ids, columns.above(parents), columns.remote(flags), starts, columns.later(starts, ends), kinds,
+        repeat(Kind.OTHER), failed, nothing, repeat(scope), repeat(resource), nothing, nothing, repeat(()), nothing, nothing,
+        repeat(()),
     )  # fmt: skip
     spans.extend(map(_tuple, repeat(AgentSpan), places))
     return True
 
 
 def _sound(found: list[_Fields], malformed: list[Malformed]) -> list[_Fields]:
-    """The spans of proper ids and times; the others are named. Mostly all are, which costs a tenth of asking each."""
+    """The spans of proper ids and times; the others are named."""
     if not found:
         return found
     traces, ids, parents, _, _, starts, ends, *_ = zip(*found, strict=True)
-    if (
-        set(map(len, traces)) == {TRACE_ID_BYTES}
-        and set(map(len, ids)) == {SPAN_ID_BYTES}
-        and set(map(len, parents)) <= {0, SPAN_ID_BYTES}
-        and not (NO_TRACE in traces or NO_SPAN in ids)
-        and min(starts) > 0 < min(ends)
-        and max(starts) <= LATEST_NS >= max(ends)
-    ):
+    problems = columns.problems(traces, ids, parents, starts, ends)
+    if problems is None:
         return found
-    problems = [fault(trace, span, parent, start, end) for trace, span, parent, _, _, start, end, *_ in found]
     malformed.extend(filter(None, problems))
     return [fields for fields, problem in zip(found, problems, strict=True) if problem is None]
 
