@@ -7,12 +7,15 @@ minute later, as in a service; windows hold 100 runs and are full before anythin
 from __future__ import annotations
 
 import gc
-from collections import deque
-from collections.abc import Callable, Iterator
+import os
 from typing import Final
 
-from benchmarks.bench_decode import BARE, bare
-from benchmarks.measure import Row, ratios, row, seconds
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from benchmarks.bench_decode import BARE
+from benchmarks.fresh import Fed
+from benchmarks.fresh import seconds as in_turn
+from benchmarks.measure import Row, ratios, row
 from benchmarks.payloads import SPANS, Traffic
 from otel_reliability import conventions
 from otel_reliability.config import ChangeSettings, Settings
@@ -24,16 +27,18 @@ from otel_reliability.service.serve import GARBAGE
 
 WARM: Final = 120
 """Requests after which every window is full and runs settle: 4 400 runs of ten agents, in 120 seconds."""
-STOCK: Final = 120
-"""Requests that are made at once, when those at hand are used up."""
-BEGIN_NS: Final = 1_700_000_000_000_000_000
+REQUESTS: Final = 12
+"""Requests of one measurement."""
+EARLY: Final = 100_000
+LATE: Final = int(os.environ.get("OTEL_RELIABILITY_BENCH_SPANS", "1000000"))
+"""Spans after which the cost of a span is compared with that after the first hundred thousand."""
 
 
 class Service:
     """What a service does with a request, on a clock that moves on by a second each."""
 
-    def __init__(self, *, change: bool = False) -> None:
-        settings = Settings(change=ChangeSettings(enabled=change))
+    def __init__(self) -> None:
+        settings = Settings(change=ChangeSettings(enabled=False))
         self._now = 0.0
         reader = Reader(settings, conventions.TABLE)
         self.engine = Engine(settings, clock=lambda: self._now, wall=None, reader=reader)
@@ -47,36 +52,42 @@ class Service:
         self.engine.take_settled()
 
 
-def endless(traffic: Traffic) -> Iterator[bytes]:
-    """Requests that never repeat, made before they are needed."""
-    stock: deque[bytes] = deque()
-    while True:
-        stock.extend(traffic.requests(STOCK))
-        while stock:
-            yield stock.popleft()
-
-
-def serving(*, chaotic: bool, change: bool = False) -> Callable[[], object]:
+def serving(*, chaotic: bool) -> Fed[bytes]:
     """The whole job, on a service whose windows are full."""
-    service, requests = Service(change=change), endless(Traffic(chaotic=chaotic))
-    for _ in range(WARM):
-        service.take(next(requests))
+    service, traffic = Service(), Traffic(chaotic=chaotic)
+    for body in traffic.requests(WARM):
+        service.take(body)
+    return Fed(service.take, lambda: traffic.requests(1)[0])
 
-    def work() -> None:
-        service.take(next(requests))
 
-    return work
+def aged(late: int) -> list[float]:
+    """What a request costs after so many spans, over what it cost after the first of them: ratios of neighbouring rounds.
+
+    A young service and an old one are measured in turns, so that the machine's moods hit both.
+    """
+    old, young = Service(), Service()
+    traffic, other = Traffic(), Traffic(seed=8)
+    for _ in range(late // SPANS):
+        old.take(traffic.requests(1)[0])
+    for _ in range(EARLY // SPANS):
+        young.take(other.requests(1)[0])
+    of_old, of_young = in_turn(
+        Fed(old.take, lambda: traffic.requests(1)[0]), Fed(young.take, lambda: other.requests(1)[0]), each=REQUESTS
+    )
+    return ratios(of_old, of_young)
 
 
 def rows() -> list[Row]:
-    """What the whole job costs, for habitual paths and for paths that are nearly always new."""
+    """What the whole job costs, for habitual paths and for paths that are nearly always new, and whether that lasts."""
     gc.set_threshold(*GARBAGE)
-    bodies = Traffic().requests(32)
-    stable, chaotic, theirs = seconds(serving(chaotic=False), serving(chaotic=True), bare(bodies))
+    parse, requests = ExportTraceServiceRequest.FromString, Traffic(seed=9)
+    theirs = Fed(parse, lambda: requests.requests(1)[0])
+    stable, chaotic, bare = in_turn(serving(chaotic=False), serving(chaotic=True), theirs, each=REQUESTS)
     name = "decode + assembly + all windows (100 runs, full), {}"
     return [
-        row(name.format("stable paths"), ratios(stable, theirs), at_most=3.5, against=BARE),
-        row(name.format("chaotic paths"), ratios(chaotic, theirs), at_most=3.5, against=BARE),
+        row(name.format("stable paths"), ratios(stable, bare), at_most=3.5, against=BARE),
+        row(name.format("chaotic paths"), ratios(chaotic, bare), at_most=3.5, against=BARE),
         row("the same, a span, stable paths", stable, unit="µs", scale=1e6 / SPANS, against="512 spans of agents"),
         row("the same, a span, chaotic paths", chaotic, unit="µs", scale=1e6 / SPANS, against="512 spans of agents"),
+        row(f"CPU a span after {LATE:,} spans".replace(",", " "), aged(LATE), at_most=1.1, against="after 100 000"),
     ]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections import deque
-from collections.abc import Callable
 from typing import Final
 
-from benchmarks.measure import Row, ratios, row, seconds
+from benchmarks.fresh import Fed, seconds
+from benchmarks.measure import Row, ratios, row
 from benchmarks.payloads import Traffic
 from otel_reliability import conventions
 from otel_reliability.config import ChangeSettings, Settings
@@ -19,8 +18,8 @@ from otel_reliability.service.serve import GARBAGE
 RUN: Final = 20
 BATCH: Final = 25
 """Runs taken in at once."""
-STOCK: Final = 40
-"""Batches that are made at once, when those at hand are used up."""
+BATCHES: Final = 8
+"""Batches of one measurement."""
 WARM: Final = 700
 """Runs of each agent after which detectors watch, and keep as many values as they ever will."""
 AGENTS: Final = 3
@@ -32,13 +31,10 @@ class Runs:
     def __init__(self, settings: Settings) -> None:
         self._traffic = Traffic(agents=AGENTS)
         self._read = Reader(settings, conventions.TABLE).read
-        self._stock: deque[list[AgentSpan]] = deque()
 
     def batch(self) -> list[AgentSpan]:
         """The next one."""
-        if not self._stock:
-            self._stock.extend([span for _ in range(BATCH) for span in self._run()] for _ in range(STOCK))
-        return self._stock.popleft()
+        return [span for _ in range(BATCH) for span in self._run()]
 
     def _run(self) -> list[AgentSpan]:
         """A run without a session, cut or filled up to 20 spans: its last model and tool calls stand for the others."""
@@ -57,27 +53,27 @@ def _again(span: AgentSpan, at: int) -> AgentSpan:
     return span._replace(span_id=(at + 1).to_bytes(8), start_ns=start_ns, end_ns=start_ns + 1, facts=facts)
 
 
-def taking(*, change: bool) -> Callable[[], object]:
+def taking(*, change: bool) -> Fed[list[AgentSpan]]:
     """Assembly and windows, with change detection or without."""
     settings, now = Settings(change=ChangeSettings(enabled=change)), 0.0
     engine, runs = Engine(settings, clock=lambda: now, wall=None), Runs(settings)
 
-    def work() -> None:
+    def take(spans: list[AgentSpan]) -> None:
         nonlocal now
-        engine.receive(runs.batch())
+        engine.receive(spans)
         now += 3.0
         engine.tick()
         engine.take_settled()
 
     for _ in range(WARM * AGENTS // BATCH):
-        work()
-    return work
+        take(runs.batch())
+    return Fed(take, runs.batch)
 
 
 def rows() -> list[Row]:
     """What it adds."""
     gc.set_threshold(*GARBAGE)
-    watched, unwatched = seconds(taking(change=True), taking(change=False))
+    watched, unwatched = seconds(taking(change=True), taking(change=False), each=BATCHES)
     return [
         row(
             "assembly and windows with change detection, runs of 20 spans, stable paths",

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import venv
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -45,7 +45,7 @@ def environment(requirement: str) -> Path:
     python, done = place / "bin" / "python", place / "installed"
     if not done.exists():
         venv.create(place, with_pip=True, clear=True)
-        installed = subprocess.run(
+        installed = subprocess.run(  # noqa: S603 (words of ours alone)
             [python, "-m", "pip", "install", "-q", requirement], capture_output=True, check=False
         )
         if installed.returncode:
@@ -57,7 +57,7 @@ def environment(requirement: str) -> Path:
 def path(number: int) -> list[str]:
     """What a run called: mostly one of three habits."""
     habits = (TOOLS[:4], TOOLS[1:6], TOOLS[::2])
-    steps = list(habits[number % 3])
+    steps: list[str] = [*habits[number % 3]]
     return [*steps, TOOLS[number % 5]] if number % 20 == 0 else steps
 
 
@@ -96,7 +96,7 @@ class Ours:
 
 
 @contextmanager
-def agentcop() -> Iterator[subprocess.Popen[str]]:
+def agentcop() -> Generator[subprocess.Popen[str]]:
     """The peer, its runs read, in a process of its own."""
     told = json.dumps([{"path": path(number), "tokens": 100} for number in range(RUNS)])
     command = [str(environment(AGENTCOP)), str(PEER)]
