@@ -39,6 +39,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "report": Command("report", "A scorecard of each agent: what it is worth, why, and what would tell more."),
     "runs": Command("runs", "The runs that were rebuilt from spans, one JSON object a line."),
     "change": Command("change", "Has an agent's behaviour changed? Since when, and by which signals."),
+    "watch": Command("watch", "All agents as they are now, in the terminal: of a running service, or a growing file."),
     "gate": Command("gate", "Hold a recording against targets; exits 1 where one fails."),
     "badge": Command("badge", "The badge of an agent: text, SVG, or JSON for shields.io."),
     "explain": Command("explain", "What a number means, how it is made, how to improve it."),

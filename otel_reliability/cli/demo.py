@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 import click
 from rich.console import Console
 
+from otel_reliability.cli.interrupts import ended_as_by_ctrl_c
 from otel_reliability.demo.play import Plan, play, send
 
 STOPPED = 130
@@ -61,7 +58,7 @@ def command(seed: int, output: Path, once: bool, seconds: float | None, pace: fl
         reconfigure(encoding="utf-8")
     console = Console(highlight=False)
     plan = Plan(seed, output, once or (not console.is_terminal and endpoint is None and seconds is None), seconds, pace)
-    with _ended_as_by_ctrl_c():
+    with ended_as_by_ctrl_c():
         sys.exit(_run(plan, endpoint, console))
 
 
@@ -73,17 +70,3 @@ def _run(plan: Plan, endpoint: str | None, console: Console) -> int:
         return 0 if play(plan, console) else 1
     except KeyboardInterrupt:
         return STOPPED
-
-
-@contextmanager
-def _ended_as_by_ctrl_c() -> Generator[None]:
-    """SIGTERM ends it in order, too; the first process of a container would not hear it otherwise."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -120,14 +120,21 @@ def settings_of(
     min_runs: int | None = None,
 ) -> Settings:
     """What reports begin with, under a file, under the environment, under the command line."""
-    settings = Settings.from_mapping(_from_file(config), base=REPORT_SETTINGS)
-    settings = Settings.from_environment(env, base=settings)
+    wanted = (*assignments, *(() if min_runs is None else (f"metrics.min_runs={min_runs}",)))
+    return for_report(_settled(REPORT_SETTINGS, config, wanted, env), window_of(window))
+
+
+def live_settings_of(config: Path | None, assignments: Sequence[str], env: Mapping[str, str]) -> Settings:
+    """What an engine begins with that goes on, under the same three."""
+    return _settled(Settings(), config, assignments, env)
+
+
+def _settled(base: Settings, config: Path | None, assignments: Sequence[str], env: Mapping[str, str]) -> Settings:
+    settings = Settings.from_environment(env, base=Settings.from_mapping(_from_file(config), base=base))
     given: dict[str, Any] = {}
     for assignment in assignments:
         _assign(given, assignment)
-    if min_runs is not None:
-        _assign(given, f"metrics.min_runs={min_runs}")
-    return for_report(Settings.from_mapping(given, base=settings), window_of(window))
+    return Settings.from_mapping(given, base=settings)
 
 
 def window_of(text: str | None) -> WindowSettings | None:

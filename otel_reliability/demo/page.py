@@ -18,10 +18,10 @@ from otel_reliability.demo.agreement import Agreement
 from otel_reliability.demo.characters import CHANGE
 from otel_reliability.demo.fleet import ROUNDS
 from otel_reliability.demo.watch import CHANGED, IN_WORDS, Seen
-from otel_reliability.metrics.stability.tiers import Tier, rounded
-from otel_reliability.report.scorecard import ALL_SPECS
-from otel_reliability.report.sections import COLOURS, INDENT, columns, dim, heading
-from otel_reliability.report.text import ABSENT, MINUS, count
+from otel_reliability.metrics.stability.tiers import Tier
+from otel_reliability.report.fleet_table import FleetRow, badge, fleet_table, score
+from otel_reliability.report.sections import INDENT, dim, heading
+from otel_reliability.report.text import MINUS, count
 
 PROGRAM: Final = "otel-reliability"
 REASONS: Final = 3
@@ -33,10 +33,7 @@ Reasons = Sequence[Mapping[str, Any]]
 
 def fleet(agents: Sequence[Seen]) -> RenderableType:
     """A line for each agent, the least reliable first."""
-    table = columns("Agents", "", "what hurts most", "score", "runs", numbers=2)
-    for one in agents:
-        table.add_row(Text(one.name, "bold"), _badge(one), _hurts(one), _score(one), f"{one.runs:,}")
-    return table
+    return fleet_table([row_of(one) for one in agents])
 
 
 def so_far(agents: Sequence[Seen], rounds: int) -> RenderableType:
@@ -154,24 +151,25 @@ def _worth_a_look(one: Seen) -> Iterator[tuple[Seen, str]]:
         yield one, "it tells too little of itself: nothing can be said of it"
 
 
+def row_of(one: Seen) -> FleetRow:
+    """The agent's line of the table."""
+    return FleetRow(
+        name=one.name,
+        score=one.score,
+        runs=one.runs,
+        note=one.note,
+        hurts=None if one.dearest is None else (one.dearest, one.costs[one.dearest]),
+        flagged=bool(one.flags),
+        changed_ns=0 if one.changes else None,
+    )
+
+
 def _badge(one: Seen) -> Text:
-    if one.tier is None:
-        return dim("no score")
-    badge = Text(f"{one.tier.sign} {one.tier.name}", COLOURS[one.tier])
-    return badge.append(" ⚠", "yellow") if one.flags else badge
-
-
-def _hurts(one: Seen) -> Text:
-    changed = Text("changed · ", "bold") if one.changes else Text()
-    if one.tier is None:
-        return changed.append("no evidence" if one.note.startswith("no evidence") else one.note, "dim")
-    if one.dearest is None:
-        return changed.append("nothing", "dim")
-    return changed.append(f"{ALL_SPECS[one.dearest].title} {MINUS}{one.costs[one.dearest]:.1f}")
+    return badge(row_of(one))
 
 
 def _score(one: Seen) -> str:
-    return ABSENT if one.score is None else str(rounded(one.score))
+    return score(row_of(one))
 
 
 def _program() -> str:

@@ -8,6 +8,8 @@ from otel_reliability.engine import Engine
 from otel_reliability.errors import ReliabilityError
 from otel_reliability.metrics.stability.tiers import tier_of
 from otel_reliability.model.run import AgentKey
+from otel_reliability.pages.course import Courses
+from otel_reliability.pages.hurts import hurt_of
 from otel_reliability.pages.look import Taken, look_of, taken
 from otel_reliability.report.json import agent_object
 from otel_reliability.report.run_record import record
@@ -23,14 +25,14 @@ class UnknownAgent(ReliabilityError):
 
 
 class Agents:
-    """Asks an engine. What is told of an agent is as of one moment."""
+    """Asks an engine. What is told of an agent is as of one moment; with `courses` how its score went, too."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, courses: Courses | None = None) -> None:
+        self._engine, self._courses = engine, courses
 
     def page(self, limit: int, offset: int = 0) -> Object:
         """A line for each agent, in the order in which they were first seen."""
-        return self._engine.read(lambda fleet: _page(fleet, limit, offset)) or {"total": 0, "agents": []}
+        return self._engine.read(lambda fleet: self._page(fleet, limit, offset)) or {"total": 0, "agents": []}
 
     def details(
         self, service: str, agent: str, *, namespace: str | None = None, environment: str | None = None
@@ -67,16 +69,24 @@ class Agents:
         }
         return {**agent_object(look.card, settings.metrics.profile), "change": change, "recent_runs": recent}
 
+    def _page(self, fleet: Fleet, limit: int, offset: int) -> Object:
+        keys = fleet.keys()
+        states = [fleet.agent(key) for key in keys[offset : offset + limit]]
+        return {"total": len(keys), "agents": [self._line(state) for state in states if state is not None]}
 
-def _page(fleet: Fleet, limit: int, offset: int) -> Object:
-    keys = fleet.keys()
-    states = [fleet.agent(key) for key in keys[offset : offset + limit]]
-    return {"total": len(keys), "agents": [_line(state) for state in states if state is not None]}
+    def _line(self, state: AgentState) -> Object:
+        """What all agents have a line of."""
+        points = () if self._courses is None else self._courses.of(state.key)
+        monitor = self._engine.monitor
+        detector = None if monitor is None else monitor.detector(state.key)
+        alarm = detector.alarms[-1] if detector is not None and detector.alarms else None
+        changed = None if alarm is None else {"noticed": instant(alarm.noticed_ns), "signal": alarm.signal}
+        return {**_line(state), "changed": changed, "course": [round(point.score, 1) for point in points]}
 
 
 def _line(state: AgentState) -> Object:
     key, window = state.key, next(iter(state.windows.values()))
-    score = window.reading("score")
+    score, hurt = window.reading("score"), hurt_of(window.reading)
     return {
         "service_namespace": key.service_namespace or None,
         "service": key.service_name or None,
@@ -87,5 +97,7 @@ def _line(state: AgentState) -> Object:
         "score": score.value,
         "score_note": score.note,
         "tier": None if score.value is None else tier_of(score.value).name,
+        "flags": list(window.reading("flag").parts),
+        "hurts": None if hurt.name is None else hurt._asdict(),
         "last_run": None if state.last_run_ns is None else instant(state.last_run_ns),
     }

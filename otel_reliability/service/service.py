@@ -180,7 +180,7 @@ class Service:
     def _doors(self) -> Mapping[str, tuple[Place, list[web.RouteDef]]]:
         """The doors that speak HTTP and are open, each with its routes."""
         probes = Probes(self.readiness, self.healthy).routes()
-        api = Api(Agents(self.engine), self._threads, self.readiness).routes()
+        api = Api(Agents(self.engine, self._site.courses), self._threads, self.readiness).routes()
         metrics = Metrics(Prometheus(self.exposition, self.resource), self._threads, self.readiness).routes()
         doors = (
             ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),

@@ -93,7 +93,7 @@ class Site:
         wall: Callable[[], int],
     ) -> None:
         self._engine, self._thread, self._readiness, self._doors = engine, thread, readiness, doors
-        self._courses = Courses(engine)
+        self.courses = Courses(engine)
         self._since_ns = wall()
         self._lines: Standing[list[AgentLine]] = Standing(1)
         self._views: Standing[AgentView | None] = Standing(MOST_KEPT)
@@ -175,7 +175,7 @@ class Site:
     def _some_lines(self, keys: list[AgentKey], fleet: Fleet) -> list[AgentLine]:
         states = ((key, fleet.agent(key)) for key in keys)
         return [
-            line_of(state, self._courses.of(key), changed=self._changed(key))
+            line_of(state, self.courses.of(key), changed=self._changed(key))
             for key, state in states
             if state is not None
         ]
@@ -187,7 +187,7 @@ class Site:
 
     def _read_view(self, key: AgentKey) -> AgentView | None:
         def ask(fleet: Fleet) -> Taken | None:
-            return taken(self._engine, fleet, key, self._courses)
+            return taken(self._engine, fleet, key, self.courses)
 
         found = self._engine.read(ask)
         return None if found is None else agent_view(look_of(found._replace(left_out=0), self._engine.settings))

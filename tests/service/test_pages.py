@@ -53,6 +53,9 @@ def test_all_agents_are_listed_with_their_score(running: Running) -> None:
     assert (support["service"], support["environment"], support["runs"]) == ("shop", "test", 8)
     assert support["tier"] in {"STABLE", "VARIABLE", "UNSTABLE", "CRITICAL"}
     assert support["last_run"].startswith("2023-11-14T22:")
+    assert (support["changed"], support["flags"]) == (None, [])
+    assert support["hurts"] is None or support["hurts"]["points"] >= 1
+    assert all(0 <= score <= 100 for score in support["course"])
 
 
 def test_the_list_comes_in_pages(running: Running) -> None:

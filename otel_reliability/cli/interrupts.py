@@ -1,0 +1,22 @@
+"""What goes on until somebody ends it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
+
+
+@contextmanager
+def ended_as_by_ctrl_c() -> Generator[None]:
+    """SIGTERM ends it in order, too; the first process of a container would not hear it otherwise."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
