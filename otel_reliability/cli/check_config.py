@@ -12,6 +12,7 @@ from otel_reliability.cli.service_options import of_service
 from otel_reliability.reference import pinned_by
 from otel_reliability.report.text import count
 from otel_reliability.service.addresses import place_of
+from otel_reliability.service.checks import check_workers
 from otel_reliability.service.config_file import Config
 from otel_reliability.service.schema import schema
 from otel_reliability.service.settings import DOORS
@@ -21,7 +22,7 @@ from otel_reliability.service.settings import DOORS
 @of_service
 @click.option("--schema", "as_schema", is_flag=True, help="Print the JSON schema of a settings file instead.")
 def command(config: Config, *, as_schema: bool) -> None:
-    """Check the settings of a service, as `serve` would, without starting it. Exits 2 where something is wrong.
+    """Check the settings of a service, as it or a worker would, without starting it. Exits 2 where something is wrong.
 
     \b
       otel-reliability check-config --config service.yaml
@@ -50,9 +51,21 @@ def summary(config: Config) -> Iterator[str]:
     windows = ", ".join(f"{window.name} ({_window(window.last, window.period)})" for window in config.engine.windows)
     yield f"{'windows':8}{windows}"
     yield f"{'agents':8}{config.engine.limits.agents} at most"
+    if config.kafka.brokers is not None:
+        yield from _workers(config)
     if config.engine.change.enabled:
         yield from _false_alarms(config.engine.change.runs_per_false_alarm)
         yield from _reference(config)
+
+
+def _workers(config: Config) -> Iterator[str]:
+    """What workers on Kafka would do. Raises where none would start."""
+    kafka = config.kafka
+    check_workers(config.engine, kafka)
+    inputs = kafka.spans if kafka.logs is None else f"{kafka.spans} and {kafka.logs}"
+    yield f"{'kafka':8}{kafka.brokers}, {kafka.guarantee}"
+    yield f"{'':8}{kafka.group}-assemble reads {inputs}, writes {kafka.runs}"
+    yield f"{'':8}{kafka.group}-aggregate reads {kafka.runs}, writes {kafka.readings or 'no topic'}"
 
 
 def _tls(config: Config) -> str:

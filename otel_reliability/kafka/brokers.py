@@ -6,7 +6,6 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError, ReliabilityError
 from otel_reliability.kafka.client import AdminClient, KafkaError, KafkaException, TopicCollection
 from otel_reliability.kafka.stage import Stage
@@ -35,21 +34,6 @@ class NotYet(ReliabilityError):
     def __init__(self, reason: str, wrong: ConfigurationError) -> None:
         self.reason = reason
         super().__init__(str(wrong))
-
-
-def check_settings(settings: Settings, kafka: KafkaSettings) -> None:
-    """What can be told before anybody is asked. Raises `ConfigurationError`."""
-    if not kafka.brokers:
-        raise ConfigurationError(
-            "kafka.brokers", kafka.brokers, "where brokers are", "give host:port, several with commas (--brokers)"
-        )
-    if settings.hash_key is None:
-        raise ConfigurationError(
-            "hash_key",
-            None,
-            "shared by the workers: effects that each hashes with a key of its own never agree",
-            "give all of them the same, as a secret of theirs",
-        )
 
 
 def check_topics(stage: Stage, kafka: KafkaSettings) -> dict[str, int]:

@@ -15,12 +15,13 @@ from typing import Final
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.kafka.aggregate import Aggregate
 from otel_reliability.kafka.assemble import Assemble
-from otel_reliability.kafka.brokers import NotYet, check_settings, check_topics, told
+from otel_reliability.kafka.brokers import NotYet, check_topics, told
 from otel_reliability.kafka.doors import Doors
 from otel_reliability.kafka.exposition import Expositions, Together
 from otel_reliability.kafka.own_numbers import OwnNumbers
 from otel_reliability.kafka.stage import Stage
 from otel_reliability.kafka.worker import Account, Worker
+from otel_reliability.service.checks import check_workers
 from otel_reliability.service.config_file import Config
 from otel_reliability.service.readiness import RECOVERING, Readiness
 
@@ -176,7 +177,7 @@ class Runner:
 
 def run(name: str, config: Config) -> None:
     """Run a stage by its name. Raises `ConfigurationError` where it cannot begin."""
-    check_settings(config.engine, config.kafka)
+    check_workers(config.engine, config.kafka)
     stage: Stage = STAGES[name](config.engine, config.kafka)
     with tempfile.TemporaryDirectory(prefix="otel-reliability-") as passing:
         state = Path(passing if config.kafka.state is None else config.kafka.state)

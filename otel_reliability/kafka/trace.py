@@ -31,13 +31,12 @@ class Part(NamedTuple):
 class Trace:
     """The runs of one trace as its parts come.
 
-    >>> from otel_reliability.model.run import CloseReason
     >>> trace = Trace(Settings())
-    >>> trace.add(Part(10.0)), trace.due
-    ([], None)
+    >>> trace.add(Part(10.0)), trace.due, trace.advance(12.0), trace.due
+    ([], 12.0, [], None)
     """
 
-    __slots__ = ("_assembler", "_deadlines", "_idle", "_linger", "_reopen", "_unsettled", "spans")
+    __slots__ = ("_assembler", "_deadlines", "_idle", "_linger", "_reopen", "_unlooked", "_unsettled", "spans")
 
     def __init__(self, settings: Settings) -> None:
         self._assembler = Assembler(settings)
@@ -45,6 +44,7 @@ class Trace:
         self._linger, self._idle, self._reopen = times.linger, times.idle_timeout, times.reopen
         self._deadlines: list[float] = []
         self._unsettled: set[str] = set()
+        self._unlooked = False
         self.spans = 0
         """How many spans came, of any kind."""
 
@@ -56,7 +56,7 @@ class Trace:
     @property
     def due(self) -> float | None:
         """When something may happen by itself; None: it is over, unless more parts come."""
-        if not self._assembler.open_runs and not self._unsettled:
+        if not self._unlooked and not self._assembler.open_runs and not self._unsettled:
             return None
         return self._deadlines[0] if self._deadlines else None
 
@@ -68,6 +68,7 @@ class Trace:
         for evaluation in part.evaluations:
             self._assembler.evaluate(evaluation, part.now)
         self.spans += len(part.spans)
+        self._unlooked = True
         heapq.heappush(self._deadlines, part.now + self._linger)
         heapq.heappush(self._deadlines, part.now + self._idle)
         return events
@@ -84,6 +85,7 @@ class Trace:
 
     def _tick(self, at: float) -> list[RunEvent]:
         events = self._assembler.tick(at)
+        self._unlooked = False
         for event in events:
             if event.change in _OVER:
                 self._unsettled.discard(event.run.run_id)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.service.addresses import place_of
+from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.service.settings import DOORS, ServiceSettings
 
 
@@ -28,6 +29,21 @@ def check(engine: Settings, service: ServiceSettings) -> None:
             "hash_key",
             None,
             "shared by the services that emit runs",
+            "give all of them the same, as a secret of theirs",
+        )
+
+
+def check_workers(engine: Settings, kafka: KafkaSettings) -> None:
+    """The same for workers on Kafka, beside `check`."""
+    if not kafka.brokers:
+        raise ConfigurationError(
+            "kafka.brokers", kafka.brokers, "where brokers are", "give host:port, several with commas (--brokers)"
+        )
+    if engine.hash_key is None:
+        raise ConfigurationError(
+            "hash_key",
+            None,
+            "shared by the workers: effects that each hashes with a key of its own never agree",
             "give all of them the same, as a secret of theirs",
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from otel_reliability.loading import Contradiction, settle
+from otel_reliability.loading import Contradiction
 from otel_reliability.quantities import Seconds
 
 
@@ -44,10 +44,6 @@ class KafkaSettings:
     """Time between two sendings of readings."""
     client: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Options of the client library by its own names, such as security.protocol, sasl.mechanism, ssl.ca.location."""
-
-    def __post_init__(self) -> None:
-        """Check every field."""
-        settle(self)
 
     def contradiction(self) -> Contradiction | None:
         """A transaction holds all that one commit does."""

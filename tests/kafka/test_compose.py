@@ -13,7 +13,7 @@ import yaml
 
 from otel_reliability.kafka.aggregate import Aggregate
 from otel_reliability.kafka.assemble import Assemble
-from otel_reliability.kafka.brokers import check_settings
+from otel_reliability.service.checks import check_workers
 from otel_reliability.service.config_file import Config, load_config
 from tests.collector_config.shipped import parsed
 
@@ -48,7 +48,7 @@ def test_it_is_as_the_compose_specification_wants_it() -> None:
 
 @pytest.mark.parametrize("name", sorted(SERVICES))
 def test_every_container_is_pinned_bounded_and_hardened(name: str) -> None:
-    """Images by digest, ours with the extra; memory, processes and logs have limits; all but the broker are read-only; ports stay here."""
+    """Images by digest, ours with the extra; all have limits; all but the broker are read-only; ports stay here."""
     service = SERVICES[name]
 
     if service["image"] == OURS:
@@ -71,7 +71,7 @@ def test_workers_find_their_settings_and_their_topics() -> None:
     made = topics()
     for worker, kind in (("assemble", Assemble), ("aggregate", Aggregate)):
         config = config_of(worker)
-        check_settings(config.engine, config.kafka)
+        check_workers(config.engine, config.kafka)
         stage = kind(config.engine, config.kafka)
         assert {*stage.inputs, stage.output, *stage.others, config.kafka.dead_letters} <= made.keys()
         assert len({made[topic] for topic in stage.inputs}) == 1

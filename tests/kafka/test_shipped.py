@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from prometheus_client.openmetrics import parser
@@ -55,7 +57,8 @@ def test_they_carry_spans_and_judgements_in_and_numbers_out(
 
     def told() -> dict[str, float]:
         text = ask(f"http://{address}/metrics", headers={"Accept": "application/openmetrics-text"}).text
-        samples = [one for family in parser.text_string_to_metric_families(text) for one in family.samples]
+        families = cast("Any", parser).text_string_to_metric_families(text)
+        samples = [one for family in families for one in family.samples]
         found = {one.labels["outcome"]: one.value for one in samples if one.name == "agent_reliability_runs_total"}
         windows = [one.value for one in samples if one.name == "agent_reliability_window_runs"]
         return found if sum(found.values()) == 6 and windows == [6] else {}

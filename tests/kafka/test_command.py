@@ -1,0 +1,69 @@
+"""The commands, without a broker: settings from file, environment and flags, and what `check-config` says of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from otel_reliability.cli.app import app
+from otel_reliability.service.config_file import load_config
+
+FILE = """
+hash_key: 00112233445566778899aabbccddeeff
+kafka:
+  brokers: one:9092, two:9092
+  logs: otlp_logs
+  client: {security.protocol: SASL_SSL, sasl.password: hidden}
+"""
+
+
+def test_check_config_says_what_workers_would_do(tmp_path: Path) -> None:
+    """Which topics, which groups, which guarantee; and nothing of what the client library is told."""
+    (tmp_path / "workers.yaml").write_text(FILE)
+    done = CliRunner().invoke(app, ["check-config", "--config", str(tmp_path / "workers.yaml")])
+
+    assert done.exit_code == 0
+    assert "kafka   one:9092, two:9092, exactly-once" in done.output
+    assert "otel-reliability-assemble reads otlp_spans and otlp_logs, writes otel_reliability_runs" in done.output
+    assert "hidden" not in done.output
+
+
+def test_check_config_says_why_no_worker_would_start(tmp_path: Path) -> None:
+    """A key that is not shared, and a setting that there is not."""
+    (tmp_path / "workers.yaml").write_text(FILE.replace("hash_key", "#"))
+    keyless = CliRunner().invoke(app, ["check-config", "--config", str(tmp_path / "workers.yaml")])
+    (tmp_path / "workers.yaml").write_text(FILE.replace("logs:", "log:"))
+    misspelt = CliRunner().invoke(app, ["check-config", "--config", str(tmp_path / "workers.yaml")])
+
+    assert (keyless.exit_code, misspelt.exit_code) == (2, 2)
+    assert "hash_key: None is not shared by the workers" in keyless.stderr
+    assert "kafka.log: 'log' is not a setting; the nearest is logs" in misspelt.stderr
+
+
+def test_settings_come_from_the_file_over_it_the_environment_over_that_flags(tmp_path: Path) -> None:
+    """As those of the service do."""
+    (tmp_path / "workers.yaml").write_text(FILE)
+    env = {"OTEL_RELIABILITY_KAFKA_LOGS": "other_logs", "OTEL_RELIABILITY_KAFKA_TICK": "2s"}
+    found = load_config(tmp_path / "workers.yaml", env, {"kafka": {"tick": "500ms"}}).kafka
+
+    assert (found.brokers, found.logs, found.tick) == ("one:9092, two:9092", "other_logs", 0.5)
+
+
+def test_a_transaction_lasts_longer_than_from_one_commit_to_the_next(tmp_path: Path) -> None:
+    """Else the brokers would end it under the worker."""
+    done = CliRunner().invoke(app, ["kafka", "assemble", "--brokers", "x:1", "--set", "kafka.commit=20s"])
+
+    assert done.exit_code == 2
+    assert "kafka.transaction_timeout: 15.0 is not longer than commit (20 s)" in done.stderr
+
+
+@pytest.mark.parametrize("stage", ["assemble", "aggregate"])
+def test_help_says_what_a_stage_does(stage: str) -> None:
+    """In one line, and names its options."""
+    done = CliRunner().invoke(app, ["kafka", stage, "--help"])
+
+    assert done.exit_code == 0
+    assert "--brokers" in done.output
+    assert "--topic" in done.output

@@ -1,0 +1,157 @@
+"""The traces of a partition: when they are told, what is kept of them, and what cannot be joined."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from otel_reliability.config import AssemblySettings, Settings
+from otel_reliability.kafka.shelf import MemoryShelf
+from otel_reliability.kafka.traces import Traces
+from otel_reliability.model.event import RunChange
+from otel_reliability.model.span import AgentSpan, Evaluation, Notes
+from otel_reliability.testing import agent, model, tool, trace_id
+from tests.kafka.streams import Assembling
+
+SETTINGS = Settings(assembly=AssemblySettings(linger=2.0, idle_timeout=20.0, reopen=60.0), hash_key="00" * 16)
+RUN = (tool(2, 1, "search"), agent(1))
+
+
+def changes(stage: Assembling) -> list[str]:
+    """What was told, in order."""
+    return [one.change.value for one in stage.records]
+
+
+def test_a_run_is_told_when_its_root_has_arrived_and_settled_when_it_can_change_no_more() -> None:
+    """After `linger`, and `reopen` later; a span in between revises it, with a greater time."""
+    stage = Assembling(SETTINGS)
+    stage.take(RUN)
+    stage.pass_time(1.0)
+    assert changes(stage) == []
+    stage.pass_time(2.0)
+    assert changes(stage) == ["closed"]
+    stage.take([tool(3, 1, "book")])
+    stage.pass_time(100.0)
+
+    assert changes(stage) == ["closed", "revised", "settled"]
+    assert [one.run.path for one in stage.records] == [("search",), ("book", "search"), ("book", "search")]
+    times = [one.told_ns for one in stage.records]
+    assert times == sorted(set(times))
+
+
+def test_a_run_whose_root_never_comes_is_told_when_it_is_idle() -> None:
+    """By ticks alone: no other message comes."""
+    stage = Assembling(SETTINGS)
+    stage.take([RUN[0]])
+    stage.pass_time(10.0)
+    assert changes(stage) == []
+    stage.pass_time(15.0)
+
+    assert changes(stage) == ["closed"]
+    assert stage.records[0].run.incomplete
+
+
+def test_a_run_that_becomes_part_of_another_is_withdrawn_from_its_agent() -> None:
+    """The record goes to the key that it was told under."""
+    stage = Assembling(SETTINGS)
+    stage.take([agent(2, 1, "inner")])
+    stage.pass_time(25.0)
+    stage.take([agent(1, None, "outer")])
+    stage.pass_time(100.0)
+
+    inner = [one for one in stage.records if one.run.key.agent == "inner"]
+    assert inner[0].change is RunChange.CLOSED
+    assert inner[0].told_ns < max(one.told_ns for one in stage.records)
+    assert {one.run.key.agent for one in stage.records if one.change is RunChange.SETTLED} >= {"outer"}
+
+
+def test_a_run_that_changes_its_agent_is_withdrawn_from_the_old_one() -> None:
+    """And told to the new one, later."""
+    stage = Assembling(SETTINGS)
+    stage.take([agent(1, None, "first")])
+    stage.pass_time(5.0)
+    stage.take([agent(1, None, "second", end=9.0)])
+    stage.pass_time(100.0)
+
+    told = [(one.change.value, one.run.key.agent) for one in stage.records]
+    assert told == [("closed", "first"), ("withdrawn", "first"), ("revised", "second"), ("settled", "second")]
+
+
+def test_what_comes_late_or_twice_is_known_to_whoever_has_the_partition() -> None:
+    """Within `remember`; then nothing of the trace is left on the shelf."""
+    stage = Assembling(SETTINGS, partitions=1)
+    stage.take(RUN)
+    stage.pass_time(100.0)
+    stage.take_over(0)
+    stage.take([*RUN, tool(9, 1, "late")])
+    stage.pass_time(100.0)
+    accounts = stage.workers[0].accounts
+    assert changes(stage) == ["closed", "settled"]
+    assert (accounts["duplicate", ""], accounts["late", ""]) == (2, 1)
+    assert stage.shelves[0].kept
+    stage.pass_time(1_000.0)
+
+    assert stage.shelves[0].kept == {}
+    assert len(stage.workers[0]) == 0
+
+
+def test_memory_that_is_short_costs_time_only() -> None:
+    """Beyond `open_bytes` traces are made again from the shelf when they are due."""
+    tight = replace(SETTINGS, assembly=replace(SETTINGS.assembly, open_bytes=30_000))
+    found: list[list[str]] = []
+    for settings in (SETTINGS, tight):
+        stage = Assembling(settings, partitions=1)
+        for number in range(1, 21):
+            stage.take([one._replace(trace_id=trace_id(number)) for one in RUN[:1]])
+        assert (stage.workers[0].live < 20) is (settings is tight)
+        for number in range(1, 21):
+            stage.take([one._replace(trace_id=trace_id(number)) for one in RUN[1:]])
+        stage.pass_time(100.0)
+        found.append(sorted(f"{one.change.value} {one.run.run_id} {one.run.path}" for one in stage.records))
+
+    assert found[0] == found[1]
+    assert len(found[0]) == 40
+
+
+def test_what_crosses_traces_is_counted() -> None:
+    """Links of hops, keys of runs, and judgements without a trace; the rest of each is as if they were not there."""
+    traces = Traces(SETTINGS, MemoryShelf())
+    hop = agent(1)._replace(link=(trace_id(7), b"12345678"))
+    keyed: AgentSpan = model(2)._replace(notes=Notes(run_key="ab" * 16))
+    unknown = Evaluation("success", 1.0, None, 1, response_id="r")
+    nobodys = Evaluation("success", 1.0, None, 1)
+    told = traces.take([hop, keyed], [unknown, nobodys], 1.0)
+    told += traces.tick(100.0)
+
+    assert traces.apart == {"link": 1, "run_key": 1, "response_id": 1, "no_trace": 1}
+    assert traces.told == {"closed": 1, "settled": 1}
+    assert len(told) == 2
+
+
+def test_a_damaged_part_costs_what_it_held() -> None:
+    """The rest of its trace is told, and it is counted."""
+    stage = Assembling(SETTINGS, partitions=1)
+    stage.take([RUN[0]])
+    stage.take([RUN[1]])
+    shelf = stage.shelves[0]
+    first = min(shelf.kept)
+    shelf.put(first, shelf.kept[first][:-1] + bytes([shelf.kept[first][-1] ^ 1]))
+    stage.take_over(0)
+    stage.pass_time(100.0)
+
+    assert changes(stage) == ["closed", "settled"]
+    assert stage.records[0].run.path == ()
+    assert stage.workers[0].accounts["state", "damaged"] >= 1
+
+
+def test_a_trace_of_a_hundred_thousand_spans_ends_at_the_limit() -> None:
+    """It is told at `span_limit`, the rest is refused by that name, and the partition goes on."""
+    small = replace(SETTINGS, assembly=replace(SETTINGS.assembly, span_limit=100))
+    stage = Assembling(small, partitions=1)
+    stage.take([agent(1)])
+    for begin in range(0, 1_000, 100):
+        stage.take([tool(2 + number, 1, "t") for number in range(begin, begin + 100)])
+    stage.take([one._replace(trace_id=trace_id(2)) for one in RUN])
+    stage.pass_time(100.0)
+
+    assert {one.run.closed_by.value for one in stage.records} == {"span_limit", "root"}
+    assert stage.workers[0].accounts["refused", "span_limit"] == 901
