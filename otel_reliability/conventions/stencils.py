@@ -24,6 +24,7 @@ from otel_reliability.model.span import (
     STATUS_ERROR,
     AgentSpan,
     Call,
+    InvocationFacts,
     Kind,
     ModelFacts,
     RawSpan,
@@ -37,13 +38,15 @@ CONVERSATION: Final = "gen_ai.conversation.id"
 CONVERSATION_RANK: Final = 0
 """How much a session by that key is worth."""
 SHARED: Final = (
-    genai.OPERATION, genai.REQUEST_MODEL, genai.RESPONSE_MODEL, genai.FINISH_REASONS, genai.TOOL_NAME, genai.AGENT_NAME,
-    genai.WORKFLOW_NAME, genai.ERROR_TYPE,
+    genai.OPERATION, genai.REQUEST_MODEL, genai.RESPONSE_MODEL, genai.FINISH_REASONS, genai.TOOL_NAME, genai.WORKFLOW_NAME,
+    genai.ERROR_TYPE,
 )  # fmt: skip
 """The keys whose values the spans of a stencil share."""
 INPUT, OUTPUT = genai.INPUT_TOKENS[0], genai.OUTPUT_TOKENS[0]
-OWN: Final = (INPUT, OUTPUT, genai.RESPONSE_ID, genai.CALL_ID, genai.ARGUMENTS, genai.RESULT, CONVERSATION)
-"""The keys whose values are each span's own."""
+OWN: Final = (
+    INPUT, OUTPUT, genai.AGENT_NAME, genai.RESPONSE_ID, genai.CALL_ID, genai.ARGUMENTS, genai.RESULT, CONVERSATION,
+)  # fmt: skip
+"""The keys whose values are each span's own. (Agents are few or many; the names of tools and models are few.)"""
 MOST: Final = 1_024
 """Stencils kept for one set of keys; with the next, all are worked out anew."""
 LONGEST: Final = 1_024
@@ -87,7 +90,7 @@ class Stencils:
         self._has_input, self._has_output = INPUT in keys, OUTPUT in keys
         self._has_response, self._has_call = genai.RESPONSE_ID in keys, genai.CALL_ID in keys
         self._has_arguments, self._has_result = genai.ARGUMENTS in keys, genai.RESULT in keys
-        self._has_conversation = CONVERSATION in keys
+        self._has_conversation, self._has_agent = CONVERSATION in keys, genai.AGENT_NAME in keys
         self._last: tuple[bytes, Session | None] = (b"", None)
 
     def read(self, span: RawSpan, attributes: LazyAttributes, sender: Resource) -> AgentSpan | None:
@@ -116,8 +119,8 @@ class Stencils:
                 failed, facts = call.failed, _tuple(ToolFacts, ((call,), False))
         elif kind is None:
             return None
-        elif kind is _AGENT and (self._has_input or self._has_output):
-            facts = facts._replace(tokens=genai.known(self._tokens(raw, once)))
+        elif kind is _AGENT:
+            facts = self._agent(facts, raw, once)
         session = None
         if self._has_conversation:
             undecoded = raw[CONVERSATION]
@@ -131,6 +134,12 @@ class Stencils:
                 session, None, (), None, None, (),
             ),
         )  # fmt: skip
+
+    def _agent(self, facts: Any, raw: Raw, once: Once) -> InvocationFacts:
+        _, weak, fallback, at_root, _, *others = facts
+        named = values.name(once(raw[genai.AGENT_NAME])) if self._has_agent else None
+        tokens = genai.known(self._tokens(raw, once)) if self._has_input or self._has_output else None
+        return _tuple(InvocationFacts, (named, weak, fallback, at_root, tokens, *others))
 
     def _tokens(self, raw: Raw, once: Once) -> Tokens:
         given = once(raw[INPUT]) if self._has_input else None

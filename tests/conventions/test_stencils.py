@@ -23,7 +23,19 @@ OPERATIONS = sorted(
     | {"embeddings", ""}
 )
 TEXTS = st.sampled_from(
-    ["search", "final_answer", "(merged tools)", "null", "", "stop", "tool_calls", "error", "length", "x" * 300]
+    [
+        "search",
+        "final_answer",
+        "(merged tools)",
+        "null",
+        "",
+        "stop",
+        "tool_calls",
+        "error",
+        "length",
+        "x" * 300,
+        "0d27ee01-4866-4a9b-989c-3ecf31ed47aa",
+    ]
 )
 SHARED_VALUES = TEXTS | st.lists(TEXTS, max_size=2) | st.integers(-1, 1)
 OWN_VALUES = (
@@ -95,6 +107,46 @@ def test_spans_that_differ_in_their_own_values_share_a_stencil() -> None:
 
     (stencils,) = kept(own)
     assert len(stencils._well) == 2
+
+
+@pytest.mark.parametrize("name", ["final_answer", "search", "book", None])
+def test_ignored_and_renamed_tools(name: str | None) -> None:
+    """The user's rules on tools hold whichever way a span is read, also for a tool whose name only the span's name tells."""
+    own = reader(tools={"ignore": ["final*"], "rename": {"sea*": "look"}})
+    attributes = {"gen_ai.operation.name": "execute_tool"} | ({} if name is None else {"gen_ai.tool.name": name})
+    raw = span(name="execute_tool fly", attributes=attributes)
+    (lazy,) = decode_traces(traces_protobuf([raw])).spans
+    calls: Any = own.read(raw).facts
+
+    assert own.read(lazy) == own.read(lazy) == own.read(raw)
+    assert [call.name for call in calls.calls] == {
+        "final_answer": [],
+        "search": ["look"],
+        "book": ["book"],
+        None: ["fly"],
+    }[name]
+
+
+def test_each_conversation_is_its_own() -> None:
+    """Spans in a row share the session of one conversation, and of no other."""
+    own = reader()
+    ids = ["a", "a", "b", "null", "a", 7]
+    found = [own.read(undecoded(gen_ai__operation__name="chat", gen_ai__conversation__id=one)).session for one in ids]
+
+    assert [None if session is None else session.id for session in found] == ["a", "a", "b", None, "a", "7"]
+
+
+def test_agents_share_stencils() -> None:
+    """However many agents there are, their calls of a model are read by what those share, and each agent has its name."""
+    own = reader()
+    for number in range(MOST + 5):
+        own.read(undecoded(gen_ai__operation__name="chat", gen_ai__agent__name=f"agent {number}"))
+        found: Any = own.read(
+            undecoded(gen_ai__operation__name="invoke_agent", gen_ai__agent__name=f"agent {number}")
+        ).facts
+        assert found.name == f"agent {number}"
+
+    assert sum(len(stencils._well) for stencils in kept(own)) == 2
 
 
 @pytest.mark.parametrize("other", ["reliability.task.id", "openinference.span.kind", "session.id", "input.value"])
