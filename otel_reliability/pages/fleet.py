@@ -22,7 +22,8 @@ MOST_SERVICES: Final = 200
 UNSCORED: Final = "none"
 """The tier of agents without a score."""
 NOBODY: Final = "_"
-"""What stands in an address for a name that is empty."""
+"""What stands in an address for a name that no address can hold."""
+UNSPEAKABLE: Final = frozenset({"", ".", ".."})
 
 
 class AgentLine(NamedTuple):
@@ -63,7 +64,8 @@ class AgentLine(NamedTuple):
     @property
     def path(self) -> str:
         """The address of its page."""
-        parts = (quote(part or NOBODY, safe="", errors="replace") for part in (self.key.service_name, self.key.agent))
+        names = (self.key.service_name, self.key.agent)
+        parts = (NOBODY if name in UNSPEAKABLE else quote(name, safe="", errors="replace") for name in names)
         return f"/agents/{'/'.join(parts)}?id={self.id}"
 
 

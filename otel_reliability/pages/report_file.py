@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
-from otel_reliability.pages.agent import agent_view
-from otel_reliability.pages.fleet import SORTS, AgentLine, tier_counts
-from otel_reliability.pages.look import recorded_look
+from otel_reliability.pages.agent import agent_line, agent_view
+from otel_reliability.pages.fleet import AgentLine, tier_counts
+from otel_reliability.pages.look import UNWATCHED, AgentLook, recorded_look
 from otel_reliability.pages.rendering import assets, report_page
 from otel_reliability.report.changes import Finding
 from otel_reliability.report.comparison import AgentChange, Comparison
@@ -51,17 +51,20 @@ def render(
 ) -> str:
     """The report on a closed recording. `findings` say of each agent whether it changed."""
     changes = {finding.key: finding for finding in findings}
-    looks = [recorded_look(recording, card, changes.get(card.key)) for card in report.cards]
-    views = sorted((agent_view(look) for look in looks), key=lambda view: (SORTS["score"](view.line), view.line.key))
+    cards = sorted(report.cards, key=lambda card: (card.score is None, card.score or 0.0, card.key))
+    looks = [recorded_look(recording, card, changes.get(card.key)) for card in cards[:MOST_AGENTS]]
+    rest = [AgentLook(card, (), (), UNWATCHED) for card in cards[MOST_AGENTS:]]
+    lines = [agent_line(look) for look in (*looks, *rest)]
     style, script = (Markup("\n").join(map(_inside, names)) for names in (STYLES, SCRIPTS))
     return report_page(
         "report.html",
         style=style,
         script=script,
         policy=f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}",
-        views=views[:MOST_AGENTS],
-        lines=[view.line for view in views],
-        tiers=tier_counts(view.line for view in views),
+        views=[agent_view(look) for look in looks],
+        told=frozenset(line.id for line in lines[:MOST_AGENTS]),
+        lines=lines,
+        tiers=tier_counts(lines),
         link=_link,
         about=_about(report),
         compared=[] if comparison is None else [_compared(each) for each in comparison.agents],

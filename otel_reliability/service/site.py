@@ -154,13 +154,11 @@ class Site:
         return 200, rendering.agent_page(view, window=window, since_ns=self._since_ns)
 
     def _meant(self, service: str, agent: str, id_: str) -> AgentKey | None:
-        """The agent of that service and name; of several, the one with that id, else the first. A name that no address can
-        spell is found by its id alone.
-        """
+        """The agent with that id; else the first of that service and name. A name that no address can hold has its id alone."""
         keys = self._keys()
         named = [key for key in keys if (service, agent) == (key.service_name or NOBODY, key.agent or NOBODY)]
-        chosen = next((key for key in named or keys if id_of(key) == id_), None)
-        return chosen or next(iter(named), None)
+        chosen = (key for key in (*named, *keys) if id_of(key) == id_) if id_ else iter(())
+        return next(chosen, None) or next(iter(named), None)
 
     def _keys(self) -> list[AgentKey]:
         return self._engine.read(lambda fleet: fleet.keys()) or []

@@ -210,6 +210,9 @@ def test_hostile_names_do_no_harm(fifty: Running, browser: Browser) -> None:
         assert len(rows(page)) == 50
         page.get_by_role("link", name=HOSTILE).click()
         expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE)
+        page.goto(fifty.url("pages", "/?sort=name"))
+        page.get_by_role("link", name="..", exact=True).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("..")
         page.goto(fifty.url("pages", "/agents/shop/tool-namer"))
         longest = max(len(text) for text in page.locator(".step, .flow text").all_text_contents())
 

@@ -41,14 +41,14 @@ def file_of(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.real
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_opens_from_a_disk(file: Path, browser: Browser, scheme: Scheme) -> None:
-    """Every picture is there, nothing is fetched, and everybody can use it."""
+    """Every picture is there, nothing is fetched, and everybody can use it (what all agents have is looked at for one)."""
     with browser.open(file.as_uri(), scheme=scheme) as page:
         expect(page.locator(".uplot canvas").first).to_be_visible()
         names = page.locator(".agents__name a").all_text_contents()
-        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        assert page.locator("article.agent:visible").count() == 3
+        page.evaluate("document.querySelectorAll('details.one').forEach((one, at) => { one.open = at === 2 })")
 
         assert set(names) == {"wanderer", HOSTILE, "support"}
-        assert page.locator("article.agent").count() == 3
         assert page.locator(".flow").count() >= 3
         assert faults(page) == []
 
@@ -103,6 +103,21 @@ def test_a_change_is_marked(tmp_path: Path) -> None:
     assert view.changes.head.startswith("Changed about unit ")
     assert "c is used in 0 % → 100 %" in view.changes.rest
     assert [view.points[0].ns < mark.since_ns < view.points[-1].ns for mark in view.changes.marks] == [True]
+
+
+def test_of_very_many_the_least_reliable_are_told_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table names all of them, and leads to those that are there."""
+    monkeypatch.setattr(report_file, "MOST_AGENTS", 2)
+    spans = [
+        one for at in range(5) for one in runs("a b", "a b"[: 1 + 2 * (at % 2)], first=1 + 2 * at, agent=f"agent-{at}")
+    ]
+    recording = recorded(tmp_path, spans)
+    text = report_file.render(recording, report_of(recording), [])
+
+    assert re.findall(r"<h2>(agent-\d)</h2>", text) == ["agent-0", "agent-2"]
+    assert len(re.findall(r'href="#agent-', text)) == 2
+    assert all(f">agent-{at}<" in text for at in range(5))
+    assert "Told in full: the 2 with the lowest scores." in text
 
 
 def test_nothing_is_told_of_nobody(tmp_path: Path) -> None:
