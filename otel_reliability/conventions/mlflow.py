@@ -34,6 +34,8 @@ class MLflow:
         """Read by span type."""
         attributes = span.attributes
         kind = values.parsed(attributes.get(TYPE))
+        if not isinstance(kind, str):
+            return None
         metadata = values.mapping(attributes.get(METADATA))
         session = values.identifier(metadata.get(langchain.THREAD))
         if kind == "TOOL":
@@ -46,7 +48,7 @@ class MLflow:
             return Told(*langchain.chain(span.name, metadata), session=session)
         if kind == "RETRIEVER":
             return Told(Kind.RETRIEVAL, session=session)
-        return NOTHING if isinstance(kind, str) else None
+        return NOTHING
 
 
 def _model(span: RawSpan) -> ModelFacts:

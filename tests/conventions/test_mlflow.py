@@ -51,3 +51,9 @@ def test_a_thread_is_a_session() -> None:
 def test_without_a_type_it_is_not_mlflows() -> None:
     """A span of the scope that says nothing is nothing."""
     assert is_nothing(span(scope=SCOPE))
+
+
+def test_a_type_that_is_no_text_is_nobody_s() -> None:
+    """Whatever object stands where the span type should, the span is read, as nothing."""
+    for kind in ({"a": 1}, [1], '{"a": 1}', 3, None):
+        assert is_nothing(span(scope="mlflow", attributes={"mlflow.spanType": kind}))
