@@ -19,10 +19,11 @@ from otel_reliability.config import Settings
 from otel_reliability.kafka.messages import Outgoing, write
 from otel_reliability.kafka.shelf import Shelf
 from otel_reliability.kafka.trace import Part, Timed, Trace
+from otel_reliability.model.crossing import alone, crossing
 from otel_reliability.model.event import RunChange
 from otel_reliability.model.record import RunRecord
 from otel_reliability.model.run import Run
-from otel_reliability.model.span import AgentSpan, Evaluation, Kind, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
 from otel_reliability.service import journal_codec
 from otel_reliability.service.decoded import Decoded
 
@@ -36,7 +37,6 @@ SPAN_BYTES: Final = 900
 """What a span of a trace in memory is reckoned to weigh, as in the single process."""
 TRACE_BYTES: Final = 8_192
 """The same of a trace, whatever its spans."""
-_AGENTS: Final = frozenset({Kind.AGENT, Kind.WORKFLOW, Kind.OTHER})
 
 
 class Head(NamedTuple):
@@ -121,14 +121,11 @@ class Traces:
 
     def _alone(self, span: AgentSpan) -> AgentSpan:
         """A span without what would join it to other traces: they may be anywhere."""
-        if span.link is not None and span.link[0] != span.trace_id:
-            self.apart["link"] += 1
-            span = span._replace(link=None)
-        notes = span.notes
-        if notes is not None and notes.run_key is not None and span.kind not in _AGENTS:
-            self.apart["run_key"] += 1
-            span = span._replace(notes=notes._replace(run_key=None))
-        return span
+        found = crossing(span)
+        if not found:
+            return span
+        self.apart.update(found)
+        return alone(span)
 
     def _take(self, trace_id: TraceId, part: Part) -> None:
         live = self._wake(trace_id)

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from otel_reliability.config import Settings
 from otel_reliability.conventions import TABLE
 from otel_reliability.conventions.reader import Reader
+from otel_reliability.model.crossing import crossing
 from otel_reliability.model.run import AgentKey, Run, Tools
 from otel_reliability.model.span import RawSpan
 from otel_reliability.model.tools import ToolRules, Verdict, verdict
@@ -110,6 +111,8 @@ class Inspection:
         self._runs: dict[AgentKey, Counter[str]] = {}
         self._sessions: dict[AgentKey, set[str]] = {}
         self._tools: Counter[str] = Counter()
+        self.crossing: Counter[str] = Counter()
+        """Spans that may belong to a run of another trace, by what: workers that each have some traces cannot join them."""
 
     def see(self, spans: Iterable[RawSpan]) -> None:
         """Count these spans."""
@@ -119,8 +122,11 @@ class Inspection:
             if convention is None:
                 self._offer(span)
             else:
-                kind = self._reader.read(span).kind
-                self._recognised[Recognised(convention, kind.value, span.scope)] += 1
+                found = self._reader.read(span)
+                self._recognised[Recognised(convention, found.kind.value, span.scope)] += 1
+                self.crossing.update(crossing(found))
+            if convention is None and span.links:
+                self.crossing.update(crossing(self._reader.read(span)))
 
     def take(self, runs: Sequence[Run]) -> None:
         """Count these runs."""
@@ -179,6 +185,7 @@ def as_json(inspection: Inspection) -> dict[str, Any]:
     """The inspection as plain values, for programs."""
     return {
         "spans": inspection.spans,
+        "crossing": dict(inspection.crossing),
         "recognised": [{**found._asdict(), "spans": number} for found, number in inspection.recognised],
         "unknown": [
             {**found._asdict(), "names": dict(found.names), "keys": dict(found.keys)} for found in inspection.unknown

@@ -9,6 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from otel_reliability.model.crossing import LINK, RUN_KEY
 from otel_reliability.model.row import Row
 from otel_reliability.report.gaps import gaps_of
 from otel_reliability.report.inspection import Inspection, Told, Unknown
@@ -17,6 +18,7 @@ from otel_reliability.report.text import agent_name, clean, count, percent
 
 ROWS: Final = 20
 """Lines of each table; the JSON has all."""
+WORDS: Final = {LINK: "the links", RUN_KEY: "the run_key"}
 
 
 def render(inspection: Inspection, rows: Sequence[Sequence[Row]], console: Console) -> None:
@@ -42,7 +44,14 @@ def _spans(inspection: Inspection) -> RenderableType:
         table.add_row(found.convention, found.kind, clean(found.scope), f"{number:,}")
     known = sum(number for _, number in inspection.recognised)
     total = dim(f"{known:,} of {count(inspection.spans, 'span')} recognised; `other` is known, and no step of a run.")
-    return Group(table, *_more(len(inspection.recognised)), total)
+    return Group(table, *_more(len(inspection.recognised)), total, *_crossing(inspection))
+
+
+def _crossing(inspection: Inspection) -> Iterator[RenderableType]:
+    """What one process joins across traces, and workers on Kafka do not."""
+    if inspection.crossing:
+        told = " and ".join(f"{WORDS[what]} of {count(number, 'span')}" for what, number in inspection.crossing.items())
+        yield Text(f"⚠ Runs that cross traces, by {told}: workers on Kafka do not join them (docs/scale.md).", "yellow")
 
 
 def _unknown(unknown: Sequence[Unknown]) -> RenderableType:

@@ -12,6 +12,7 @@ from otel_reliability.kafka.agents import Agents
 from otel_reliability.kafka.messages import Outgoing, read
 from otel_reliability.kafka.shelf import MemoryShelf
 from otel_reliability.kafka.traces import Traces
+from otel_reliability.model.crossing import alone
 from otel_reliability.model.event import RunChange
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.record import RunRecord, read_run, write_run
@@ -116,13 +117,11 @@ def plain(run: Run) -> Run:
     return read_run(write_run(run))._replace(closed_by=CloseReason.ROOT)
 
 
-def alone(one: Told) -> Told | None:
+def joined(one: Told) -> Told | None:
     """What of it can be joined where the key is the trace."""
     if isinstance(one, Evaluation):
         return one if one.trace_id is not None else None
-    link = None if one.link is not None and one.link[0] != one.trace_id else one.link
-    notes = None if one.notes is None else one.notes._replace(run_key=None)
-    return one._replace(link=link, notes=notes)
+    return alone(one)
 
 
 def _by_trace(batch: Iterable[Told]) -> dict[TraceId, list[Told]]:

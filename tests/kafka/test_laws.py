@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.model.event import RunChange
-from tests.kafka.streams import Aggregating, Assembling, Told, alone, final, plain
+from tests.kafka.streams import Aggregating, Assembling, Told, final, joined, plain
 from tests.laws.arrival import SETTINGS, after, at_once, read, schedules
 from tests.laws.telemetry import cases
 
@@ -20,8 +20,8 @@ def test_neither_order_nor_batches_nor_doubling_nor_take_overs_change_anything(d
     """
     case = data.draw(cases())
     told = cast("list[Told]", read([*case.everything, *case.evaluations]))
-    joined = [one for some in told if (one := alone(some)) is not None]
-    expected = after(at_once(joined))
+    alone = [one for some in told if (one := joined(some)) is not None]
+    expected = after(at_once(alone))
     first, second = Assembling(SETTINGS), Aggregating(SETTINGS)
     for pause, batch in data.draw(schedules(told)):
         first.pass_time(pause)

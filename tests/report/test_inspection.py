@@ -72,6 +72,21 @@ def test_spans_are_counted_by_convention_and_kind() -> None:
     assert [(found.scope, found.spans, found.suspected) for found in inspection.unknown] == [("http", 1, False)]
 
 
+def test_runs_that_cross_traces_are_told() -> None:
+    """By links of messaging hops, which workers that each have some of the traces do not join."""
+    hop = _span(30, "receive", {"messaging.system": "queue"})._replace(
+        span_kind=5, links=(((1).to_bytes(16), b"a span.."),)
+    )
+    inspection = _inspected([*_run(10), hop])
+    page = Console(width=200, file=io.StringIO())
+    render(inspection, [], page)
+
+    assert as_json(inspection)["crossing"] == {"link": 1}
+    assert isinstance(page.file, io.StringIO)
+    assert "Runs that cross traces, by the links of 1 span" in page.file.getvalue()
+    assert not _inspected(_run(10)).crossing
+
+
 def test_an_unknown_dialect_of_agents_is_suspected_and_told_what_it_offers() -> None:
     """A scope whose keys speak of agents stands first, with its keys and names, and no value."""
     spans = [_span(10 * i, "step", {"acme.agent.step": _SECRET}, scope="acme") for i in range(1, 4)]
