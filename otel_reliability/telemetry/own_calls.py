@@ -15,12 +15,20 @@ def own_calls(runs: Iterable[Run]) -> Iterator[tuple[Run, tuple[ToolCall, ...]]]
     Nested runs settle together with the run above them, so one batch holds all that could count a call twice. An agent that
     calls itself takes calls under one name in both runs: the inner run, which is the shorter one, has them.
     """
+    runs = list(runs)
+    shared = {trace for trace, number in Counter(run.trace_id for run in runs).items() if number > 1}
     taken: defaultdict[TraceId, Counter[ToolCall]] = defaultdict(Counter)
     for run in sorted(runs, key=lambda run: (not run.nested, run.end_ns - run.start_ns)):
-        within, named = taken[run.trace_id], [call for call in run.tool_calls or () if call.agent == run.key.agent]
-        own = tuple(call for call in named if not _pop(within, call))
-        within.update(map(_same, named if run.nested else ()))
-        yield run, own
+        agent = run.key.agent
+        named = tuple([call for call in run.tool_calls or () if call.agent == agent])
+        yield run, _not_within(run, named, taken[run.trace_id]) if run.trace_id in shared else named
+
+
+def _not_within(run: Run, named: tuple[ToolCall, ...], within: Counter[ToolCall]) -> tuple[ToolCall, ...]:
+    """Of these calls of a run, those that no run within it took; `within` is told what it has of them."""
+    own = tuple(call for call in named if not _pop(within, call))
+    within.update(map(_same, named if run.nested else ()))
+    return own
 
 
 def _same(call: ToolCall) -> ToolCall:

@@ -5,8 +5,8 @@ Under head sampling a run counts with its weight: it stands for that many. Histo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from otel_reliability.change.monitor import Change
 from otel_reliability.config import Settings
@@ -22,7 +22,11 @@ from otel_reliability.telemetry.standing import Standing
 from otel_reliability.windows.sessions import SessionEvent
 
 Attributes: TypeAlias = Mapping[str, str | bool]
-Labels: TypeAlias = tuple[tuple[str, str | bool], ...]
+Raised: TypeAlias = tuple[int, Any]
+"""By how much, and the exemplar."""
+Place = TypeVar("Place")
+Counted: TypeAlias = tuple[Run, AgentKey, Sequence[ToolCall], int, Any]
+"""A run, the agent it counts for, the calls its own agent took, how many runs it stands for, and its exemplar."""
 
 
 class Adds(Protocol):
@@ -48,25 +52,64 @@ class Makes(Protocol):
 
 
 class Sums:
-    """What the counters are to be raised by, over a batch of runs: the SDK takes ten microseconds each time it is told.
+    """What the counters of one agent are to be raised by, over a batch of runs: the SDK takes ten microseconds a time.
 
-    The exemplar of a sum is its last run's, as it would be if the counter were told of each run.
+    `own`: its tools go by their names, as far as the ledger has room. The exemplar of a sum is its last run's, as it would be
+    if the counter were told of each run.
     """
 
-    def __init__(self, counters: Mapping[str, Adds]) -> None:
-        self._counters = counters
-        self._sums: dict[tuple[str, AgentKey, Labels], tuple[int, Any]] = {}
+    __slots__ = ("_calls", "_explosions", "_key", "_ledger", "_own", "_placed", "_retries", "_runs")
 
-    def raise_by(self, number: int, spec: Instrument, key: AgentKey, labels: Labels, exemplar: Any) -> None:
-        """Raise the counter of an agent by so much."""
-        place = (spec.name, key, labels)
-        before, _ = self._sums.get(place, (0, None))
-        self._sums[place] = (before + number, exemplar)
+    def __init__(self, key: AgentKey, ledger: ToolLedger, *, own: bool) -> None:
+        self._key, self._ledger, self._own = key, ledger, own
+        self._placed = set[str]()
+        self._runs: dict[str, Raised] = {}
+        self._calls: dict[tuple[str, bool], Raised] = {}
+        self._retries: dict[str, Raised] = {}
+        self._explosions: dict[None, Raised] = {}
 
-    def tell(self) -> None:
+    def run(self, outcome: str, calls: Sequence[ToolCall], weight: int, threshold: int, exemplar: Any) -> None:
+        """One more run, that stands for `weight`, with its calls. It explodes where a chain of retries reaches `threshold`."""
+        longest = 0
+        _raise(self._runs, outcome, weight, exemplar)
+        for call in calls:
+            tool = self._tool(call.name)
+            _raise(self._calls, (tool, call.ok), weight, exemplar)
+            if call.retry:
+                _raise(self._retries, tool, weight, exemplar)
+            longest = max(longest, call.chain)
+        if calls and longest >= threshold:
+            _raise(self._explosions, None, weight, exemplar)
+
+    def tell(self, counters: Mapping[str, Adds]) -> None:
         """Raise the counters themselves."""
-        for (name, key, labels), (number, exemplar) in self._sums.items():
-            self._counters[name].add(number, {**of_agent(key), **dict(labels)}, exemplar)
+        agent = of_agent(self._key)
+        for name, labels, (number, exemplar) in self._told():
+            counters[name].add(number, {**agent, **labels}, exemplar)
+
+    def _told(self) -> Iterator[tuple[str, Attributes, Raised]]:
+        for outcome, raised in self._runs.items():
+            yield names.RUNS.name, {names.OUTCOME: outcome}, raised
+        for (tool, ok), raised in self._calls.items():
+            yield names.TOOL_CALLS.name, {names.TOOL: tool, names.OK: ok}, raised
+        for tool, raised in self._retries.items():
+            yield names.RETRIES.name, {names.TOOL: tool}, raised
+        for raised in self._explosions.values():
+            yield names.RETRY_EXPLOSIONS.name, {}, raised
+
+    def _tool(self, name: str) -> str:
+        """The tool as a label. Whoever has no place asks each time: it is counted how often."""
+        if name in self._placed:
+            return name
+        found = self._ledger.name(self._key, name) if self._own else names.OTHER
+        if found == name:
+            self._placed.add(name)
+        return found
+
+
+def _raise(sums: dict[Place, Raised], place: Place, number: int, exemplar: Any) -> None:
+    before = sums.get(place)
+    sums[place] = (number if before is None else before[0] + number, exemplar)
 
 
 class Recorder:
@@ -88,20 +131,19 @@ class Recorder:
 
     def record(self, runs: Sequence[Run], standings: Mapping[str, Standing]) -> None:
         """Record runs that will not change any more. Runs of one trace that settle together must come together."""
-        sums = Sums(self._counters)
+        counted, series = list[Counted](), dict[AgentKey, dict[str, str]]()
         for run, calls in own_calls(runs):
             standing, exemplar = standings[run.run_id], self._exemplar_of(run)
-            self._count(run, standing.counted_as, calls, sums, exemplar)
+            counted.append((run, standing.counted_as, calls, run.weight, exemplar))
             if standing.counted_as == run.key:
-                self._measure(run, standing, of_agent(run.key), exemplar)
-        sums.tell()
+                agent = series.get(run.key) or series.setdefault(run.key, of_agent(run.key))
+                self._measure(run, standing, agent, exemplar)
+        self._count(counted)
 
     def begin(self, runs: Sequence[Run], counted_as: Callable[[AgentKey], AgentKey]) -> None:
         """Begin, at 0, the counters that closed runs will raise once they are recorded: a rate would not see their first run."""
-        sums = Sums(self._counters)
-        for run, calls in own_calls(runs):
-            self._count(run._replace(weight=0), counted_as(run.key), calls, sums, self._exemplar_of(None))
-        sums.tell()
+        nothing = self._exemplar_of(None)
+        self._count((run, counted_as(run.key), calls, 0, nothing) for run, calls in own_calls(runs))
 
     def score(self, events: Sequence[SessionEvent]) -> None:
         """Record sessions that have just closed; one that is scored again was recorded then."""
@@ -121,15 +163,17 @@ class Recorder:
         for run in runs:
             self._add(names.REVISIONS, run.weight, of_agent(standings[run.run_id].counted_as), self._exemplar_of(run))
 
-    def _count(self, run: Run, key: AgentKey, calls: Sequence[ToolCall], sums: Sums, exemplar: Any) -> None:
-        sums.raise_by(run.weight, names.RUNS, key, ((names.OUTCOME, run.outcome.value),), exemplar)
-        for call in calls:
-            tool = (names.TOOL, self._ledger.name(key, call.name) if key == run.key else names.OTHER)
-            sums.raise_by(run.weight, names.TOOL_CALLS, key, (tool, (names.OK, call.ok)), exemplar)
-            if call.retry:
-                sums.raise_by(run.weight, names.RETRIES, key, (tool,), exemplar)
-        if any(call.chain >= self._threshold for call in calls):
-            sums.raise_by(run.weight, names.RETRY_EXPLOSIONS, key, (), exemplar)
+    def _count(self, runs: Iterable[Counted]) -> None:
+        """Raise the counters once for all of these."""
+        found: dict[tuple[AgentKey, bool], Sums] = {}
+        for run, key, calls, weight, exemplar in runs:
+            own = key == run.key
+            sums = found.get((key, own))
+            if sums is None:
+                sums = found[key, own] = Sums(key, self._ledger, own=own)
+            sums.run(run.outcome.value, calls, weight, self._threshold, exemplar)
+        for sums in found.values():
+            sums.tell(self._counters)
 
     def _measure(self, run: Run, standing: Standing, series: dict[str, str], context: Any) -> None:
         self._record(names.PATH_DISTANCE, standing.path_distance, series, context)
