@@ -343,12 +343,13 @@ class Engine:
 
     def _receive(self, spans: Iterable[RawSpan | AgentSpan]) -> None:
         now, last, number = self._clock(), None, 0
+        add, read = self._assembler.add, self.reader.read
         for last in spans:
-            span = last if isinstance(last, AgentSpan) else self.reader.read(last)
+            span = last if isinstance(last, AgentSpan) else read(last)
             number += 1
             if span.notes is not None and span.notes.refused:
                 self.refused_evidence.update(span.notes.refused)
-            self._assembler.add(span, now)
+            add(span, now)
             if not number % STRIDE:
                 self._apply(self._assembler.tick(now), now)
         self._counts["received", ""] += number

@@ -16,6 +16,8 @@ from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, SpanId, TraceId
 
 _ID_BYTES: Final = 8
+_NO_SPANS: Final[dict[SpanId, AgentSpan]] = {}
+"""Of those that are settled: one for all, since nothing is added to them."""
 
 
 class State(enum.Enum):
@@ -125,7 +127,7 @@ class Bundle:
         packed = b"".join(ids)
         self.ids = packed if all(len(one) == _ID_BYTES for one in ids) else ids
         self.agent = "" if self.run is None else self.run.key.agent
-        self.state, self.spans, self.run, self.times, self.late = State.SETTLED, {}, None, None, None
+        self.state, self.spans, self.run, self.times, self.late = State.SETTLED, _NO_SPANS, None, None, None
 
     @property
     def remembers(self) -> int:

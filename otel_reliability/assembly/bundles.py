@@ -185,7 +185,7 @@ class Bundles:
             self._accounts["ceiling", "other_spans"] += 1
             return True
         self._gathering.place_count += 1
-        if bundle.spans and bundle.state is State.GROWING and now != bundle.last_seen and bundle.awaits(span_id):
+        if bundle.spans and bundle.state is State.GROWING and now != bundle.born and bundle.awaits(span_id):
             bundle.late = [*(bundle.late or ()), (len(bundle.spans), now, span_id)]
             bundle.last_seen = max(bundle.last_seen, now)
             if not bundle.due:

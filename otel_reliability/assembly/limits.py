@@ -31,14 +31,15 @@ class ContextLimits:
         """The window of the model that answered, else of the model that was asked for."""
         if facts.context_limit is not None:
             return facts.context_limit
+        known = self._known
         for name in (facts.model, facts.request_model):
-            if name is not None and (limit := self._named(name)) is not None:
-                return limit
+            if name is not None:
+                limit = known[name] if name in known else self._named(name)
+                if limit is not None:
+                    return limit
         return None
 
     def _named(self, name: str) -> int | None:
-        if name in self._known:
-            return self._known[name]
         found = next((limit for pattern, limit in self._configured if fnmatch.fnmatchcase(name, pattern)), None)
         if found is None:
             found = next((limit for form in spellings(name) if (limit := _from_table(form)) is not None), None)

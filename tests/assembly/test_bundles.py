@@ -234,6 +234,9 @@ LATER: dict[str, Arrivals] = {
     "a remote parent that comes late": [
         (0.0, [RUN[0]._replace(parent_id=span_id(9), parent_remote=True), *RUN[1:]]), (5.0, [other(9)]), (9.0, ()),
     ],
+    "a parent that comes late with another child": [
+        (0.0, [agent(5, 9)]), (25.0, [agent(6, 9, "billing"), other(9), agent(7, called="sales")]),
+    ],
     "a root that comes late": [(0.0, RUN[1:]), (1.0, RUN[1:2]), (9.0, RUN[:1])],
     "a root that never comes": [(0.0, RUN[1:2]), (15.0, RUN[2:]), (10.0, ())],
     "another span beside a closed run": [(0.0, RUN), (5.0, [other(8, 2)]), (1.0, [other(8, 2), other(2)])],
