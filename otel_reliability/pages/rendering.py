@@ -85,9 +85,9 @@ def agent_page(view: AgentView, *, window: str, since_ns: int) -> str:
     return _page("agent.html", view=view, since=since)
 
 
-def message_page(title: str, text: str) -> str:
-    """A page that says why there is nothing else."""
-    return _page("message.html", title=title, text=text)
+def message_page(title: str, text: str, *, poll: int = 0) -> str:
+    """A page that says why there is nothing else; it asks again only where that will change by itself."""
+    return templates().get_template("message.html").render(static=_static, poll=poll, title=title, text=text)
 
 
 def report_page(name: str, **facts: Any) -> str:

@@ -43,6 +43,7 @@ POLICY: Final = (
     "base-uri 'none'; frame-ancestors 'none'"
 )
 """Nothing runs or is fetched but the files that pages bring along, whatever a name may say."""
+_RECOVERING: Final = "State is being brought back after a restart. This page will show it by itself."
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -124,7 +125,7 @@ class Site:
 
     async def _answer(self, request: web.Request, make: Callable[[], tuple[int, str]]) -> web.Response:
         if RECOVERING in self._readiness.reasons:
-            status, text = 503, rendering.message_page("Not yet", "State is being brought back after a restart.")
+            status, text = 503, rendering.message_page("Not yet", _RECOVERING, poll=rendering.POLL)
         else:
             status, text = await asyncio.get_running_loop().run_in_executor(self._thread, make)
         tag = f'"{hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=10).hexdigest()}"'

@@ -230,6 +230,14 @@ def test_everybody_can_use_it(many: Running, browser: Browser, path: str, scheme
         assert faults(page) == []
 
 
+def test_whom_nobody_knows_is_not_asked_for_again(many: Running, browser: Browser) -> None:
+    """The page says so, and stays as it is."""
+    with browser.open(many.url("pages", "/agents/shop/nobody"), refused=404) as page:
+        expect(page.get_by_role("heading", level=1)).to_have_text("No such agent")
+        expect(page.locator("#pulse")).to_be_hidden()
+        assert faults(page) == []
+
+
 def test_an_empty_page_can_be_used_by_everybody(browser: Browser) -> None:
     """Also by whoever has just begun."""
     with serving() as running, browser.open(running.url("pages", "/"), scheme="dark") as page:

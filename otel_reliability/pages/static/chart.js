@@ -11,10 +11,11 @@ window.reliabilityCharts = (() => {
   const font = () => `12px ${getComputedStyle(document.body).fontFamily}`;
   const moment = (seconds) => `${new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC`;
 
-  /** Hours within a day or two, days beyond. */
+  /** As much of a time as tells the places of an axis apart. */
   function times(seconds) {
-    const long = seconds.length > 1 && seconds[1] - seconds[0] >= 43_200;
-    return seconds.map((one) => (long ? moment(one).slice(5, 10) : moment(one).slice(11, 16)));
+    const step = seconds.length > 1 ? seconds[1] - seconds[0] : 60;
+    const [from, to] = step >= 43_200 ? [5, 10] : step >= 60 ? [11, 16] : [11, 19];
+    return seconds.map((one) => new Date(one * 1000).toISOString().slice(from, to).replace("T", " "));
   }
 
   function range(scores) {
