@@ -1,0 +1,28 @@
+"""Links within the project lead somewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs import pages
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=pages.name)
+def test_every_link_leads_to_a_file_and_a_section_of_it(page: Path) -> None:
+    """Relative links, pictures, and the anchors of pages."""
+    for target in pages.targets(page):
+        path, _, anchor = target.partition("#")
+        found = (page.parent / path).resolve() if path else page
+
+        assert found.exists(), target
+        assert not anchor or anchor in pages.anchors(found), target
+
+
+def test_every_page_of_the_folder_is_in_its_index() -> None:
+    """Nobody has to know a page's name to find it."""
+    index = pages.ROOT / "docs" / "README.md"
+    named = {target.partition("#")[0] for target in pages.targets(index)}
+
+    assert {page.name for page in index.parent.glob("*.md")} - {"README.md"} <= named
