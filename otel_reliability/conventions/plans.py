@@ -12,11 +12,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from otel_reliability.conventions import evaluations, notes
 from otel_reliability.conventions.base import Convention
+from otel_reliability.conventions.room import Room
 from otel_reliability.conventions.stencils import Stencils
 
 MESSAGING: Final = "messaging."
-MOST: Final = 1_024
-"""Plans kept for one scope; with the next, all are worked out anew. A sender may invent keys without end."""
+PLAN_BYTES: Final = 2_048
+"""What a plan takes, roughly, beside its keys."""
 MOST_KEYS: Final = 128
 LONGEST_KEYS: Final = 8_192
 """Keys of a span, and their characters, beyond which its plan is not kept."""
@@ -45,7 +46,7 @@ class Plan(NamedTuple):
 class Plans:
     """The plans for the spans of one scope. `scope` is the name it is told by, `conventions` those it may concern.
 
-    `shared` gives the stencils for spans of certain keys, which certain conventions may know.
+    `room` is for what is remembered; `shared` gives the stencils for spans of certain keys, which certain conventions may know.
     """
 
     def __init__(
@@ -54,11 +55,12 @@ class Plans:
         conventions: tuple[Convention, ...],
         wanted: frozenset[str],
         prefixes: tuple[str, ...],
+        room: Room,
         shared: Callable[[tuple[str, ...], tuple[Convention, ...]], Stencils | None],
     ) -> None:
         self.scope, self.conventions = scope, conventions
         self.known: dict[tuple[str, ...], Plan] = {}
-        self._wanted, self._prefixes, self._shared = wanted, prefixes, shared
+        self._wanted, self._prefixes, self._room, self._shared = wanted, prefixes, room, shared
 
     def of(self, keys: tuple[str, ...]) -> Plan:
         """The plan for these keys."""
@@ -68,8 +70,7 @@ class Plans:
         """The plan for keys not seen before."""
         plan = self._plan(keys)
         if len(keys) <= MOST_KEYS and sum(map(len, keys)) <= LONGEST_KEYS:
-            if len(self.known) >= MOST:
-                self.known.clear()
+            self._room.take(PLAN_BYTES + 2 * sum(map(len, keys)))
             self.known[keys] = plan
         return plan
 

@@ -16,6 +16,7 @@ from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.conventions.mapping import Mapped
 from otel_reliability.conventions.naming import ToolNames
 from otel_reliability.conventions.plans import MESSAGING, Plan, Plans
+from otel_reliability.conventions.room import Room
 from otel_reliability.conventions.stencils import CONVERSATION, CONVERSATION_RANK, Stencils, stencils
 from otel_reliability.model.attributes import LazyAttributes
 from otel_reliability.model.bounded import LONGEST, bounded
@@ -69,6 +70,7 @@ class Reader:
         self._last = Resource(), Resource()
         self._by_scope: dict[str, Plans] = {}
         self._looked_at = self.wanted, self.wanted_prefixes
+        self._room = Room(self._by_scope.clear)
 
     @property
     def wanted(self) -> frozenset[str]:
@@ -162,7 +164,7 @@ class Reader:
         if found is None:
             canonical = bounded(canonical_scope(scope))
             asked = tuple(c for c in self._table if not c.scopes or canonical.startswith(c.scopes))
-            found = Plans(canonical, asked, *self._looked_at, partial(self._stencils, canonical))
+            found = Plans(canonical, asked, *self._looked_at, self._room, partial(self._stencils, canonical))
             if len(self._by_scope) < _MAX_SCOPES and len(scope) <= LONGEST:
                 self._by_scope[scope] = found
         return found
@@ -175,7 +177,7 @@ class Reader:
         def ask(span: RawSpan) -> Told:
             return self._told(span._replace(scope=scope), conventions)
 
-        return stencils(scope, keys, conventions, ask, self._tools, self.hasher)
+        return stencils(scope, keys, conventions, ask, self._tools, self.hasher, self._room)
 
     def _facts(self, attributes: Mapping[str, Any], facts: Facts) -> Facts:
         facts = self._tools.apply(facts)

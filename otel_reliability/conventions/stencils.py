@@ -19,6 +19,7 @@ from otel_reliability.conventions.langchain import GenAILangChain
 from otel_reliability.conventions.naming import ToolNames
 from otel_reliability.conventions.openllmetry import CREW, OpenLLMetry
 from otel_reliability.conventions.pydantic_ai import PydanticAI
+from otel_reliability.conventions.room import Room
 from otel_reliability.model.attributes import LazyAttributes
 from otel_reliability.model.span import (
     STATUS_ERROR,
@@ -47,8 +48,8 @@ OWN: Final = (
     INPUT, OUTPUT, genai.AGENT_NAME, genai.RESPONSE_ID, genai.CALL_ID, genai.ARGUMENTS, genai.RESULT, CONVERSATION,
 )  # fmt: skip
 """The keys whose values are each span's own. (Agents are few or many; the names of tools and models are few.)"""
-MOST: Final = 1_024
-"""Stencils kept for one set of keys; with the next, all are worked out anew."""
+STENCIL_BYTES: Final = 1_024
+"""What a stencil takes, roughly, beside the values that its spans share."""
 LONGEST: Final = 1_024
 """Bytes of shared values beyond which a stencil is not kept."""
 
@@ -81,10 +82,13 @@ _MODEL, _TOOL, _AGENT = (
 class Stencils:
     """The stencils of the spans of one scope with certain keys."""
 
-    def __init__(self, scope: str, keys: tuple[str, ...], ask: Ask, names: ToolNames, hasher: Hasher) -> None:
+    def __init__(
+        self, scope: str, keys: tuple[str, ...], ask: Ask, names: ToolNames, hasher: Hasher, room: Room
+    ) -> None:
         shared = tuple(key for key in SHARED if key in keys)
         self._take: Callable[[Raw], Any] = itemgetter(*shared, genai.OPERATION)
         self._scope, self._shared, self._ask, self._names, self._hasher = scope, shared, ask, names, hasher
+        self._room = room
         self._well: dict[tuple[bytes, ...], Stencil] = {}
         self._failed: dict[tuple[bytes, ...], Stencil] = {}
         self._has_input, self._has_output = INPUT in keys, OUTPUT in keys
@@ -169,8 +173,7 @@ class Stencils:
     def _made(self, known: dict[tuple[bytes, ...], Stencil], key: tuple[bytes, ...], span: RawSpan) -> Stencil:
         found = self._stencil(span)
         if sum(map(len, key)) <= LONGEST:
-            if len(known) >= MOST:
-                known.clear()
+            self._room.take(STENCIL_BYTES + sum(map(len, key)))
             known[key] = found
         return found
 
@@ -188,11 +191,17 @@ class Stencils:
 
 
 def stencils(
-    scope: str, keys: tuple[str, ...], conventions: tuple[Convention, ...], ask: Ask, names: ToolNames, hasher: Hasher
+    scope: str,
+    keys: tuple[str, ...],
+    conventions: tuple[Convention, ...],
+    ask: Ask,
+    names: ToolNames,
+    hasher: Hasher,
+    room: Room,
 ) -> Stencils | None:
     """The stencils for spans of these keys, of those that anybody looks at; None where the spans are not so plain."""
     until = next((at for at, convention in enumerate(conventions) if isinstance(convention, GenAI)), None)
     if until is None or genai.OPERATION not in keys or not _KNOWN.issuperset(keys):
         return None
     plain = all(isinstance(convention, _LIKE_GENAI) for convention in conventions[:until])
-    return Stencils(scope, keys, ask, names, hasher) if plain else None
+    return Stencils(scope, keys, ask, names, hasher, room) if plain else None

@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 from otel_reliability.conventions import TABLE
 from otel_reliability.conventions.base import Convention
-from otel_reliability.conventions.plans import LONGEST_KEYS, MOST, MOST_KEYS, Plans
-from otel_reliability.model.span import RawSpan
+from otel_reliability.conventions.plans import LONGEST_KEYS, MOST_KEYS, PLAN_BYTES, Plans
+from otel_reliability.conventions.room import Room
+from otel_reliability.model.span import Kind, RawSpan
 from otel_reliability.sources.otlp import decode_traces
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.testing import span, traces_protobuf
-from tests.conventions.reading import HASHER, READER
+from tests.conventions.reading import HASHER, READER, reader
 from tests.conventions.test_totality import KEYS, spans
 from tests.sources.recordings import every_recording
 
@@ -23,7 +24,14 @@ def unshared(keys: tuple[str, ...], conventions: tuple[Convention, ...]) -> None
 
 def plans() -> Plans:
     """The plans of a scope that any convention keyed on attributes may know."""
-    return Plans("scope", tuple(c for c in TABLE if not c.scopes), READER.wanted, READER.wanted_prefixes, unshared)
+    return Plans(
+        "scope",
+        tuple(c for c in TABLE if not c.scopes),
+        READER.wanted,
+        READER.wanted_prefixes,
+        Room(lambda: None),
+        unshared,
+    )
 
 
 @every_recording
@@ -85,13 +93,21 @@ def test_a_plan_is_made_once() -> None:
 
 
 def test_invented_keys_cost_no_memory_without_end() -> None:
-    """Ever new keys are read like any, and what is known of them is bounded; so are sets of keys too large to keep."""
+    """Ever new keys in ever new scopes are read like any, and what is known of them is bounded, all scopes together."""
+    own = reader()
+    own._room = Room(own._by_scope.clear, most=100 * PLAN_BYTES)
+    for number in range(300):
+        raw = span(scope=f"scope {number % 7}", attributes={"gen_ai.operation.name": "retrieval", f"key {number}": 1})
+        assert own.read(raw).kind is Kind.RETRIEVAL
+
+    assert sum(len(plans.known) for plans in own._by_scope.values()) <= 100
+
+
+def test_too_many_keys_are_not_kept() -> None:
+    """Nor keys that are too long: a span with thousands is read, and forgotten."""
     own = plans()
-    for number in range(2 * MOST):
-        own.of((f"key {number}",))
     many, long = tuple(map(str, range(MOST_KEYS + 1))), ("k" * (LONGEST_KEYS + 1),)
 
-    assert len(own.known) <= MOST
     assert own.of(many) == own.of(many)
     assert own.of(many) is not own.of(many)
     assert own.of(long) is not own.of(long)

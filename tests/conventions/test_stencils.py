@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.conventions import genai
-from otel_reliability.conventions.stencils import LONGEST, MOST, OWN, SHARED, Stencils
+from otel_reliability.conventions.room import Room
+from otel_reliability.conventions.stencils import LONGEST, OWN, SHARED, STENCIL_BYTES, Stencils
 from otel_reliability.model.span import AgentSpan, Kind, RawSpan
 from otel_reliability.sources.otlp import decode_traces
 from otel_reliability.testing import span, traces_protobuf
@@ -139,7 +140,7 @@ def test_each_conversation_is_its_own() -> None:
 def test_agents_share_stencils() -> None:
     """However many agents there are, their calls of a model are read by what those share, and each agent has its name."""
     own = reader()
-    for number in range(MOST + 5):
+    for number in range(50):
         own.read(undecoded(gen_ai__operation__name="chat", gen_ai__agent__name=f"agent {number}"))
         found: Any = own.read(
             undecoded(gen_ai__operation__name="invoke_agent", gen_ai__agent__name=f"agent {number}")
@@ -159,16 +160,17 @@ def test_spans_with_other_keys_that_matter_have_none(other: str) -> None:
 
 
 def test_invented_names_cost_no_memory_without_end() -> None:
-    """Ever new tools are read like any, and what is kept of them is bounded; so is what has long names."""
+    """Ever new tools are read like any, and what is kept of them is bounded; what has long names is not kept."""
     own = reader()
-    for number in range(MOST + 5):
+    own._room = Room(own._by_scope.clear, most=100 * STENCIL_BYTES)
+    for number in range(300):
         found = own.read(undecoded(gen_ai__operation__name="execute_tool", gen_ai__tool__name=f"tool {number}"))
         assert name_of(found) == f"tool {number}"
-    (stencils,) = kept(own)
-    size = len(stencils._well)
+        assert sum(len(stencils._well) for stencils in kept(own)) <= 100
+    sizes = [len(stencils._well) for stencils in kept(own)]
     own.read(undecoded(gen_ai__operation__name="execute_tool", gen_ai__tool__name="t" * LONGEST))
 
-    assert size == len(stencils._well) <= MOST
+    assert [len(stencils._well) for stencils in kept(own)] == sizes
 
 
 def name_of(found: AgentSpan) -> str | None:
