@@ -12,7 +12,7 @@ import click
 from otel_reliability.cli.service_options import given_by
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.service.config_file import Config, load_config
-from otel_reliability.service.serve import log_to_stderr
+from otel_reliability.service.log import log_to_stderr
 
 FLAGS: Final[Mapping[str, str]] = {
     "brokers": "kafka.brokers",

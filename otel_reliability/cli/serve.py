@@ -8,7 +8,8 @@ import click
 
 from otel_reliability.cli.service_options import of_service
 from otel_reliability.service.config_file import Config
-from otel_reliability.service.serve import log_to_stderr, serve
+from otel_reliability.service.log import log_to_stderr
+from otel_reliability.service.serve import serve
 
 
 @click.command("serve")

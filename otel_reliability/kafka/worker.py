@@ -32,6 +32,8 @@ POLL: Final = 0.25
 """Seconds that one look for messages waits, and so the least time between two looks at everything else."""
 LOOK: Final = 2.0
 """Seconds between two looks at how far behind each partition is."""
+STANDBY: Final = 15.0
+"""Seconds without a partition after which a worker is told to be one too many."""
 PATIENCE: Final = 20.0
 """Seconds that the brokers may take to answer when a worker starts."""
 FAULT: Final = "fault"
@@ -107,7 +109,7 @@ class Worker:
         self._ticker = Ticker(self._producer, kafka.tick)
         self._open: dict[int, tuple[Any, Partition]] = {}
         self._now: dict[int, float] = {}
-        self._looked = self.account.beat = time.monotonic()
+        self._began = self._looked = self.account.beat = time.monotonic()
         self._offsets: dict[tuple[str, int], int] = {}
 
     def run(self) -> None:
@@ -224,12 +226,23 @@ class Worker:
             stores = self._stores()
             if {number: store for number, (store, _) in self._open.items()} != stores:
                 self._sync(dict(stores))
-            self.account.ready = True
+            self._stand(now)
         self._tell(now)
         if now >= self._looked + LOOK:
             self._looked = now
             self._look()
         self.account.beat = now
+
+    def _stand(self, now: float) -> None:
+        """Ready with partitions, and without them once it is clear that there are none for it."""
+        if self._open:
+            self.account.ready = True
+        elif not self.account.ready and now >= self._began + STANDBY:
+            self.account.ready = True
+            _logger.warning(
+                "No partition of %s is left for this worker: there are more workers than partitions. It stands by.",
+                " or ".join(self._stage.inputs),
+            )
 
     def _tell(self, now: float) -> None:
         """Readings rest on what is committed."""

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import logging
 import signal
-import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -17,7 +16,6 @@ from otel_reliability.service.state import State
 
 _logger = logging.getLogger("otel_reliability.service")
 
-FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
 GARBAGE: Final = (50_000, 20, 50)
 """How many new objects it takes to look for circles among them. Spans make none, and each look costs; so it is done seldom."""
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -40,13 +38,3 @@ async def _serve(service: Service) -> None:
     _logger.info("Stopping: what came is worked off, and told once more.")
     await service.stop()
     _logger.info("Stopped.")
-
-
-def log_to_stderr(level: str) -> None:
-    """Where the process tells what happens to it; never what passes through it."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter(FORMAT))
-    logger = logging.getLogger("otel_reliability")
-    logger.addHandler(handler)
-    logger.setLevel(level.upper())
-    logger.propagate = False

@@ -107,6 +107,24 @@ def test_what_does_not_heal_ends_the_process(kafka: Kafkas, workers: Workers) ->
     assert "no.such.option" in unknown.stderr
 
 
+def test_a_worker_too_many_says_so_and_stands_by(kafka: Kafkas, workers: Workers) -> None:
+    """One partition, two workers: one of them has nothing to do, says why, and takes over when the other ends."""
+    broker = kafka()
+    topics_of(broker, partitions=1)
+    pair = [workers("assemble", broker) for _ in range(2)]
+    idle = until(
+        lambda: next((one for one in pair if "there are more workers than partitions" in one.said()), None),
+        "one to say so",
+    )
+    (other,) = (one for one in pair if one is not idle)
+    assert idle.get("/readyz").status == 200
+    assert other.stop() == 0
+    send(broker, by_trace(run_of(1)))
+
+    with Reader(broker, RUNS) as reader:
+        assert len(reader.until_settled(1)) >= 2
+
+
 def test_without_a_shared_key_no_worker_starts(workers: Workers) -> None:
     """Nor without brokers: exit code 2, before anybody is asked."""
     nowhere = f"{HOST}:{free_port()}"
