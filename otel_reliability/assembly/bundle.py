@@ -32,6 +32,7 @@ class Bundle:
     """The agent spans of one trace, and where its other spans stand.
 
     - `spans`, `places`, `open`: as in `Unit` and `Trace`. `is_plain`: it grows, and there is nothing but spans.
+    - `born`, `latest`: when its first span and its last came; `last_seen`: when anything came that it had waited for.
     - `times`: (number of spans before, when) for every later time at which spans came. `late`: places that units would have
       waited for, as (number of spans before, when, id).
     - `due`: whether somebody will look at it at `last_seen` and a little; `is_waiting`: whether when it has grown too old.
@@ -50,6 +51,7 @@ class Bundle:
         "is_waiting",
         "last_seen",
         "late",
+        "latest",
         "missing",
         "open",
         "places",
@@ -68,7 +70,7 @@ class Bundle:
         self.open: dict[SpanId, SpanId | None] | None = None
         self.times: list[tuple[int, float]] | None = None
         self.late: list[tuple[int, float, SpanId]] | None = None
-        self.born = self.last_seen = now
+        self.born = self.latest = self.last_seen = now
         self.state = State.GROWING
         self.is_plain = True
         self.due = self.is_waiting = False

@@ -51,7 +51,7 @@ class Bundles:
             return self._take_with_care(bundle, span, now)
         spans[span_id] = span
         self._gathering.open_bytes += SPAN_BYTES
-        if now != bundle.last_seen or not bundle.due:
+        if now != bundle.latest or not bundle.due:
             self._touch(bundle, len(spans) - 1, now)
         return True
 
@@ -139,10 +139,11 @@ class Bundles:
     def _touch(self, bundle: Bundle, before: int, now: float) -> None:
         """Spans have come, after so many."""
         if not before:
-            bundle.born = bundle.last_seen = now
+            bundle.born = bundle.latest = bundle.last_seen = now
             self._gathering.open[bundle] = None
             self._gathering.quiet.pop(bundle.trace_id, None)
-        elif now != bundle.last_seen:
+        elif now != bundle.latest:
+            bundle.latest = now
             bundle.times = [*(bundle.times or ()), (before, now)]
             bundle.last_seen = max(bundle.last_seen, now)
         if not bundle.due:

@@ -237,6 +237,11 @@ LATER: dict[str, Arrivals] = {
     "a parent that comes late with another child": [
         (0.0, [agent(5, 9)]), (25.0, [agent(6, 9, "billing"), other(9), agent(7, called="sales")]),
     ],
+    "a parent, then the root, then a judgement": [
+        (0.0, [tool(5, 9)]),
+        (3.0, [other(9, 8), *RUN]),
+        (0.0, [Evaluation("success", 1.0, None, 1, trace_id(1), span_id(1))]),
+    ],
     "a root that comes late": [(0.0, RUN[1:]), (1.0, RUN[1:2]), (9.0, RUN[:1])],
     "a root that never comes": [(0.0, RUN[1:2]), (15.0, RUN[2:]), (10.0, ())],
     "another span beside a closed run": [(0.0, RUN), (5.0, [other(8, 2)]), (1.0, [other(8, 2), other(2)])],
