@@ -247,10 +247,11 @@ def two_against_one(runs: int) -> list[Row]:
     for number in (1, 2):
         with broker_in() as (broker, folder, running):
             topics_of(broker)
-            send(broker, came)
             workers = Workers(folder, running)
             some = [workers("assemble", broker) for _ in range(number)]
+            until(lambda some=some: all(_shares(one.numbers(), 4 // len(some)) for one in some), "partitions for all")
             begun, before = time.monotonic(), [cpu_of(one.pid) for one in (broker, *some)]
+            send(broker, came)
             until(
                 lambda some=some: sum(_read(one.numbers()) for one in some) >= runs,
                 "the backlog",
@@ -286,6 +287,11 @@ class broker_in:  # noqa: N801 (used as a function)
 def _counted(text: str) -> float:
     lines = (line for line in text.splitlines() if line.startswith("agent_reliability_runs_total{"))
     return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+
+def _shares(text: str, partitions: int) -> bool:
+    """Whether a worker has its part of the partitions."""
+    return f"otel_reliability_kafka_partitions {partitions}\n" in text
 
 
 def _read(text: str) -> float:

@@ -10,11 +10,13 @@ from collections.abc import Callable
 import pytest
 
 from otel_reliability.model.span import RawSpan
+from otel_reliability.testing import trace_id, traces_protobuf
 from tests.kafka.expected import Expected, become
 from tests.kafka.streams import final, plain
 from tests.kafka.workers import RUNS, Reader, Worker, Workers, by_trace, send, topics_of
 from tests.real.kafka.handle import Kafka, Kafkas
-from tests.service.running import run_of
+from tests.real.waiting import until
+from tests.service.running import run_of, sum_of
 
 pytestmark = pytest.mark.real
 
@@ -81,7 +83,7 @@ def kill_one(when: random.Random, running: list[Worker]) -> None:
     victim.start()
 
 
-@pytest.mark.parametrize(("number", "times"), [(2, 3), pytest.param(3, 30, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("number", "times"), [(2, 2), pytest.param(3, 30, marks=pytest.mark.soak)])
 def test_workers_that_are_killed_lose_nothing(number: int, times: int, kafka: Kafkas, workers: Workers) -> None:
     """Any worker of any stage, at any moment: the final runs and numbers are those of an undisturbed single process."""
     broker = kafka()
@@ -112,3 +114,25 @@ def test_workers_come_and_go_and_the_broker_is_restarted(kafka: Kafkas, workers:
                 running.remove(gone)
 
     disturbed(disturb, broker, workers, 2, 12)
+
+
+@pytest.mark.soak
+def test_a_worker_that_is_a_million_spans_behind_catches_up_and_says_how_far_it_is(
+    kafka: Kafkas, workers: Workers
+) -> None:
+    """The lag falls from what waits to nothing, and every run is told."""
+    broker = kafka()
+    topics_of(broker)
+    body, runs = traces_protobuf(run_of(1, TOOLS * 3)), 100_000
+    made = (trace_id(number) for number in range(1, runs + 1))
+    send(broker, ((one.hex().encode(), body.replace(trace_id(1), one)) for one in made))
+    worker = workers("assemble", broker)
+
+    def lag() -> float:
+        return sum_of(worker.numbers(), "otel_reliability_kafka_lag")
+
+    behind = until(lag, "the lag to be told")
+    until(lambda: lag() < 100, "the backlog to be worked off", patience=900.0, pause=1.0)
+    told = "otel_reliability_kafka_records_total"
+    until(lambda: sum_of(worker.numbers(), told, change="settled") == runs, "all runs", patience=120.0, pause=1.0)
+    assert behind > runs / 4

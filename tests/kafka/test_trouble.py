@@ -107,6 +107,7 @@ def test_what_does_not_heal_ends_the_process(kafka: Kafkas, workers: Workers) ->
     assert "no.such.option" in unknown.stderr
 
 
+@pytest.mark.soak
 def test_a_worker_too_many_says_so_and_stands_by(kafka: Kafkas, workers: Workers) -> None:
     """One partition, two workers: one of them has nothing to do, says why, and takes over when the other ends."""
     broker = kafka()
@@ -143,6 +144,7 @@ def ended(workers: Workers, broker: Kafka, *options: str) -> subprocess.Complete
     return subprocess.run(worker.command, capture_output=True, text=True, check=False, timeout=60)
 
 
+@pytest.mark.soak
 def test_a_topic_that_is_not_permitted_is_told(kafka: Kafkas, workers: Workers, tmp_path: Path) -> None:
     """By its name, and waited for: somebody may permit it."""
     broker = kafka()
