@@ -1,0 +1,138 @@
+"""Whether a service costs after millions of spans what it cost at first: `python -m benchmarks.over_time [spans] [minutes]`.
+
+One service gets spans for so long, at least so many, and its memory is looked at meanwhile. Then another one starts, gets its
+first 10⁵, and both get the same requests in turns: the ratio of what a span costs them is what age adds. Every look of the old
+one for garbage is timed. By default that takes some minutes, and what a service remembers of closed runs is kept short, so that
+it is full well before the end; `10000000 60` is the long form, with what the settings say by default.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from benchmarks import serving
+from benchmarks.bench_service import Candidate, measured
+from benchmarks.measure import ratios, row
+from benchmarks.payloads import SPANS, Traffic
+from benchmarks.run import machine, versions
+from otel_reliability.sources.otlp_write import traces_protobuf
+
+HERE: Final = Path(__file__).parent
+RESULTS: Final = HERE / "over_time.json"
+MANY, MINUTES = 1_000_000, 2.0
+YOUNG: Final = 100_000
+"""Spans that a young service has seen."""
+LONG: Final = 30.0
+"""Minutes from which the settings are those by default."""
+BLOCK: Final = 50
+"""Requests between two looks at memory."""
+AT_MOST: Final = 1.1
+"""What age may make of the cost of a span."""
+GROWTH: Final = 0.05
+"""By how much memory may be above what it was in the third quarter, in the last."""
+DOORS: Final = ("--metrics", "off", "--set", "service.commit_timeout=60s")
+SHORT: Final = (
+    "--set", "assembly.linger=1s", "--set", "assembly.reopen=1s", "--set", "assembly.remember=15s",
+)  # fmt: skip
+
+
+class Look(NamedTuple):
+    """After so many seconds and spans, so much memory."""
+
+    seconds: float
+    spans: int
+    resident: int
+
+
+def trial(spans: int = MANY, minutes: float = MINUTES) -> dict[str, Any]:
+    """All of it."""
+    settings = () if minutes >= LONG else SHORT
+    with tempfile.TemporaryDirectory() as name, ExitStack() as running:
+        folder = Path(name)
+        log = folder / "pauses.json"
+        old = _service(folder / "old", running, log, *DOORS, *settings)
+        looks = fed(old, spans, minutes)
+        young = _service(folder / "young", running, folder / "other.json", *DOORS, *settings)
+        fed(young, YOUNG, 0.0)
+        times = measured([old, young], rounds=7, requests=50)
+        running.close()
+        pauses = json.loads(log.read_text())
+    cost = row("a span after so many, as a multiple of what it costs a young service", ratios(*times), against="young")
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "machine": machine(),
+        "versions": versions(),
+        "settings": [one for one in settings if "=" in one],
+        "spans": looks[-1].spans,
+        "minutes": round(looks[-1].seconds / 60, 1),
+        "cost": {"ratio": round(cost.value, 3), "spread": [round(one, 3) for one in cost.spread], "at_most": AT_MOST},
+        "memory": {"growth": round(growth(looks), 4), "at_most": GROWTH, "looks": thinned(looks)},
+        "garbage": pauses,
+    }
+
+
+def fed(service: Candidate, spans: int, minutes: float) -> list[Look]:
+    """Send so many spans, and for so long."""
+    looks, stream = list[Look](), Traffic(seed=spans).spans()
+    began, sent = time.monotonic(), 0
+    while sent < spans or time.monotonic() - began < 60 * minutes:
+        serving.send(service.place, [traces_protobuf(list(islice(stream, SPANS))) for _ in range(BLOCK)])
+        sent += BLOCK * SPANS
+        looks.append(Look(round(time.monotonic() - began, 1), sent, serving.resident(service.process.pid)))
+    return looks
+
+
+def growth(looks: Sequence[Look]) -> float:
+    """How far memory in the last quarter is above that in the third, as a share: the middle of each.
+
+    >>> growth([Look(0, 0, 10), Look(1, 1, 20), Look(2, 2, 20), Look(3, 3, 21)])
+    0.05
+    """
+    quarter = max(1, len(looks) // 4)
+    last, third = looks[-quarter:], looks[-2 * quarter : -quarter] or looks[-quarter:]
+    middles = [statistics.median(look.resident for look in some) for some in (last, third)]
+    return round(middles[0] / middles[1] - 1, 4)
+
+
+def thinned(looks: Sequence[Look], most: int = 20) -> list[Look]:
+    """At most so many of them, evenly, the last among them."""
+    step = -(-len(looks) // most)
+    return list(looks[::-1][::step][::-1])
+
+
+def over(found: dict[str, Any]) -> list[str]:
+    """What is not as it should be."""
+    cost, memory = found["cost"], found["memory"]
+    told = [f"a span costs {cost['ratio']:.2f} times what it costs a young service"] if cost["ratio"] > AT_MOST else []
+    return [*told, *([f"memory grew by {memory['growth']:.1%}"] if memory["growth"] > GROWTH else [])]
+
+
+def main(*numbers: str) -> int:
+    """Run it and write it down. 1: something is not as it should be."""
+    found = trial(*(int(one) for one in numbers[:1]), *(float(one) for one in numbers[1:]))
+    RESULTS.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    print(json.dumps({key: value for key, value in found.items() if key not in {"machine", "versions"}}))
+    for one in over(found):
+        print(f"over its limit: {one}")
+    return int(bool(over(found)))
+
+
+def _service(folder: Path, running: ExitStack, log: Path, *options: str) -> Candidate:
+    process, place = serving.service(folder, *options, module=("benchmarks.watched_service", str(log)))
+    running.callback(process.stop)
+    process.start()
+    return Candidate(process, place)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
