@@ -79,23 +79,30 @@ def moment(ns: int) -> str:
 
 
 def _told(told: Told) -> str:
-    return f"{SIGNALS[told.signal].words} {_shift(told.before, told.after)}"
+    return f"{SIGNALS[told.signal].words} {_shift(told.signal, told.before, told.after)}"
 
 
 def _test(test: SignalTest) -> str:
-    return f"{SIGNALS[test.signal].words} {_shift(test.before, test.after)} (p = {test.p:.2g})"
+    return f"{SIGNALS[test.signal].words} {_shift(test.signal, test.before, test.after)} (p = {test.p:.2g})"
 
 
-def _shift(before: Summary | None, after: Summary | None) -> str:
-    return f"{_mean(before)} → {_mean(after)}"
+def _shift(signal: str, before: Summary | None, after: Summary | None) -> str:
+    share = SIGNALS[signal].unit == "{ratio}"
+    return " → ".join("unknown" if side is None else _mean(side.mean, share=share) for side in (before, after))
 
 
-def _mean(summary: Summary | None) -> str:
-    return "unknown" if summary is None else f"{summary.mean:.3g}" if summary.mean < 1_000 else f"{summary.mean:,.0f}"
+def _mean(mean: float, *, share: bool) -> str:
+    if share:
+        return _percent(mean)
+    return f"{mean:.3g}" if mean < 1_000 else f"{mean:,.0f}"
 
 
 def _tool(shift: ToolShift) -> str:
-    return f"{shift.tool} is used in {shift.before:.0%} → {shift.after:.0%} of the units".replace("%", " %")
+    return f"{shift.tool} is used in {_percent(shift.before)} → {_percent(shift.after)} of the units"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _listed(parts: Iterable[str]) -> str:

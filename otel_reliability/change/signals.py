@@ -31,7 +31,7 @@ def _reply_tokens(unit: Unit) -> float | None:
 
 
 SIGNALS: Final[Mapping[str, Signal]] = {
-    PATH: Signal("distance of the path to those of the reference", "{ratio}", _path),
+    PATH: Signal("share of steps unlike those of the reference", "{ratio}", _path),
     "calls": Signal("tool calls", "{call}", attrgetter("calls")),
     "failed_calls": Signal("failed tool calls", "{call}", attrgetter("failed_calls")),
     "output_tokens": Signal("output tokens", "{token}", attrgetter("output_tokens")),

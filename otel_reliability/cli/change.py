@@ -9,7 +9,7 @@ from otel_reliability.cli.options import Choice, of_recordings
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read, recording_of
 from otel_reliability.reference import pinned_by
-from otel_reliability.report import change_page
+from otel_reliability.report import change_json, change_page
 from otel_reliability.report.changes import Finding, UnitsOf, compared, judged, since
 
 
@@ -45,7 +45,7 @@ def command(choice: Choice, before: tuple[str, ...], form: str) -> None:
     recording_of(choice, units.add)
     findings = findings_of(choice, units.found(), before)
     if form == "json":
-        write(change_page.render_json(findings, choice.settings.change))
+        write(change_json.render_json(findings, choice.settings.change))
     else:
         show(lambda console: change_page.render(findings, choice.settings.change, console))
 

@@ -18,7 +18,8 @@ from otel_reliability.cli.options import Choice, of_recordings
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import recording_of
 from otel_reliability.report import gate, junit
-from otel_reliability.report.change_page import finding_object, name_of
+from otel_reliability.report.change_json import finding_object
+from otel_reliability.report.change_page import name_of
 from otel_reliability.report.gate import State, Unchanged, Verdict
 from otel_reliability.report.recording import Recording
 from otel_reliability.report.report import report_of

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import click
@@ -11,13 +13,16 @@ from otel_reliability.change.recording import Units
 from otel_reliability.cli.options import COUNT, Choice, of_recordings
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read, recording_of
+from otel_reliability.config import Settings
 from otel_reliability.pages import report_file
+from otel_reliability.pages.course import recorded_course
 from otel_reliability.reference import pinned_by
 from otel_reliability.report import before_after, json, junit, markdown, terminal
+from otel_reliability.report.beside import Beside
 from otel_reliability.report.changes import judged, since
 from otel_reliability.report.comparison import Comparison, compare
-from otel_reliability.report.recording import Recording
 from otel_reliability.report.report import INTERVALS_UP_TO, Report, report_of
+from otel_reliability.report.scorecard import Scorecard
 
 ALWAYS: Final = 1 << 62
 
@@ -58,19 +63,19 @@ def command(choice: Choice, form: str, baseline: tuple[str, ...], detailed: int,
     """
     most = INTERVALS_UP_TO if intervals is None else ALWAYS * intervals
     units = Units()
-    recording = recording_of(choice, units.add if form == "html" else None)
+    recording = recording_of(choice, units.add)
     report = report_of(recording, choice.agents, choice.since_ns, most_for_intervals=most)
     comparison = _comparison(report, baseline, choice, most)
-    if form == "html":
-        write(_html(recording, report, comparison, choice, units))
-    else:
-        _write(report, comparison, form, detailed)
-
-
-def _html(recording: Recording, report: Report, comparison: Comparison | None, choice: Choice, units: Units) -> str:
-    """With what can be said of changes within the recording."""
     findings = judged(since(units.found(), choice.since_ns), choice.settings.change, pinned_by(choice.settings))
-    return report_file.render(recording, report, findings, comparison)
+    if form == "html":
+        write(report_file.render(recording, report, findings, comparison))
+    else:
+        changes = {finding.key: finding for finding in findings if finding.key is not None}
+        _write(report, comparison, form, detailed, Beside(changes, partial(_course_of, settings=report.settings)))
+
+
+def _course_of(card: Scorecard, settings: Settings) -> Sequence[float]:
+    return [point.score for point in recorded_course(card.rows, settings)]
 
 
 def _comparison(report: Report, baseline: tuple[str, ...], choice: Choice, most: int) -> Comparison | None:
@@ -81,20 +86,22 @@ def _comparison(report: Report, baseline: tuple[str, ...], choice: Choice, most:
     return compare(report_of(earlier, most_for_intervals=most), report)
 
 
-def _write(report: Report, comparison: Comparison | None, form: str, detailed: int) -> None:
+def _write(report: Report, comparison: Comparison | None, form: str, detailed: int, beside: Beside) -> None:
     match form:
         case "json":
-            write(json.render(report, comparison))
+            write(json.render(report, comparison, beside))
         case "markdown":
-            write(markdown.render(report, comparison))
+            write(markdown.render(report, comparison, beside))
         case "junit":
             write(junit.render(report))
         case _:
-            show(lambda console: _on_terminal(report, comparison, console, detailed))
+            show(lambda console: _on_terminal(report, comparison, console, detailed, beside))
 
 
-def _on_terminal(report: Report, comparison: Comparison | None, console: Console, detailed: int) -> None:
+def _on_terminal(
+    report: Report, comparison: Comparison | None, console: Console, detailed: int, beside: Beside
+) -> None:
     if comparison is None:
-        terminal.render(report, console, detailed)
+        terminal.render(report, console, detailed, beside)
     else:
         before_after.render(comparison, console)

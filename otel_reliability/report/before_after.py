@@ -12,7 +12,7 @@ from rich.text import Text
 from otel_reliability.report.comparison import AgentChange, Change, Comparison
 from otel_reliability.report.scorecard import ALL_SPECS, Scorecard
 from otel_reliability.report.sections import COLOURS, INDENT, columns, dim, title
-from otel_reliability.report.sentences import changed
+from otel_reliability.report.sentences import about_chance, changed, interval_of
 from otel_reliability.report.text import agent_name, count, listed, measured
 
 STYLES: Final = {"better": "green", "worse": "red"}
@@ -39,9 +39,11 @@ def _agent(each: AgentChange) -> RenderableType:
     same = [change.name for change in each.changes if change.verdict == "same"]
     body: list[RenderableType] = [_badges(each), Text()]
     if moved:
-        body.append(_table(moved))
+        body.append(_table(each, moved))
     if same:
         body.append(dim(f"{count(len(same), 'number')} the same: {listed(same, 5)}"))
+    if each.weighed:
+        body.append(dim(about_chance(each)))
     return Group(title(each.new), *(Padding(part, INDENT) for part in body))
 
 
@@ -53,12 +55,16 @@ def _badge(card: Scorecard) -> tuple[tuple[str, str]]:
     return (("no score", "dim"),) if card.tier is None or card.badge is None else ((card.badge, COLOURS[card.tier]),)
 
 
-def _table(changes: Sequence[Change]) -> RenderableType:
-    table = columns("What changed", "before", "runs", "now", "runs", "", numbers=5)
+def _table(each: AgentChange, changes: Sequence[Change]) -> RenderableType:
+    table = columns("What changed", "before", "95 %", "runs", "now", "95 %", "runs", "", numbers=7)
+    table.columns[-1].no_wrap = False
     for change in changes:
         spec = ALL_SPECS[change.name]
-        before, after = (measured(spec, reading.value) for reading in (change.before, change.after))
         style = STYLES.get(change.verdict, "") if change.clear is not False else "dim"
-        told = Text(changed(change), style)
-        table.add_row(change.name, before, f"{change.before.runs:,}", after, f"{change.after.runs:,}", told)
+        table.add_row(
+            change.name,
+            *(measured(spec, change.before.value), dim(interval_of(each.old, change.name)), f"{change.before.runs:,}"),
+            *(measured(spec, change.after.value), dim(interval_of(each.new, change.name)), f"{change.after.runs:,}"),
+            Text(changed(change), style),
+        )
     return table

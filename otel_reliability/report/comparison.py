@@ -6,14 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.differences import differences
+from otel_reliability.metrics.differences import LEVEL, differences
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.report import Report
 from otel_reliability.report.scorecard import ALL_SPECS, Scorecard
 
+__all__ = ["CORRECTION", "LEVEL", "AgentChange", "Change", "Comparison", "change_of", "changes", "compare"]
+
 SAME_BELOW: Final = 1e-9
 """A change smaller than this is the noise of adding floats."""
+
+CORRECTION: Final = "Holm"
+"""What corrects for the number of numbers that are compared: else one of them would differ by chance alone."""
 
 Better: TypeAlias = Literal["better", "worse", "same", "changed", "gained", "lost"]
 """`changed`: neither direction is better. `gained`, `lost`: only one side has evidence."""
@@ -38,6 +43,11 @@ class AgentChange(NamedTuple):
     old: Scorecard
     new: Scorecard
     changes: Sequence[Change]
+
+    @property
+    def weighed(self) -> int:
+        """How many numbers were weighed against chance: those with an interval on both sides."""
+        return sum(change.clear is not None for change in self.changes)
 
 
 class Comparison(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.stability.decision_table import Decision, decision_table
@@ -16,6 +16,9 @@ from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
 from otel_reliability.windows.window import AgentWindow
 
+ODDEST: Final = 3
+"""Runs unlike the others that are named."""
+
 
 class Cost(NamedTuple):
     """What one part of the score costs: points of the most it can cost. `points` None: no evidence."""
@@ -26,7 +29,7 @@ class Cost(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """The reasons behind a score, each list with what to look at first in front."""
+    """The reasons behind a score, each list with what to look at first in front. `distances` are those of all runs' paths."""
 
     costs: tuple[Cost, ...]
     tools: Sequence[ToolUse]
@@ -36,6 +39,7 @@ class Findings(NamedTuple):
     fullest: Sequence[Notable]
     oddest: Sequence[Notable]
     effects: Sequence[TaskEffects]
+    distances: Sequence[float] = ()
 
     @property
     def rare_tools(self) -> list[ToolUse]:
@@ -48,6 +52,7 @@ def findings_of(
 ) -> Findings:
     """What is behind the numbers of a window."""
     by_task = settings.metrics.group_by == "task"
+    every = oddest(rows, window.path_distance, len(rows))
     return Findings(
         costs=ranked_costs(readings),
         tools=tool_use(rows),
@@ -55,8 +60,9 @@ def findings_of(
         decisions=decision_table(rows),
         explosions=explosions(rows, settings.metrics.retry_threshold),
         fullest=fullest(rows),
-        oddest=[odd for odd in oddest(rows, window.path_distance) if odd.value > 0],
-        effects=[line for line in tasks_by_disagreement(rows, settings) if line.disagreement > 0],
+        oddest=[odd for odd in every[:ODDEST] if odd.value > 0],
+        effects=tasks_by_disagreement(rows, settings),
+        distances=[one.value for one in every],
     )
 
 

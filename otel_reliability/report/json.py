@@ -13,8 +13,11 @@ from otel_reliability.metrics.passes import ReliabilitySummary
 from otel_reliability.metrics.sessions import SessionScore
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.run import Outcome
+from otel_reliability.report.beside import NOTHING, Beside
 from otel_reliability.report.caveats import caveats_of
-from otel_reliability.report.comparison import Change, Comparison
+from otel_reliability.report.change_json import verdict_object
+from otel_reliability.report.changes import Finding
+from otel_reliability.report.comparison import CORRECTION, LEVEL, Change, Comparison
 from otel_reliability.report.gaps import gaps_of
 from otel_reliability.report.metric_groups import METHODOLOGY
 from otel_reliability.report.report import Report
@@ -29,16 +32,19 @@ VERSION: Final = 1
 Object = dict[str, Any]
 
 
-def render(report: Report, comparison: Comparison | None = None) -> str:
+def render(report: Report, comparison: Comparison | None = None, beside: Beside = NOTHING) -> str:
     """The document, indented; the same report gives the same text."""
-    return json.dumps(document(report, comparison), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(document(report, comparison, beside), indent=2, ensure_ascii=False) + "\n"
 
 
-def document(report: Report, comparison: Comparison | None = None) -> Object:
+def document(report: Report, comparison: Comparison | None = None, beside: Beside = NOTHING) -> Object:
     """The document as an object."""
     made: Object = {
         "version": VERSION,
-        "agents": [agent_object(card, report.settings.metrics.profile) for card in report.cards],
+        "agents": [
+            agent_object(card, report.settings.metrics.profile) | _changed(beside.changes.get(card.key))
+            for card in report.cards
+        ],
         "spans": dict(report.spans),
         "span_reasons": _nested(report.reasons),
         "problems": dict(report.problems),
@@ -46,6 +52,10 @@ def document(report: Report, comparison: Comparison | None = None) -> Object:
         "notes": list(report.notes),
     }
     return made if comparison is None else made | {"baseline": _comparison(comparison)}
+
+
+def _changed(finding: Finding | None) -> Object:
+    return {} if finding is None else {"change": verdict_object(finding)}
 
 
 def key_object(card: Scorecard) -> Object:
@@ -184,7 +194,16 @@ def _nested(counts: Mapping[tuple[str, str], int]) -> Object:
 def _comparison(comparison: Comparison) -> Object:
     return {
         "agents": [
-            {**key_object(each.new), "metrics": {change.name: _change(change) for change in each.changes}}
+            {
+                **key_object(each.new),
+                "metrics": {
+                    change.name: _change(change)
+                    | {"before": _reading(change.before) | _interval(each.old, change.name)}
+                    | {"after": _reading(change.after) | _interval(each.new, change.name)}
+                    for change in each.changes
+                },
+                "chance": {"level": LEVEL, "correction": CORRECTION, "compared": each.weighed},
+            }
             for each in comparison.agents
         ],
         "only_before": [key_object(card) for card in comparison.only_before],
@@ -194,8 +213,6 @@ def _comparison(comparison: Comparison) -> Object:
 
 def _change(change: Change) -> Object:
     return {
-        "before": _reading(change.before),
-        "after": _reading(change.after),
         "change": change.difference,
         "verdict": change.verdict,
         "more_than_chance": change.clear,

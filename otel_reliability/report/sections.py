@@ -5,34 +5,46 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
 from otel_reliability.metrics.sessions import reliability_band
+from otel_reliability.metrics.stability.effect_table import TaskEffects
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.metrics.stability.task_table import TaskRow
 from otel_reliability.metrics.stability.tiers import Tier
+from otel_reliability.report.beside import NOTHING, Beside
 from otel_reliability.report.caveats import caveats_of
+from otel_reliability.report.change_line import beside_the_score
+from otel_reliability.report.charts import course_line, shapes
 from otel_reliability.report.findings import Cost
 from otel_reliability.report.metric_groups import EVALUATION, PASSES, SESSION_GAUGES, STABILITY, made_of
 from otel_reliability.report.scorecard import ALL_SPECS, Scorecard, by_task
-from otel_reliability.report.sentences import about_outcomes, about_runs, about_score, judged
+from otel_reliability.report.sentences import about_outcomes, about_runs, about_score, interval_of, judged
+from otel_reliability.report.task_effects import ordered_tasks, parted
 from otel_reliability.report.text import MINUS, agent_name, clean, count, measured, number, percent, place
-from otel_reliability.report.why import reasons_of
+from otel_reliability.report.why import EFFECTS, reasons_of
 from otel_reliability.windows.session import SessionScores
 
 COLOURS: Final = {Tier.STABLE: "green", Tier.VARIABLE: "yellow", Tier.UNSTABLE: "dark_orange", Tier.CRITICAL: "red"}
 INDENT: Final = (0, 0, 0, 2)
 TASKS: Final = 5
 SESSIONS: Final = 3
+SPLITS: Final = 2
+UNBOUNDED: Final = 10_000
+APART: Final = (
+    "apart: how much the attempts at a task differ in what they changed; calls differ by arguments, which are never shown. "
+    "A tool that only looks should count for nothing here: tools.reads says so, inspect lists them."
+)
 
 
-def scorecard(card: Scorecard) -> RenderableType:
+def scorecard(card: Scorecard, beside: Beside = NOTHING) -> RenderableType:
     """All sections of one agent."""
-    sections = [part for section in SECTIONS for part in section(card)]
+    sections = [*_verdict(card, beside), *(part for section in SECTIONS for part in section(card))]
     spaced = [row for section in sections for row in (Text(), Padding(section, INDENT))]
     return Group(title(card), *spaced)
 
@@ -71,8 +83,15 @@ def title(card: Scorecard) -> RenderableType:
 # --- The score --------------------------------------------------------------------------------------------------------
 
 
-def _verdict(card: Scorecard) -> Iterator[RenderableType]:
-    yield Group(_badge(card), *_about(card), *(Text(f"⚠ {caveat}", "yellow") for caveat in caveats_of(card)))
+def _verdict(card: Scorecard, beside: Beside) -> Iterator[RenderableType]:
+    finding = beside.changes.get(card.key)
+    yield Group(
+        _badge(card),
+        *_about(card),
+        *course_line(beside.course_of(card)),
+        *(() if finding is None else beside_the_score(finding)),
+        *(Text(f"⚠ {caveat}", "yellow") for caveat in caveats_of(card)),
+    )
 
 
 def _badge(card: Scorecard) -> Text:
@@ -100,13 +119,10 @@ def _costs(card: Scorecard) -> Iterator[RenderableType]:
             table.add_row(part, dim("no evidence"), number(None), "", number(None), dim(f"of {cost.most:.0f}"))
         else:
             runs = f"{reading.runs:,}"
-            table.add_row(part, _bar(cost), number(reading.value), _range(card, cost.name), runs, _points(cost.points))
+            table.add_row(
+                part, _bar(cost), number(reading.value), dim(interval_of(card, cost.name)), runs, _points(cost.points)
+            )
     yield table
-
-
-def _range(card: Scorecard, name: str) -> Text:
-    interval = card.intervals.get(name)
-    return dim("" if interval is None else f"{interval.low:.2f}–{interval.high:.2f}")
 
 
 def _bar(cost: Cost) -> Text:
@@ -122,7 +138,7 @@ def _points(points: float) -> str:
 
 
 def _why(card: Scorecard) -> Iterator[RenderableType]:
-    reasons = reasons_of(card)
+    reasons = [reason for reason in reasons_of(card) if reason.title != EFFECTS]  # the table of tasks tells them
     if not reasons:
         return
     told: list[RenderableType] = [heading("Why, and where to look")]
@@ -148,25 +164,37 @@ def _evaluation(card: Scorecard) -> Iterator[RenderableType]:
 def _group(title: str, names: Sequence[str], card: Scorecard) -> Iterator[RenderableType]:
     known = [name for name in names if card.readings[name].value is not None]
     if known:
-        yield Group(_pairs(title, known, card), *(dim(line) for line in made_of(card.readings, known)))
+        yield Group(Pairs(title, known, card), *(dim(line) for line in made_of(card.readings, known)))
 
 
-def _pairs(title: str, names: Sequence[str], card: Scorecard) -> Table:
-    """Two metrics a line: down the left half first."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-    for half in (heading(title), "")[: len(names)]:
-        table.add_column(half, no_wrap=True)
-        table.add_column(dim("value"), justify="right", no_wrap=True)
-        table.add_column(dim("runs"), justify="right", no_wrap=True)
-    lines = (len(names) + 1) // 2
-    for at in range(lines):
-        table.add_row(*(cell for name in names[at::lines] for cell in _cells(name, card)))
-    return table
+class Pairs:
+    """Metrics with their intervals: two a line where there is room, down the left half first."""
 
+    def __init__(self, title: str, names: Sequence[str], card: Scorecard) -> None:
+        self._title, self._names, self._card = title, names, card
 
-def _cells(name: str, card: Scorecard) -> tuple[str, str, str]:
-    reading = card.readings[name]
-    return name, measured(ALL_SPECS[name], reading.value), f"{reading.runs:,}"
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """As many columns as fit."""
+        pairs = self._table(2)
+        needed = Measurement.get(console, options.update_width(UNBOUNDED), pairs).maximum
+        yield pairs if needed <= options.max_width else self._table(1)
+
+    def _table(self, halves: int) -> Table:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+        between = any(name in self._card.intervals for name in self._names)
+        for half in (heading(self._title), "")[: min(halves, len(self._names))]:
+            table.add_column(half, no_wrap=True)
+            for title in ("value", *(("95 %",) if between else ()), "runs"):
+                table.add_column(dim(title), justify="right", no_wrap=True)
+        lines = -(-len(self._names) // halves)
+        for at in range(lines):
+            table.add_row(*(cell for name in self._names[at::lines] for cell in self._cells(name, between=between)))
+        return table
+
+    def _cells(self, name: str, *, between: bool) -> tuple[RenderableType, ...]:
+        reading = self._card.readings[name]
+        told = (dim(interval_of(self._card, name)),) if between else ()
+        return name, measured(ALL_SPECS[name], reading.value), *told, f"{reading.runs:,}"
 
 
 def _passes(card: Scorecard) -> Iterator[RenderableType]:
@@ -183,28 +211,35 @@ def _passes(card: Scorecard) -> Iterator[RenderableType]:
 
 
 def _tasks(card: Scorecard) -> Iterator[RenderableType]:
-    measured = [task for task in card.tasks if task.path_entropy is not None]
-    if not measured:
+    tasks = [pair for pair in ordered_tasks(card) if pair[0].path_entropy is not None]
+    if not tasks:
         return
+    apart = any(effects is not None for _, effects in tasks)
+    told = ("apart", "where their changes part") if apart else ("entropy", "similarity")
+    table = columns("Tasks to look at first", "passed", "runs", "paths", *told, numbers=3 + len(told))
+    table.columns[0].no_wrap = True
+    if apart:
+        table.columns[-1].justify, table.columns[-1].no_wrap = "left", False
     outcomes = {task: [row.success for row in rows] for task, rows in by_task(card.rows).items()}
-    table = columns("Tasks, the most divergent first", "passed", "runs", "paths", "entropy", "similarity", numbers=5)
-    for task in sorted(measured, key=_divergence)[:TASKS]:
-        known = [outcome for outcome in outcomes[task.task_id] if outcome is not None]
-        table.add_row(
-            "(without a task)" if task.task_id is None else clean(task.task_id, 30),
-            f"{sum(known):,}" if known else number(None),
-            f"{task.runs:,}",
-            f"{task.distinct_paths or 0:,}",
-            number(task.path_entropy),
-            number(task.path_similarity),
-        )
-    if len(measured) > TASKS:
-        table.add_row(dim(f"and {count(len(measured) - TASKS, 'more task')}"))
-    yield table
+    for task, effects in tasks[:TASKS]:
+        more = _apart(effects) if apart else (number(task.path_entropy), number(task.path_similarity))
+        table.add_row(*_task(task, [known for known in outcomes[task.task_id] if known is not None]), *more)
+    if len(tasks) > TASKS:
+        table.add_row(dim(f"and {count(len(tasks) - TASKS, 'more task')}"))
+    yield Group(table, dim(APART)) if any(effects is not None and effects.partings for _, effects in tasks) else table
 
 
-def _divergence(task: TaskRow) -> tuple[float, float, int, str]:
-    return (-(task.path_entropy or 0.0), task.path_similarity or 0.0, -task.runs, task.task_id or "")
+def _task(task: TaskRow, known: Sequence[bool]) -> Iterator[str]:
+    yield "(without a task)" if task.task_id is None else clean(task.task_id, 30)
+    yield f"{sum(known):,}" if known else number(None)
+    yield f"{task.runs:,}"
+    yield f"{task.distinct_paths or 0:,}"
+
+
+def _apart(effects: TaskEffects | None) -> tuple[str, str]:
+    if effects is None:
+        return number(None), "nobody can tell"
+    return percent(effects.disagreement), parted(effects, SPLITS) or "nowhere"
 
 
 def _sessions(card: Scorecard) -> Iterator[RenderableType]:
@@ -235,6 +270,10 @@ def _worst_sessions(worst: Sequence[tuple[float, SessionScores]]) -> RenderableT
     return table
 
 
+def _shapes(card: Scorecard) -> Iterator[RenderableType]:
+    yield from shapes(card, heading("How runs differ"))
+
+
 Section = Callable[[Scorecard], Iterator[RenderableType]]
 
-SECTIONS: Final[Sequence[Section]] = (_verdict, _costs, _why, _beside, _evaluation, _passes, _tasks, _sessions)
+SECTIONS: Final[Sequence[Section]] = (_costs, _why, _shapes, _tasks, _beside, _evaluation, _passes, _sessions)

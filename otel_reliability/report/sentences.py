@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from otel_reliability.metrics.intervals import wilson
+from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.run import Outcome
-from otel_reliability.report.comparison import Change
+from otel_reliability.report.comparison import CORRECTION, LEVEL, AgentChange, Change
 from otel_reliability.report.scorecard import ALL_SPECS, Scorecard
 from otel_reliability.report.text import MINUS, clean, count, measured, percent, span_of_time
 
@@ -21,6 +22,19 @@ def about_score(card: Scorecard) -> str:
     if interval is None:
         return coverage
     return f"between {interval.low:.0f} and {interval.high:.0f} at 95 % confidence; {coverage}"
+
+
+def interval_of(card: Scorecard, name: str) -> str:
+    """Between which bounds a number lies at 95 % confidence, in its own unit; empty where that is not known."""
+    interval = card.intervals.get(name)
+    if interval is None:
+        return ""
+    return "–".join(_bound(ALL_SPECS[name], bound) for bound in (interval.low, interval.high))
+
+
+def _bound(spec: MetricSpec, bound: float) -> str:
+    """With one digit less than the value has: bounds are no more exact."""
+    return f"{bound:.2f}" if spec.unit in {"{ratio}", "{score}"} and spec.high == 1 else measured(spec, bound)
 
 
 def about_runs(card: Scorecard) -> str:
@@ -43,6 +57,16 @@ def about_outcomes(card: Scorecard) -> str:
     rest = f"; the outcome of {unknown:,} is unknown" if unknown else ""
     between = f"{percent(low)} to {percent(high)} at 95 % confidence"
     return f"{passed:,} of {count(card.known, 'run')} succeeded, {percent(passed / card.known)} ({between}){rest}"
+
+
+def about_chance(each: AgentChange) -> str:
+    """What `more than chance` means here; empty where nothing was weighed."""
+    if not each.weighed:
+        return ""
+    return (
+        f"More than chance: {count(each.weighed, 'number')} compared with {CORRECTION}'s correction for so many, so that for two "
+        f"recordings of one behaviour any of these words is false in at most {percent(LEVEL)} of cases."
+    )
 
 
 def changed(change: Change) -> str:

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from otel_reliability.model.run import Outcome
+from otel_reliability.report.beside import NOTHING, Beside
 from otel_reliability.report.gaps import Gap, gaps_of
 from otel_reliability.report.report import Report
 from otel_reliability.report.scorecard import Scorecard
@@ -22,10 +23,10 @@ LISTED: Final = 40
 """Agents that have a line."""
 
 
-def render(report: Report, console: Console, detailed: int = DETAILED) -> None:
+def render(report: Report, console: Console, detailed: int = DETAILED, beside: Beside = NOTHING) -> None:
     """Print the report. Of many agents, those with the lowest scores are told in full."""
     cards = worst_first(report.cards)
-    for part in _page(report, cards, detailed):
+    for part in _page(report, cards, detailed, beside):
         console.print(part)
         console.print()
 
@@ -35,13 +36,13 @@ def worst_first(cards: Sequence[Scorecard]) -> list[Scorecard]:
     return sorted(cards, key=lambda card: (card.score is None, card.score or 0.0, card.key))
 
 
-def _page(report: Report, cards: Sequence[Scorecard], detailed: int) -> Iterator[RenderableType]:
+def _page(report: Report, cards: Sequence[Scorecard], detailed: int, beside: Beside) -> Iterator[RenderableType]:
     if not cards:
         yield _nothing(report)
     if len(cards) > 1:
         yield overview(cards)
     for card in cards[:detailed]:
-        yield scorecard(card)
+        yield scorecard(card, beside)
     if len(cards) > detailed:
         yield dim(f"{count(len(cards) - detailed, 'more agent')}; --agent NAME tells one in full, --format json all.")
     gaps = missing(cards)

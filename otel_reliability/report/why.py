@@ -6,17 +6,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from otel_reliability.metrics.stability.divergence import Divergence, Turn
-from otel_reliability.metrics.stability.effect_table import Parting, TaskEffects
+from otel_reliability.metrics.stability.effect_table import TaskEffects
 from otel_reliability.metrics.stability.notable_runs import Explosion, Notable
 from otel_reliability.metrics.stability.tool_use import ToolUse
 from otel_reliability.model.row import Row
 from otel_reliability.report.scorecard import ALL_SPECS, Scorecard
+from otel_reliability.report.task_effects import parted
 from otel_reliability.report.text import clean, count, listed, number, percent, route, seconds, trace_of
 
 SHOWN: Final = 3
 """Details of one cause that are told; the rest is counted."""
 WORTH_TELLING: Final = 0.05
 """Points from which a cost is told: below, it rounds to none."""
+
+
+EFFECTS: Final = "Changes to the world"
+"""The title of what the effects of attempts tell; a table of the tasks tells the same."""
 
 
 class Reason(NamedTuple):
@@ -158,29 +163,20 @@ def _odd(run: Notable, row: Row) -> str:
 
 
 def _effects(card: Scorecard) -> Told:
-    effects = card.findings.effects
+    effects = [one for one in card.findings.effects if one.disagreement > 0]
     if effects:
         sentence = f"{count(len(effects), 'task')} whose attempts did not end in the same changes. Look at these first:"
         yield sentence, _some([_task_effects(one) for one in effects], "task")
 
 
 def _task_effects(one: TaskEffects) -> str:
-    tools: dict[str, list[Parting]] = {}
-    for parting in one.partings:
-        tools.setdefault(parting.tool, []).append(parting)
-    parted = listed((_parted(clean(tool, 40), calls, one.runs) for tool, calls in tools.items()), SHOWN)
     failed = f"; {one.failed} of {one.judged} failed" if one.judged else ""
-    return f"task {clean(one.task)}: {percent(one.disagreement)} apart, {parted}{failed}"
-
-
-def _parted(tool: str, calls: Sequence[Parting], runs: int) -> str:
-    """Calls of one tool are told apart by their arguments, which are not shown."""
-    return f"{len(calls)} different calls of {tool}" if len(calls) > 1 else f"{tool} in {calls[0].attempts} of {runs}"
+    return f"task {clean(one.task)}: {percent(one.disagreement)} apart: {parted(one, SHOWN)}{failed}"
 
 
 _BESIDE: Final[Sequence[tuple[str, Callable[[Scorecard], Told]]]] = (
     ("Runs unlike the others", _odd_runs),
-    ("Changes to the world", _effects),
+    (EFFECTS, _effects),
 )
 
 

@@ -53,7 +53,7 @@ def test_a_detector_says_what_it_waits_for() -> None:
 
 def test_numbers_that_are_not_known_are_called_so() -> None:
     """A side without values is unknown, not 0."""
-    assert sentences._shift(None, sentences.Summary(3, 12_345.6, 1.0)) == "unknown → 12,346"
+    assert sentences._shift("calls", None, sentences.Summary(3, 12_345.6, 1.0)) == "unknown → 12,346"
 
 
 def test_of_many_alarms_the_first_are_told() -> None:

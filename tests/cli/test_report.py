@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from xml.etree.ElementTree import fromstring
 
@@ -182,7 +183,8 @@ def test_two_recordings_are_compared(path: Path, tmp_path: Path, capsys: pytest.
     assert "Only now: support." in seen
     assert agent["metrics"]["path_entropy"]["change"] == 1.0
     assert (
-        "| `path_entropy` | 0.000 | 2 |" in call(capsys, "report", "--baseline", old, path, "--format", "markdown").out
+        "| `path_entropy` | 0.000 |  | 2 |"
+        in call(capsys, "report", "--baseline", old, path, "--format", "markdown").out
     )
 
 
@@ -196,3 +198,50 @@ def test_intervals_can_be_left_out(path: Path, capsys: pytest.CaptureFixture[str
 
     assert entropy().keys() == entropy("--intervals").keys() == {"value", "runs", "low", "high", "method"}
     assert entropy("--no-intervals").keys() == {"value", "runs"}
+
+
+def test_every_format_tells_the_same_sentence_of_changes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The one that `change` tells, with how to see the agent since."""
+    spans = [*runs(*["look reply"] * 80), *runs(*["look ask ask wait reply"] * 40, first=81)]
+    path = write_otlp(tmp_path / "changed.jsonl", spans)
+    [told] = json.loads(call(capsys, "change", path, "--format", "json").out)["agents"]
+    document = json.loads(call(capsys, "report", path, "--format", "json", "--no-intervals").out)
+    page = " ".join(call(capsys, "report", path, "--no-intervals").out.split())
+    text = call(capsys, "report", path, "--format", "markdown", "--no-intervals").out.replace("\\", "")
+
+    assert told["verdict"] == "changed"
+    assert told["sentence"].startswith("changed about unit ")
+    assert list(faults(document)) == []
+    assert {name: document["agents"][0]["change"][name] for name in ("verdict", "sentence", "alarms")} == {
+        name: told[name] for name in ("verdict", "sentence", "alarms")
+    }
+    assert f"● Behaviour: {told['sentence']} since then: report --agent support --since 2023-" in page
+    assert f"- ● Behaviour: {told['sentence']}\n- since then: report --agent support --since" in text
+    assert "score so far ████" in page
+
+
+def test_where_nothing_can_be_said_of_changes_it_is_said_why(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Too few runs are no steadiness."""
+    assert (
+        "? Behaviour: no verdict: it has 3 units, and the first 60 are learnt from" in call(capsys, "report", path).out
+    )
+
+
+def test_a_baseline_names_the_correction_for_the_number_of_metrics(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And how many were compared; the bounds stand beside both values."""
+    old = write_otlp(tmp_path / "old.jsonl", runs(*["look reply"] * 12))
+    new = write_otlp(tmp_path / "new.jsonl", runs(*["look reply", "reply", "ask look", "ask"] * 3))
+    [agent] = json.loads(call(capsys, "report", "--baseline", old, new, "--format", "json").out)["baseline"]["agents"]
+    page = " ".join(call(capsys, "report", "--baseline", old, new).out.split())
+    text = call(capsys, "report", "--baseline", old, new, "--format", "markdown").out
+
+    assert agent["chance"] == {"level": 0.05, "correction": "Holm", "compared": agent["chance"]["compared"]}
+    assert agent["chance"]["compared"] == sum(
+        each["more_than_chance"] is not None for each in agent["metrics"].values()
+    )
+    assert agent["metrics"]["path_entropy"]["after"].keys() >= {"low", "high"}
+    assert f"{agent['chance']['compared']} numbers compared with Holm's correction" in page
+    assert "compared with Holm's correction" in text
+    assert re.search(r"\| `path_entropy` \| 0\.000 \| 0\.00–0\.\d\d \| 12 \| 0\.558 \| 0\.\d\d–0\.\d\d \| 12 \|", text)

@@ -16,7 +16,7 @@ from otel_reliability.change.verdict import Verdict
 from otel_reliability.config import ChangeSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import AgentKey
-from otel_reliability.report import change_page
+from otel_reliability.report import change_json, change_page
 from otel_reliability.report.changes import NOT_PINNED, PINNED, Finding, UnitsOf, compared, judged, pairs, since
 from tests.change.build import random_units
 from tests.change.corpora import CLAUDE_AIRLINE, GPT_AIRLINE, recorded_runs
@@ -150,14 +150,14 @@ def test_a_name_cannot_command_the_terminal() -> None:
 
 def test_json_has_the_numbers_behind_the_sentence() -> None:
     """Of one recording the alarms, of two the tests."""
-    document = json.loads(change_page.render_json(judged({SUPPORT: CHANGED}, SETTINGS, {}), SETTINGS))
+    document = json.loads(change_json.render_json(judged({SUPPORT: CHANGED}, SETTINGS, {}), SETTINGS))
     (agent,) = document["agents"]
     signal = agent["alarms"][0]["signals"][0]
     assert (agent["service_namespace"], agent["service"], agent["environment"], agent["agent"]) == SUPPORT[:4]
     assert (agent["verdict"], agent["units"], document["summary"]) == ("changed", 140, "1 changed")
     assert signal["before"]["units"] > signal["after"]["units"] > 0
     assert signal["since"].endswith("Z")
-    (agent,) = change_page.document(compared({REFUNDS: CHANGED}, {SUPPORT: random_units(50, 1)}, SETTINGS), SETTINGS)[
+    (agent,) = change_json.document(compared({REFUNDS: CHANGED}, {SUPPORT: random_units(50, 1)}, SETTINGS), SETTINGS)[
         "agents"
     ]
     assert agent["earlier_agent"] == "refunds"

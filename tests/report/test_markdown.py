@@ -13,7 +13,7 @@ def test_the_report_is_a_document_with_tables(tmp_path: Path) -> None:
     text = markdown.render(report(tmp_path, attempts("refund", True, False, path="search") + runs("ask", first=3)))
 
     assert "## support (shop · test)" in text
-    assert "| Path entropy | 0.000 | 2 | −0.0 |" in text
+    assert "| Path entropy | 0.000 |  | 2 | −0.0 |" in text
     assert "| pass^k, all of k pass | 50 % | 0 % |" in text
     assert "| what would tell more | runs that have it | for | how to add it |" in text
 
@@ -38,5 +38,17 @@ def test_a_comparison_tells_both_sides_with_their_runs(tmp_path: Path) -> None:
     before, after = report(tmp_path, runs("a", "a", "a")), report(tmp_path, runs("a", "b"))
     text = markdown.render(after, compare(before, after))
 
-    assert "| `path_entropy` | 0.000 | 3 | 1.000 | 2 | +1.000 worse |" in text
+    assert "| `path_entropy` | 0.000 |  | 3 | 1.000 |  | 2 | +1.000 worse |" in text
     assert "🟢 STABLE 100/100 → 🟡 VARIABLE 65/100" in text
+
+
+def test_tasks_stand_by_disagreement_with_where_they_part(tmp_path: Path) -> None:
+    """Tools and how many attempts, never arguments."""
+    spans = [*runs("pay", "pay", task="alike"), *runs("pay", "mail", "mail", "mail", first=3, task="part|ing")]
+    text = markdown.render(report(tmp_path, spans))
+
+    assert "| part\\|ing | – | 4 | 50 % | 2 | 0.406 | pay by 1 of 4, mail by 3 of 4 |" in text.replace(
+        "mail by 3 of 4, pay by 1 of 4", "pay by 1 of 4, mail by 3 of 4"
+    )
+    assert "| alike | – | 2 | 0 % | 1 | 0.000 |  |" in text
+    assert text.index("| part") < text.index("| alike")

@@ -24,7 +24,7 @@ def page(tmp_path: Path, spans: list[RawSpan], settings: Settings | None = None,
     """What is seen, without colour."""
     told = report(tmp_path, spans, for_report(settings or with_min_runs(2)))
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    terminal.render(told, console, **how)
+    terminal.render(told, console, detailed=how.get("detailed", terminal.DETAILED))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -125,6 +125,38 @@ def test_evidence_that_would_tell_more_stands_once_for_all_agents(tmp_path: Path
     assert seen.count("annotate(confidence=0.8) sets reliability.run.confidence") == 1
     assert "confidence (0 of 4 runs): calibration, discrimination, Brier score" in seen
     assert "task ids (0 of 2 runs of support): branches" in seen
+
+
+def test_how_runs_differ_is_drawn_where_they_do(tmp_path: Path) -> None:
+    """Distances by tenths, retries by tool; runs that are all alike have no such lines."""
+    spans = [*runs("fetch fetch fetch fetch read", failed="fetch"), *runs(*["fetch read"] * 9, first=2)]
+    seen = page(tmp_path, spans)
+
+    assert re.search(r"path distance +█·+▁·+ +half of 10 runs up to 0\.\d+, the oddest 0\.600", seen)
+    assert re.search(r"retries +━━━━━━━━━━ +fetch: 3 retries in 1 of 10 runs", seen)
+    assert "How runs differ" not in page(tmp_path, runs("a", "a"))
+
+
+def test_tasks_stand_by_how_much_their_attempts_disagree(tmp_path: Path) -> None:
+    """With the tools in which they part and how many attempts called each; never with arguments."""
+    same = runs("look pay", "look pay", task="alike")
+    part = runs("look pay", "look mail", "look mail", "look", first=3, task="parting")
+    seen = page(tmp_path, [*same, *part])
+    lines = [line.split() for line in seen[seen.index("Tasks to look at first") :].splitlines()[1:4]]
+
+    assert lines[0][:5] == ["parting", "–", "4", "3", "83"]
+    assert "mail by 2 of 4, pay by 1 of 4" in " ".join(" ".join(line) for line in lines)
+    assert re.search(r"alike +– +2 +1 +0 % +nowhere", seen)
+
+
+def test_intervals_stand_beside_values_at_any_width(tmp_path: Path) -> None:
+    """Two metrics a line where there is room, else one."""
+    spans = runs(*["a b", "b a", "a"] * 4)
+    narrow, wide = page(tmp_path, spans, width=80), page(tmp_path, spans, width=140)
+
+    assert re.search(r"^ +tool_call_variation +0\.\d{3} +0\.\d\d–0\.\d\d +12 *$", narrow, re.MULTILINE)
+    assert re.search(r"modal_path_share .* tool_call_variation +0\.\d{3} +0\.\d\d–0\.\d\d +12", wide)
+    assert max(cell_len(line) for line in narrow.splitlines()) <= 80
 
 
 def test_many_agents_have_a_line_each_the_worst_first(tmp_path: Path) -> None:

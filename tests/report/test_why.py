@@ -69,7 +69,7 @@ def test_tasks_that_end_in_different_changes_are_told_without_arguments(tmp_path
     spans = [*paid, *runs("look", first=3, task="t", success=False)]
 
     assert told(tmp_path, spans)["Changes to the world"][1] == (
-        "task t: 100 % apart, 2 different calls of pay; 1 of 1 failed",
+        "task t: 100 % apart: pay: 2 different calls, each by 1 of 3; 1 of 1 failed",
     )
 
 

@@ -1,0 +1,46 @@
+"""What was found of one agent's changes, in the lines that stand wherever it is told."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Final
+
+from rich.text import Text
+
+from otel_reliability.change.recording import Judgement
+from otel_reliability.change.verdict import Verdict
+from otel_reliability.report.changes import Finding
+from otel_reliability.report.text import clean, instant
+
+MARKS: Final = {Verdict.CHANGED: ("●", "yellow"), Verdict.NO_CHANGE: ("✓", "green"), Verdict.NO_VERDICT: ("?", "dim")}
+
+BEHAVIOUR: Final = "Behaviour: "
+
+
+def told(finding: Finding) -> Iterator[Text]:
+    """The sentence, what it was measured against, and how to see the agent since it changed."""
+    yield Text(finding.sentence)
+    if finding.note:
+        yield Text(finding.note, "dim")
+    look = since_then(finding)
+    if look:
+        yield Text(f"since then: {look}", "dim")
+
+
+def beside_the_score(finding: Finding) -> Iterator[Text]:
+    """The same, marked, on as few lines as will do."""
+    mark, colour = MARKS[finding.verdict]
+    first, *more = told(finding)
+    first.stylize("bold" if finding.verdict is Verdict.CHANGED else "dim")
+    yield Text.assemble((f"{mark} ", colour), (BEHAVIOUR, "dim"), first)
+    if finding.verdict is Verdict.CHANGED:
+        yield from (Text.assemble("  ", line) for line in more)
+
+
+def since_then(finding: Finding) -> str:
+    """What shows the agent since its last change; empty where none is known of."""
+    if finding.key is None or not isinstance(finding.found, Judgement) or not finding.found.alarms:
+        return ""
+    since = instant(finding.found.alarms[-1].told[0].since_ns)[:19]
+    return f"report --agent {shlex.quote(clean(finding.key.agent))} --since {since}Z"
