@@ -106,6 +106,7 @@ class Worker:
         self._store_of: str = self._main.stream_id
         self._join()
         self._producer: Any = self._app.get_producer()
+        self._producer.poll(0)  # makes it, before two threads use it
         self._ticker = Ticker(self._producer, kafka.tick)
         self._open: dict[int, tuple[Any, Partition]] = {}
         self._now: dict[int, float] = {}
