@@ -20,6 +20,7 @@ from otel_reliability.service.settings import AGENTS, ServiceSettings
 
 HERE: Final = Path(__file__).resolve().parent
 BEHIND: Final = "<!-- Made from the code by `make docs`. -->\n\n"
+MEASURED: Final = "<!-- Made by `make docs` from what `make bench` found. -->\n\n"
 
 CONFIGURATION: Final = f"""# Settings
 
@@ -136,6 +137,12 @@ def metrics() -> str:
     return BEHIND + page()
 
 
+def performance() -> str:
+    """The page of costs, from what was measured."""
+    page: Callable[[], str] = runpy.run_path(str(HERE / "performance_page.py"))["page"]
+    return MEASURED + page()
+
+
 def settings_schema() -> str:
     """The schema of a settings file, for editors."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
@@ -144,6 +151,7 @@ def settings_schema() -> str:
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "configuration.md": configuration,
     "metrics.md": metrics,
+    "performance.md": performance,
     "settings.schema.json": settings_schema,
 }
 
