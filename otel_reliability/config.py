@@ -193,7 +193,8 @@ class ChangeSettings:
     runs_per_false_alarm: Annotated[float, Real(1)] = 10_000.0
     """Runs, on average, from one false alarm to the next."""
     reference: str | None = None
-    """A recording whose first 40 units are an agent's reference; agents are matched by service, environment and name."""
+    """A recording whose first 40 units are an agent's reference; agents are matched by service, environment and name, else by
+    name alone where only one agent there has it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from otel_reliability.change.recording import Units
@@ -16,11 +17,50 @@ from otel_reliability.sources.otlp_json import read_file
 FIELD = "change.reference"
 
 
+class ByName(Mapping[AgentKey, Sequence[Unit]]):
+    """The units of a recording's agents, also for keys that are not in it: a recording of staging, say, is for production too.
+
+    >>> staged, other = AgentKey("", "shop", "staging", "desk"), AgentKey("", "shop", "prod", "desk")
+    >>> ByName({staged: []}).matching(other) == staged, ByName({}).matching(other)
+    (True, None)
+    """
+
+    def __init__(self, units: Mapping[AgentKey, Sequence[Unit]]) -> None:
+        self._units = units
+        names = Counter(key.agent for key in units)
+        self._alone = {key.agent: key for key in units if names[key.agent] == 1}
+        self._several = frozenset(name for name, number in names.items() if number > 1)
+
+    def matching(self, key: AgentKey) -> AgentKey | None:
+        """Whose units are those of this agent; None: nobody's."""
+        return key if key in self._units else self._alone.get(key.agent)
+
+    def is_ambiguous(self, key: AgentKey) -> bool:
+        """Whether several agents of the recording have that name, and none of them its service and environment."""
+        return key not in self._units and key.agent in self._several
+
+    def __getitem__(self, key: AgentKey) -> Sequence[Unit]:
+        found = self.matching(key)
+        if found is None:
+            raise KeyError(key)
+        return self._units[found]
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, AgentKey) and self.matching(key) is not None
+
+    def __iter__(self) -> Iterator[AgentKey]:
+        return iter(self._units)
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+
 def pinned_by(settings: Settings) -> Mapping[AgentKey, Sequence[Unit]]:
     """The units of the recording that the settings name, by agent; none where they name none.
 
-    Agents are matched by service, environment and name. One that is not in the recording learns a reference of its own.
-    Raises `ConfigurationError` where the file cannot be opened, or holds no run.
+    Agents are matched by service, environment and name; one that is not in the recording by its name alone, where only one
+    agent there has it. Any other learns a reference of its own. Raises `ConfigurationError` where the file cannot be opened,
+    or holds no run.
 
     >>> pinned_by(Settings())
     {}
@@ -37,7 +77,7 @@ def pinned_by(settings: Settings) -> Mapping[AgentKey, Sequence[Unit]]:
         raise ConfigurationError(
             FIELD, path, allowed, "give OTLP-JSON lines, as the Collector's file exporter writes them"
         )
-    return found
+    return ByName(found)
 
 
 def _read(path: str, settings: Settings) -> dict[AgentKey, list[Unit]]:

@@ -12,6 +12,7 @@ from otel_reliability.config import ChangeSettings, Settings
 from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import CloseReason
+from otel_reliability.model.span import Resource
 from otel_reliability.reference import pinned_by
 from otel_reliability.telemetry import live as lives
 from otel_reliability.testing import write_otlp
@@ -73,6 +74,22 @@ def test_an_engine_measures_against_it_from_the_first_unit_on(reference: Path) -
         assert change.alarm.since_unit <= 2
         assert change.alarm.unit < 40
         engine.restart()
+
+
+def test_an_engine_measures_an_agent_of_another_environment_against_it(reference: Path) -> None:
+    """Recorded here, running there: the name is the same, and only one agent has it."""
+    wanted = settings(reference)
+    engine = Engine(wanted, clock=lambda: 0.0, wall=None, pinned=pinned_by(wanted))
+    there = Resource(service_name="shop", environment="prod", attributes={"service.name": "shop"})
+    engine.receive(one._replace(resource=there) for one in run_spans(1, "search reply"))
+    engine.flush(CloseReason.FLUSH)
+    monitor = engine.monitor
+    assert monitor is not None
+    (key,) = monitor.keys()
+    detector = monitor.detector(key)
+    assert key.environment == "prod"
+    assert detector is not None
+    assert detector.evidence().standing is Standing.WATCHING
 
 
 def test_in_process_it_is_read_at_the_start(reference: Path) -> None:

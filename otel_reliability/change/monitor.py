@@ -39,7 +39,7 @@ class Monitor:
     def __init__(self, settings: Settings, pinned: Mapping[AgentKey, Sequence[Unit]] | None = None) -> None:
         self.accounts: Counter[tuple[str, str]] = Counter()
         self._settings = settings
-        self._pinned = dict(pinned or {})
+        self._pinned: Mapping[AgentKey, Sequence[Unit]] = {} if pinned is None else pinned
         self._detectors: OrderedDict[AgentKey, Detector] = OrderedDict()
         self._seen: dict[AgentKey, float] = {}
         self._sessions = OpenSessions(settings.sessions.idle, settings.limits.sessions, self.accounts)

@@ -13,12 +13,18 @@ from otel_reliability.change.units import Unit
 from otel_reliability.change.verdict import Verdict
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.run import AgentKey
+from otel_reliability.reference import ByName
 from otel_reliability.report.report import chosen
-from otel_reliability.report.text import clean, count
+from otel_reliability.report.text import clean, count, place
 
 LONGEST_SENTENCE: Final = 10_000
 NOT_PINNED: Final = "it has no unit in the reference recording, so its own first units were the reference"
 PINNED: Final = "measured against the reference recording"
+BY_NAME: Final = "measured against the agent of that name in the reference recording"
+SEVERAL: Final = (
+    "several agents of that name are in the reference recording, none of its service and environment, so its own first units "
+    "were the reference"
+)
 
 UnitsOf: TypeAlias = Mapping[AgentKey, Sequence[Unit]]
 
@@ -98,8 +104,17 @@ def _by_name(keys: Iterable[AgentKey]) -> dict[str, AgentKey]:
 
 def _judged(key: AgentKey, units: Sequence[Unit], settings: ChangeSettings, pinned: UnitsOf) -> Finding:
     found = judge(units, settings, pinned.get(key, ()))
-    note = "" if not pinned else PINNED if key in pinned else NOT_PINNED
+    note = _measured_against(key, pinned) if pinned else ""
     return Finding(key, found.verdict, clean(of_judgement(found), LONGEST_SENTENCE), found, None, note)
+
+
+def _measured_against(key: AgentKey, pinned: UnitsOf) -> str:
+    if not isinstance(pinned, ByName):
+        return PINNED if key in pinned else NOT_PINNED
+    found = pinned.matching(key)
+    if found is None:
+        return SEVERAL if pinned.is_ambiguous(key) else NOT_PINNED
+    return PINNED if found == key else f"{BY_NAME} ({place(found)})"
 
 
 def _compared(

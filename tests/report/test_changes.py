@@ -16,8 +16,21 @@ from otel_reliability.change.verdict import Verdict
 from otel_reliability.config import ChangeSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import AgentKey
+from otel_reliability.reference import ByName
 from otel_reliability.report import change_json, change_page
-from otel_reliability.report.changes import NOT_PINNED, PINNED, Finding, UnitsOf, compared, judged, pairs, since
+from otel_reliability.report.changes import (
+    BY_NAME,
+    NOT_PINNED,
+    PINNED,
+    SEVERAL,
+    Finding,
+    UnitsOf,
+    compared,
+    judged,
+    pairs,
+    since,
+)
+from otel_reliability.report.text import place
 from tests.change.build import random_units
 from tests.change.corpora import CLAUDE_AIRLINE, GPT_AIRLINE, recorded_runs
 
@@ -65,6 +78,21 @@ def test_a_reference_recording_stands_for_the_agents_it_holds() -> None:
     assert (support.verdict, support.note) == (Verdict.CHANGED, PINNED)
     assert (refunds.verdict, refunds.note) == (Verdict.NO_CHANGE, NOT_PINNED)
     assert {one.note for one in judged(units, SETTINGS, {})} == {""}
+
+
+def test_a_reference_of_another_place_stands_for_who_has_its_name_alone() -> None:
+    """It is said which agent that is; where several have the name nobody guesses, and that is said, too."""
+    elsewhere, units = SUPPORT._replace(environment="lab"), {SUPPORT: random_units(40, 5, longer=4)}
+    (by_name,) = judged(units, SETTINGS, ByName({elsewhere: random_units(100)}))
+    (exact,) = judged(units, SETTINGS, ByName({elsewhere: random_units(100), SUPPORT: random_units(100)}))
+    several = ByName({elsewhere: random_units(100), STAGED: random_units(100)})
+    (unsure,) = judged(units, SETTINGS, several)
+    (absent,) = judged(units, SETTINGS, ByName({REFUNDS: random_units(100)}))
+
+    assert (by_name.verdict, by_name.note) == (Verdict.CHANGED, f"{BY_NAME} ({place(elsewhere)})")
+    assert (exact.verdict, exact.note) == (Verdict.CHANGED, PINNED)
+    assert (unsure.verdict, unsure.note) == (Verdict.NO_VERDICT, SEVERAL)
+    assert (absent.verdict, absent.note) == (Verdict.NO_VERDICT, NOT_PINNED)
 
 
 def test_two_recordings_are_compared_agent_by_agent() -> None:
