@@ -6,13 +6,12 @@ written anew. Whoever writes it is alone with it; the journal goes on beside it 
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from otel_reliability.service.clock import Moment
-from otel_reliability.service.journal_file import Form, JournalFile, WrongJournal
+from otel_reliability.service.journal_file import ERRORS, Form, JournalFile, WrongJournal
 
 FORM: Final = Form(
     0x6F746C63,
@@ -94,7 +93,7 @@ class CheckpointStore:
         """When the last checkpoint was made; None if there is none."""
         try:
             found = self._file.db.execute("SELECT seq, now, wall FROM point").fetchone()
-        except sqlite3.DatabaseError as error:
+        except ERRORS as error:
             raise WrongJournal(f"it is damaged ({error})") from None
         return None if found is None else Point(found[0], Moment(found[1], found[2]))
 
@@ -102,14 +101,14 @@ class CheckpointStore:
         """What all share."""
         try:
             return b"".join(body for (body,) in self._file.db.execute("SELECT body FROM core ORDER BY piece"))
-        except sqlite3.DatabaseError as error:
+        except ERRORS as error:
             raise WrongJournal(f"it is damaged ({error})") from None
 
     def agents(self) -> Iterator[AgentRow]:
         """What each agent has."""
         try:
             yield from map(AgentRow._make, self._file.db.execute("SELECT key, runs, body, told FROM agent"))
-        except sqlite3.DatabaseError as error:
+        except ERRORS as error:
             raise WrongJournal(f"it is damaged ({error})") from None
 
     def close(self) -> None:

@@ -18,6 +18,10 @@ _WAL_LIMIT: Final = 16 * 1024 * 1024
 _PATIENCE: Final = 1.0
 
 
+ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What SQLite's own module raises of a file; the second where damage has reached a text, of an error message too."""
+
+
 class WrongJournal(Exception):
     """The file is none of ours that can be read: why."""
 
@@ -43,7 +47,7 @@ class JournalFile:
         except WrongJournal:
             self.db.close()
             raise
-        except sqlite3.DatabaseError as error:
+        except ERRORS as error:
             self.db.close()
             raise told(error) from None
 
@@ -85,7 +89,7 @@ class JournalFile:
             for statement, rows in statements:
                 db.executemany(statement, rows)
             db.execute("COMMIT")
-        except sqlite3.DatabaseError as error:
+        except ERRORS as error:
             self._roll_back()
             raise told(error) from None
         except BaseException:
@@ -100,7 +104,7 @@ class JournalFile:
         try:
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
-        except sqlite3.DatabaseError as error:
+        except ERRORS as error:
             raise told(error) from None
 
 
@@ -112,8 +116,10 @@ _UNREADABLE: Final = frozenset(
 )
 
 
-def told(error: sqlite3.DatabaseError) -> WrongJournal | Unavailable:
+def told(error: Exception) -> WrongJournal | Unavailable:
     """What an error of SQLite means: the file is damaged, or it cannot be written now."""
+    if isinstance(error, UnicodeDecodeError):
+        return WrongJournal("it is damaged (a text in it is none)")
     code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
     if code & 0xFF in _DAMAGE or code in _UNREADABLE:
         return WrongJournal(f"it is damaged ({error})")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import struct
 import time
 import zlib
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from otel_reliability.service.clock import Moment
-from otel_reliability.service.journal_file import Form, JournalFile, Sync, WrongJournal, told
+from otel_reliability.service.journal_file import ERRORS, Form, JournalFile, Sync, WrongJournal, told
 
 FORM: Final = Form(
     0x6F746C72,
@@ -67,7 +66,7 @@ class Store:
             found = self._file.db.execute("SELECT * FROM entry WHERE seq > ? ORDER BY seq", (after,))
             for seq, kind, now, wall, body, mark in found:
                 yield Entry(seq, kind if _is_marked(mark, seq, kind, now, wall) else DAMAGED, Moment(now, wall), body)
-        except sqlite3.DatabaseError as error:
+        except ERRORS as error:
             raise WrongJournal(f"it is damaged ({error})") from None
 
     def prune(self, seq: int, seconds: float) -> bool:
@@ -85,7 +84,7 @@ class Store:
     def _first(self) -> int | None:
         try:
             found: int | None = self._file.db.execute("SELECT min(seq) FROM entry").fetchone()[0]
-        except sqlite3.DatabaseError as error:
+        except ERRORS as error:
             raise told(error) from None
         return found
 
