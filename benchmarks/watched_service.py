@@ -17,8 +17,9 @@ LONG: Final = 0.05
 class Pauses:
     """Every collection: how long all threads waited for it, and how much of that it worked.
 
-    What is told of long ones is how many objects there were to look at: that, and nothing else, decides what one costs. Where
-    the pause is much longer than the work, the machine gave the process no time.
+    What is told of long ones is how much memory was in use, in blocks: what there is to look at decides what a look costs. Where
+    the pause is much longer than the work, the machine gave the process no time. (Objects themselves are not counted: who lists
+    them holds them, also a tuple that is being made, and that fails.)
     """
 
     def __init__(self, log: Path) -> None:
@@ -38,7 +39,7 @@ class Pauses:
         self._worked += work
         if pause > LONG:
             told = {"generation": info["generation"], "pause_s": round(pause, 4), "work_s": round(work, 4)}
-            self._long.append({**told, "objects": len(gc.get_objects()), "collected": info["collected"]})
+            self._long.append({**told, "blocks": sys.getallocatedblocks(), "collected": info["collected"]})
 
     def write(self) -> None:
         """Write it down, at the end of the process."""

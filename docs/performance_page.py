@@ -151,11 +151,11 @@ def _why(pauses: Sequence[Found]) -> str:
     if not pauses:
         return "."
     longest = max(pauses, key=lambda one: one["pause_s"])
-    objects = f"{longest['objects']:,}".replace(",", " ")
+    blocks = f"{longest['blocks']:,}".replace(",", " ")
     cause = (
         f"; the longest took {longest['pause_s'] * 1e3:.0f} ms, of which {longest['work_s'] * 1e3:.0f} ms were work, with "
-        f"{objects} objects alive. What such a look costs is how many there are: those of open runs, of what can be reopened "
-        "and of windows"
+        f"{blocks} blocks of memory in use. Such a look costs what there is to look at: requests under way, open runs, what can be "
+        "reopened, windows"
     )
     waited = sum(one["work_s"] <= LONG for one in pauses)
     return (

@@ -22,7 +22,7 @@ OVER_TIME = {
     "garbage": {
         "collections": [200, 10, 1],
         "work_s": 3.2,
-        "long": [{"generation": 2, "pause_s": 0.12, "work_s": 0.07, "objects": 654321, "collected": 0}],
+        "long": [{"generation": 2, "pause_s": 0.12, "work_s": 0.07, "blocks": 654321, "collected": 0}],
     },
 }
 
@@ -76,7 +76,7 @@ def test_age_is_told() -> None:
 
     assert "1.02 times what it costs a service that has seen 100 000" in page
     assert "90 MB after 25 600 spans" in page
-    assert "the longest took 120 ms, of which 70 ms were work, with 654 321 objects alive" in page
+    assert "the longest took 120 ms, of which 70 ms were work, with 654 321 blocks of memory in use" in page
 
 
 def test_nothing_measured_is_said() -> None:
