@@ -16,7 +16,7 @@ from typing import Final
 from otel_reliability.change.units import Unit
 from otel_reliability.config import Settings
 from otel_reliability.kafka.agent import Agent, Time
-from otel_reliability.kafka.messages import read
+from otel_reliability.kafka.messages import Reader, read
 from otel_reliability.kafka.shelf import PIECE, Shelf
 from otel_reliability.model.record import BadRecord
 from otel_reliability.model.run import AgentKey
@@ -57,6 +57,7 @@ class Agents:
         self._known: dict[bytes, _Known] = {}
         self._changed: dict[bytes, None] = {}
         self._swept = 0.0
+        self._read = Reader()
         self._restore()
 
     def __len__(self) -> int:
@@ -68,7 +69,7 @@ class Agents:
 
     def take(self, key: bytes, value: bytes, now: float) -> None:
         """Take in a record. Raises `BadRecord`, with nothing taken."""
-        record = read(value)
+        record = self._read(value)
         self._reach(now)
         known = self._known.get(key)
         if known is None:

@@ -57,13 +57,17 @@ def write(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def read(raw: object) -> RunRecord:
-    """The record that an object tells. Raises `BadRecord` for one that is none, or is of another version."""
+def read(raw: object, run: Run | None = None) -> RunRecord:
+    """The record that an object tells. Raises `BadRecord` for one that is none, or is of another version.
+
+    `run` is that of the record, where somebody has read it before.
+    """
     fields = _Fields(raw, "record")
     version = fields.whole("version")
     if version != VERSION:
         raise BadRecord(f"a record of version {version}; this service reads version {VERSION}")
-    return RunRecord(fields.word("change", RunChange), read_run(fields.given("run")), fields.whole("told_ns", least=0))
+    told = read_run(fields.given("run")) if run is None else run
+    return RunRecord(fields.word("change", RunChange), told, fields.whole("told_ns", least=0))
 
 
 def write_run(run: Run) -> dict[str, Any]:
