@@ -107,10 +107,11 @@ def run(trial: Trial) -> dict[str, Any]:
         report = Path(name) / "report.xml"
         options = ["--hypothesis-profile=soak", "--no-cov", "-p", "no:randomly", "-q", f"--junitxml={report}"]
         ended = subprocess.run([sys.executable, "-m", "pytest", *trial.tests, *options], cwd=ROOT, check=False)
-        counts = _counts(report)
+        counts, why = _counts(report), _why(report)
     return {
         "outcome": _outcome(ended.returncode, counts),
         **counts,
+        "why": why,
         "seconds": round(time.monotonic() - began),
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "version": version("otel-reliability"),
@@ -129,6 +130,15 @@ def _counts(report: Path) -> dict[str, int]:
         "failed": number["failures"] + number["errors"],
         "skipped": number["skipped"],
     }
+
+
+def _why(report: Path) -> str:
+    """The first line of the first failure."""
+    if not report.exists():
+        return ""
+    found = ET.parse(report).find(".//testcase/failure")
+    lines = "" if found is None else found.get("message", "")
+    return " ".join(lines.partition("\n")[0].replace("|", "/").split())[:120]
 
 
 def _outcome(code: int, counts: Mapping[str, int]) -> str:
@@ -196,7 +206,8 @@ def _line(trial: Trial, found: Mapping[str, Any] | None) -> str:
         return f"{about} not run | | |"
     minutes, seconds = divmod(found["seconds"], 60)
     when = f"{found['date']}, version {found['version']}, `{found['commit']}`"
-    return f"{about} {found['outcome']} | {minutes} min {seconds} s | {when} |"
+    outcome = f"{found['outcome']}: {found['why']}" if found.get("why") else found["outcome"]
+    return f"{about} {outcome} | {minutes} min {seconds} s | {when} |"
 
 
 def main(names: Sequence[str]) -> int:
