@@ -1,4 +1,4 @@
-"""What is kept: an agent with a full window, a run whose root has not come yet, and an agent's change detector.
+"""What is kept: an agent with a full window, a run whose root has not come yet, a session, and an agent's change detector.
 
 Counted are the bytes that Python's allocator gave out and did not get back. What agents share (names of models and tools, the
 settings) is there before the first of them.
@@ -22,6 +22,7 @@ from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan
 from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.sessions import Sessions
 
 WINDOW: Final = 100
 AGENTS: Final = 60
@@ -29,6 +30,8 @@ OPEN: Final = 400
 UNITS: Final = 700
 """Units after which a detector is as large as it gets."""
 WATCHED: Final = 6
+TURNS: Final = 5
+"""Runs of a session."""
 KIB: Final = 1 / 1024
 
 
@@ -109,6 +112,18 @@ def detectors() -> float:
     return grown(make, WATCHED)
 
 
+def sessions() -> float:
+    """Bytes an open session of as many runs."""
+    source, apart = Source(chaotic=False), Sessions()
+
+    def make(number: int) -> None:
+        for turn in range(TURNS):
+            run = source.run("agent")._replace(run_id=f"{number} {turn}", session_id=f"session {number}")
+            apart.apply(RunEvent(RunChange.CLOSED, run), 0.0)
+
+    return grown(make, OPEN)
+
+
 def rows() -> list[Row]:
     """What is kept, in KiB."""
     full = f"its window of {WINDOW} runs full"
@@ -119,6 +134,7 @@ def rows() -> list[Row]:
             "memory an open run of 20 spans", open_runs(16) * 20 / 16, 8, "of the 16 spans that came before its root"
         ),
         _kept("memory an agent's change detector", detectors(), None, f"after {UNITS} runs"),
+        _kept("memory an open session", sessions(), None, f"of {TURNS} runs"),
     ]
 
 

@@ -154,8 +154,8 @@ def _why(pauses: Sequence[Found]) -> str:
     blocks = f"{longest['blocks']:,}".replace(",", " ")
     cause = (
         f"; the longest took {longest['pause_s'] * 1e3:.0f} ms, of which {longest['work_s'] * 1e3:.0f} ms were work, with "
-        f"{blocks} blocks of memory in use. Such a look costs what there is to look at: requests under way, open runs, what can be "
-        "reopened, windows"
+        f"{blocks} blocks of memory in use. Such a look costs what there is to look at: requests under way, open runs, what can "
+        "be reopened, windows"
     )
     waited = sum(one["work_s"] <= LONG for one in pauses)
     return (
@@ -189,7 +189,7 @@ SIZES: Final = {
         "- **An agent** whose runs nearly always take a new path takes {value} KiB, 10 000 of them {many} MiB."
     ),
     "memory an agent's change detector": "- **Change detection** adds up to {value} KiB an agent (`change.enabled`).",
-    "memory an open session": "- **An open session** takes {value} KiB until `sessions.idle` after its last run.",
+    "memory an open session": "- **An open session** of five runs takes {value} KiB until `sessions.idle` after its last run.",
     "restart: until ready": "- **A restart** on {against} takes requests after {value} {unit}.",
 }
 REST: Final = """\
