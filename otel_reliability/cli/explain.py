@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from otel_reliability.cli.output import show
-from otel_reliability.report.explanation import OF_TARGETS, explain, families
+from otel_reliability.report.explanation import ABOUT_CHANGE, CHANGE, OF_TARGETS, explain, families
 
 
 @click.command("explain")
@@ -19,6 +19,7 @@ def command(metric: str | None) -> None:
     \b
       otel-reliability explain path_entropy
       otel-reliability explain reliability.passhat_k
+      otel-reliability explain change                   how it is known that an agent has changed
     """
     show(_list if metric is None else lambda console: _one(metric, console))
 
@@ -37,6 +38,8 @@ def _list(console: Console) -> None:
     for family, specs in families().items():
         console.print(Text(family.capitalize(), "bold"))
         console.print(_table([(spec.name, spec.description) for spec in specs]))
+    console.print(Text("Behaviour", "bold"))
+    console.print(_table([(CHANGE, ABOUT_CHANGE)]))
     console.print(Text("Targets of a task", "bold"))
     console.print(_table(list(OF_TARGETS.items())))
 

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
 
+from rich.cells import cell_len
 from rich.console import Console
+
+PLAIN: Final = "otel-reliability-plain"
+_PLAIN: Final = {
+    **{step: str(height) for height, step in enumerate("▁▂▃▄▅▆▇█", 1)},
+    **dict(
+        zip("━╌─·−–→…✓●✗←×✅", ("#", ".", "-", ".", "-", "-", ">", "~", "+", "*", "x", "<", "x", "OK"), strict=True)
+    ),
+    **dict(zip("🟢🟡🟠🔴", ("++", "+-", "--", "!!"), strict=True)),
+    "⚠": "!",
+    "\ufe0f": "",
+    "❌": "NO",
+}
+"""What stands for a sign that a terminal has not: as wide, so that columns stay columns. Courses become digits, bars `#`."""
 
 
 def write(text: str) -> None:
@@ -17,8 +34,32 @@ def write(text: str) -> None:
     sys.stdout.write(text)
 
 
+def plainly(error: UnicodeError) -> tuple[str, int]:
+    """What is written for text that an encoding lacks, and where to go on.
+
+    >>> "🟢 ▁▅█ ━━╌ −1 → 2 ⚠ ü 日".encode("ascii", PLAIN).decode()
+    '++ 158 ##. -1 > 2 ! ? ??'
+    """
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(sign, "?" * cell_len(sign)) for sign in lacking), error.end
+
+
+codecs.register_error(PLAIN, plainly)
+
+
+def bear_any_encoding() -> None:
+    """Let standard output write what its encoding lacks in plain signs, and not fail."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        with suppress(OSError, ValueError):
+            reconfigure(errors=PLAIN)
+
+
 def show(render: Callable[[Console], None]) -> None:
     """A page for people. Where nobody looks (a pipe, a file) it is plain, and lines end where their text does."""
+    bear_any_encoding()
     console = Console(highlight=False, soft_wrap=False)
     if console.is_terminal:
         render(console)

@@ -21,7 +21,7 @@ from otel_reliability.cli.asking import Asked, NoAnswer, token_in
 from otel_reliability.cli.following import Followed
 from otel_reliability.cli.interrupts import ended_as_by_ctrl_c
 from otel_reliability.cli.options import live_settings_of
-from otel_reliability.cli.output import show
+from otel_reliability.cli.output import bear_any_encoding, show
 from otel_reliability.config import SERVICE_PREFIX
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.fleet_table import FleetRow, fleet_table, tiers, worst_first
@@ -109,6 +109,7 @@ def command(
     A course is that of the score since the service (or this) began to look. Changed: by more than chance, not for the worse
     (explain change). Ctrl-C ends it.
     """
+    bear_any_encoding()
     console = Console(highlight=False)
     once = once or not console.is_terminal
     with ended_as_by_ctrl_c(), suppress(KeyboardInterrupt):

@@ -56,7 +56,7 @@ def _agent(finding: Finding) -> RenderableType:
 
 
 def _caveats(findings: Sequence[Finding], settings: ChangeSettings) -> Iterator[str]:
-    yield "Changed is not worse. A unit is a run, or a whole session where runs have one."
+    yield "Changed is not worse. A unit is a run, or a whole session where runs have one. More: otel-reliability explain change"
     if any(isinstance(finding.found, Judgement) for finding in findings):
         yield (
             f"While the work stays the same mix in random order, a false alarm comes once in {settings.runs_per_false_alarm:,.0f}"

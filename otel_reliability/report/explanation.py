@@ -6,12 +6,16 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from otel_reliability.change.compare import MIN_UNITS
+from otel_reliability.change.detector import BLIND
+from otel_reliability.change.reference import SIZE
+from otel_reliability.change.signals import SIGNALS
 from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.report.scorecard import ALL_SPECS
-from otel_reliability.telemetry.names import PREFIX
+from otel_reliability.telemetry.names import CHANGE_EVIDENCE, CHANGES, PREFIX
 
 OF_TARGETS: Final[Mapping[str, str]] = {
     "reliability.runs": "How many attempts at the task have a known outcome.",
@@ -22,6 +26,13 @@ OF_TARGETS: Final[Mapping[str, str]] = {
 }
 """The targets of one task, in whole percents; in a gate they must hold for every task."""
 
+CHANGE: Final = "change"
+CHANGE_NAMES: Final = (CHANGE, CHANGE_EVIDENCE.name.removeprefix(PREFIX), CHANGES.name.removeprefix(PREFIX))
+"""What asks about change detection: its own name, and those of its OpenTelemetry metrics."""
+ABOUT_CHANGE: Final = (
+    "Has this agent's behaviour changed? By more than chance, with a promise on how often that is said in vain."
+)
+
 
 def explain(name: str) -> list[tuple[str, str]]:
     """(what, text) about one number, by its own name or that of its OpenTelemetry metric. Raises `UnknownMetric`.
@@ -30,10 +41,12 @@ def explain(name: str) -> list[tuple[str, str]]:
     ('Path entropy', 'How much the order of tool calls varies from run to run: 0 always the same, 1 never twice the same.')
     """
     bare = name.strip().removeprefix(PREFIX)
+    if bare in CHANGE_NAMES:
+        return [*_change()]
     if bare in OF_TARGETS:
         return [*_target(bare)]
     if bare not in ALL_SPECS:
-        known = (*ALL_SPECS, *TARGETS)
+        known = (*ALL_SPECS, *TARGETS, *CHANGE_NAMES)
         near = difflib.get_close_matches(bare, known, n=3) or difflib.get_close_matches(bare, known, n=3, cutoff=0.0)
         raise UnknownMetric(name, tuple(near))
     return [*_metric(ALL_SPECS[bare])]
@@ -58,6 +71,46 @@ def _metric(spec: MetricSpec) -> Iterator[tuple[str, str]]:
     yield "Source", spec.source
     yield "OpenTelemetry", f"{PREFIX}{spec.name}, unit {spec.unit}, {spec.stability}"
     yield "In a gate", f"--require '{spec.name}{'>=' if spec.direction == 'higher' else '<='}…'"
+
+
+def _change() -> Iterator[tuple[str, str]]:
+    yield "Change", ABOUT_CHANGE
+    yield "How", _HOW
+    yield "Signals", "; ".join(f"{name}: {signal.words}" for name, signal in SIGNALS.items())
+    yield "Range", "evidence from 0; a change is told at change.runs_per_false_alarm (10,000 unless set)"
+    yield "Promise", _PROMISE
+    yield (
+        "Needs",
+        f"{BLIND} units before anything can be told, and as many after each change; two recordings: {MIN_UNITS} each",
+    )
+    yield (
+        "What to do",
+        "look at the signals it names and the tools whose use shifted; report --since shows the agent since then",
+    )
+    yield (
+        "Source",
+        "Vovk, Gammerman, Shafer, Algorithmic Learning in a Random World; Vovk, Testing randomness online, 2021",
+    )
+    yield (
+        "OpenTelemetry",
+        f"{CHANGE_EVIDENCE.name} (log10, by signal), {CHANGES.name}, log event agent_reliability.change",
+    )
+    yield "In a gate", "gate FILE --no-change, or gate FILE --no-change --baseline OLD for two recordings"
+    yield (
+        "More",
+        "docs/validation.md (Whether an agent changed), docs/alerts.md (AgentBehaviourChanged), docs/configuration.md",
+    )
+
+
+_HOW: Final = (
+    f"An agent's first {SIZE} units are its reference; a unit is a run, or a whole session where runs have one. Of every later "
+    "unit each signal is ranked among those before it, and a bet is made that ranks stay random; what all bets that began "
+    "anywhere have made of 1 is the evidence."
+)
+_PROMISE: Final = (
+    "While the work stays the same mix in random order, a false alarm comes once in that many units or less often. Changed is "
+    "not worse, and a new mix of tasks is a change, too."
+)
 
 
 def _range(spec: MetricSpec) -> str:

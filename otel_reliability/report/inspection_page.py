@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -111,8 +113,18 @@ def _tools(inspection: Inspection) -> RenderableType:
     for tool in inspection.tools[:ROWS]:
         effect = Text("changes it", "bold") if tool.verdict.effect else Text("only looks", "dim")
         table.add_row(clean(tool.name), effect, tool.verdict.why, f"{tool.calls:,}")
-    closing = dim("Wrong? --set 'tools.effects=[\"…\"]' or 'tools.reads=[\"…\"]' (or the same in the settings' file).")
-    return Group(table, *_more(len(inspection.tools)), closing)
+    return Group(
+        table, *_more(len(inspection.tools)), dim("Wrong? Say so, here or in a settings' file:"), *_remedies(inspection)
+    )
+
+
+def _remedies(inspection: Inspection) -> Iterator[RenderableType]:
+    """What corrects a verdict, with a tool that is there, so that it can be pasted."""
+    for effect, setting, means in ((True, "tools.reads", "only looks"), (False, "tools.effects", "changes it")):
+        name = next((tool.name for tool in inspection.tools if tool.verdict.effect is effect), None)
+        if name is not None:
+            line = shlex.quote(f"{setting}={json.dumps([clean(name)], ensure_ascii=False)}")
+            yield Padding(Text.assemble((f"--set {line}", "cyan"), (f"  {clean(name)} {means}", "dim")), INDENT)
 
 
 def _missing(rows: Sequence[Sequence[Row]]) -> RenderableType:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from otel_reliability.report.explanation import OF_TARGETS
+from otel_reliability.report.explanation import CHANGE_NAMES, OF_TARGETS
 from otel_reliability.report.scorecard import ALL_SPECS
 from otel_reliability.testing import write_otlp
 from tests.cli.command_line import call
@@ -55,7 +55,7 @@ def test_recommendations_that_cannot_be_are_refused(
     assert message in done.err
 
 
-@pytest.mark.parametrize("name", [*ALL_SPECS, *OF_TARGETS])
+@pytest.mark.parametrize("name", [*ALL_SPECS, *OF_TARGETS, *CHANGE_NAMES])
 def test_every_number_is_explained(capsys: pytest.CaptureFixture[str], name: str) -> None:
     """What it means, its range, what it needs, where it comes from."""
     done = call(capsys, "explain", name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from otel_reliability.report.inspection import Inspection, as_json
 from otel_reliability.report.inspection_page import render
 from otel_reliability.report.recording import Recording
 from otel_reliability.testing import write_otlp
+from tests.cli.command_line import call
+from tests.report.build import runs
 
 _SECRET = "canary-4711"
 
@@ -140,3 +143,18 @@ def test_the_command_reads_files_and_writes_json(tmp_path: Path) -> None:
     assert told["tools"] == [
         {"name": "book", "calls": 2, "effect": True, "why": "no rule says that it only reads"},
     ]
+
+
+def test_the_line_that_corrects_a_verdict_can_be_pasted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It names a tool that is there, and the shell takes it as it stands."""
+    path = write_otlp(tmp_path / "spans.jsonl", runs("search 'order'"))
+    lines = [line for line in call(capsys, "inspect", path).out.splitlines() if line.strip().startswith("--set")]
+    pasted = [shlex.split(line)[:2] for line in lines]
+    corrected = [json.loads(call(capsys, "inspect", path, *words, "--format", "json").out) for words in pasted]
+
+    assert [words[1].partition("=")[0] for words in pasted] == ["tools.reads", "tools.effects"]
+    for (_, setting), found in zip(pasted, corrected, strict=True):
+        [name] = json.loads(setting.partition("=")[2])
+        assert [tool["effect"] for tool in found["tools"] if tool["name"] == name] == [
+            setting.startswith("tools.effects")
+        ]
