@@ -68,10 +68,11 @@ validate: .venv/ready
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
 
-#: The long trials of the service, written down in docs/soak.md; then all long tests, and the property tests with many more examples.
+#: The long trials of the service, an hour of load among them, written down in docs; then all long tests, and the property tests with many more examples.
 soak: .venv/ready
 	$(BIN)/python tests/real/install.py --optional
 	$(BIN)/python -m tests.service.soak
+	$(BIN)/python -m benchmarks.over_time 10000000 60
 	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=soak -m "not soak" tests/service
 	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=soak --ignore=tests/service
 
