@@ -177,7 +177,8 @@ class Gathering:
             if not unit.emitted:
                 self._drop(unit)
 
-    def _take(self, trace: Trace, span: AgentSpan, now: float) -> Unit | None:
+    def _take(self, trace: Trace, span: AgentSpan, now: float, *, known: bool = False) -> Unit | None:
+        """A span finds its unit. One that is `known` was gathered before, in time: it cannot come late any more."""
         kind, span_id = span.kind, span.span_id
         if kind is _OTHER and not is_kept(span):
             self._place(trace, span, now)
@@ -187,7 +188,8 @@ class Gathering:
             above = self.chains.above(span)
             if above.unit is None and above.missing is None:
                 above = _keyed(span) or above
-            if above.unit is None and self._missed(above, is_loose=kind is not _AGENT and kind is not _WORKFLOW):
+            is_loose = kind is not _AGENT and kind is not _WORKFLOW
+            if not known and above.unit is None and self._missed(above, is_loose=is_loose):
                 self._late(trace, span_id)
                 return None
             unit = above.unit or self._unit_at(trace, span, above, now)
@@ -400,8 +402,9 @@ class Gathering:
         trace.cut = frozenset()
         trace.has_invocation = trace.had_invocation
         full: Unit | None = None
-        for known in [*spans, span]:
-            full = self._take(self.trace(known.trace_id, now), known, now) or full
+        for known in spans:
+            full = self._take(self.trace(known.trace_id, now), known, now, known=True) or full
+        full = self._take(trace, span, now) or full
         heir = next(iter(trace.units), None)
         if heir is not None:
             heir.emitted.update(emitted)

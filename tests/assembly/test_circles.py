@@ -94,3 +94,18 @@ def keep(runs: dict[str, Run], changes: Sequence[tuple[RunChange, Run]]) -> None
             del runs[run.run_id]
         else:
             runs[run.run_id] = run
+
+
+def test_what_was_gathered_in_time_is_not_late_when_its_trace_is_gathered_again() -> None:
+    """A span that comes again, as more than a place, has its trace gathered anew: nothing of it is accounted for twice."""
+    watched = Watched(AssemblySettings(linger=2.0, idle_timeout=20.0, reopen=60.0, span_limit=4))
+    watched.add(agent(1), tool(4, 2), tool(5, 2), tool(6, 2))
+    watched.wait(3)
+    watched.add(tool(3, 2), agent(13, 12), tool(12, 2), other(14, 1))
+    watched.clock.advance(100)
+    watched.wait(1)
+    watched.add(tool(14, 1))
+    watched.end()
+
+    assert sum(watched.accounts.values()) == 9
+    assert watched.accounts["late", ""] == 1
