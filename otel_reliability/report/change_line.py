@@ -16,6 +16,7 @@ from otel_reliability.report.text import clean, instant
 MARKS: Final = {Verdict.CHANGED: ("●", "yellow"), Verdict.NO_CHANGE: ("✓", "green"), Verdict.NO_VERDICT: ("?", "dim")}
 
 BEHAVIOUR: Final = "Behaviour: "
+UNITS: Final = "a unit is a run, or a whole session where runs have one; changed is not worse (explain change)"
 
 
 def told(finding: Finding) -> Iterator[Text]:
@@ -35,7 +36,7 @@ def beside_the_score(finding: Finding) -> Iterator[Text]:
     first.stylize("bold" if finding.verdict is Verdict.CHANGED else "dim")
     yield Text.assemble((f"{mark} ", colour), (BEHAVIOUR, "dim"), first)
     if finding.verdict is Verdict.CHANGED:
-        yield from (Text.assemble("  ", line) for line in more)
+        yield from (Text.assemble("  ", line) for line in (*more, Text(UNITS, "dim")))
 
 
 def since_then(finding: Finding) -> str:
