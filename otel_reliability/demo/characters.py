@@ -74,11 +74,11 @@ def triage(act: Act, stage: Stage, number: int) -> None:
     """Half-way its prompt was changed: now it searches first, and escalates where it used to answer."""
     changed = number >= CHANGE and (number - CHANGE) // PROMPT_LASTS % 2 == 0
     act.think()
-    act.call("classify", letter=number)
+    act.call("read_letter", letter=number % TASKS)
     if changed:
-        act.call("search_kb", letter=number)
+        act.call("search_kb", letter=number % TASKS)
     branch = "escalate" if changed and stage.dice.random() < 0.6 else "routine"
-    act.call("draft_escalation" if branch == "escalate" else "reply", letter=number)
+    act.call("draft_escalation" if branch == "escalate" else "reply", letter=number % TASKS)
     annotate(success=True, input_class="late parcel", branches={"kind": branch})
 
 
