@@ -25,6 +25,7 @@ from benchmarks.bench_service import Candidate, measured
 from benchmarks.measure import ratios, row
 from benchmarks.payloads import SPANS, Traffic
 from benchmarks.run import machine, versions
+from benchmarks.watched_service import LONG as PAUSE
 from otel_reliability.sources.otlp_write import traces_protobuf
 
 HERE: Final = Path(__file__).parent
@@ -77,7 +78,7 @@ def trial(spans: int = MANY, minutes: float = MINUTES) -> dict[str, Any]:
         "minutes": round(looks[-1].seconds / 60, 1),
         "cost": {"ratio": round(cost.value, 3), "spread": [round(one, 3) for one in cost.spread], "at_most": AT_MOST},
         "memory": {"growth": round(growth(looks), 4), "at_most": GROWTH, "looks": thinned(looks)},
-        "garbage": pauses,
+        "garbage": summary(pauses),
     }
 
 
@@ -108,6 +109,19 @@ def thinned(looks: Sequence[Look], most: int = 20) -> list[Look]:
     """At most so many of them, evenly, the last among them."""
     step = -(-len(looks) // most)
     return list(looks[::-1][::step][::-1])
+
+
+def summary(pauses: dict[str, Any]) -> dict[str, Any]:
+    """How many looks for garbage took long, and how many of these by work of their own, with the longest of each kind."""
+    long: list[dict[str, float]] = pauses["long"]
+    worked = [one for one in long if one["work_s"] > PAUSE]
+    return {
+        **pauses,
+        "long": len(long),
+        "worked": len(worked),
+        "longest": max(long, key=lambda one: one["pause_s"], default=None),
+        "most_work": max(worked, key=lambda one: one["work_s"], default=None),
+    }
 
 
 def over(found: dict[str, Any]) -> list[str]:

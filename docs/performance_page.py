@@ -37,8 +37,6 @@ HOW: Final = """## How it was measured
 NOTHING: Final = "\nNothing is written down yet: `make bench` does it.\n"
 
 Found: TypeAlias = Mapping[str, Any]
-LONG: Final = 0.05
-"""Seconds from which a pause is told."""
 
 
 def page() -> str:
@@ -139,29 +137,25 @@ def _memory(memory: Found) -> str:
 
 def _garbage(garbage: Found) -> str:
     young, middle, old = garbage["collections"]
-    pauses: Sequence[Found] = garbage["long"]
     return (
         f"- **Looks for garbage**: {young} at young objects, {middle} at those that outlived one, {old} at all, which took "
-        f"{garbage['work_s']:.1f} s of CPU time together. {len(pauses) or 'None'} kept all threads waiting for more than 50 ms"
-        f"{_why(pauses)}"
+        f"{garbage['work_s']:.1f} s of CPU time together. {garbage['long'] or 'None'} kept all threads waiting for more than "
+        f"50 ms{_why(garbage)}"
     )
 
 
-def _why(pauses: Sequence[Found]) -> str:
-    if not pauses:
+def _why(garbage: Found) -> str:
+    longest, most = garbage["longest"], garbage["most_work"]
+    if longest is None:
         return "."
-    longest = max(pauses, key=lambda one: one["pause_s"])
-    blocks = f"{longest['blocks']:,}".replace(",", " ")
-    cause = (
-        f"; the longest took {longest['pause_s'] * 1e3:.0f} ms, of which {longest['work_s'] * 1e3:.0f} ms were work, with "
-        f"{blocks} blocks of memory in use. Such a look costs what there is to look at: requests under way, open runs, what can "
-        "be reopened, windows"
-    )
-    waited = sum(one["work_s"] <= LONG for one in pauses)
+    told = f", the longest for {longest['pause_s'] * 1e3:.0f} ms"
+    waited = f"In {garbage['long'] - garbage['worked']} of these less than 50 ms were work: the machine gave the process no time."
+    if most is None:
+        return f"{told}. {waited}"
+    blocks = f"{most['blocks']:,}".replace(",", " ")
     return (
-        f"{cause}. In {waited} of them less than 50 ms were work: the machine gave the process no time."
-        if waited
-        else f"{cause}."
+        f"{told}. {waited} In the others it was work, up to {most['work_s'] * 1e3:.0f} ms, with {blocks} blocks of memory in use: "
+        "such a look costs what there is to look at, and under full load young objects are the spans of requests and of open runs."
     )
 
 

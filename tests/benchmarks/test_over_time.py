@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from benchmarks.over_time import Look, growth, over, thinned
+from benchmarks.over_time import Look, growth, over, summary, thinned
 
 
 def looks(*sizes: int) -> list[Look]:
@@ -34,3 +34,12 @@ def test_few_looks_are_told_and_the_last_among_them() -> None:
 def test_what_is_not_as_it_should_be_is_named(ratio: float, grown: float, expected: int) -> None:
     """A span that costs more with age, and memory that grows."""
     assert len(over({"cost": {"ratio": ratio}, "memory": {"growth": grown}})) == expected
+
+
+def test_pauses_are_told_apart_by_what_they_waited_for() -> None:
+    """Own work, or a machine that was busy with other things."""
+    waited, worked = {"pause_s": 0.3, "work_s": 0.01}, {"pause_s": 0.1, "work_s": 0.09}
+    found = summary({"collections": [9, 1, 0], "work_s": 0.2, "long": [waited, worked]})
+
+    assert (found["long"], found["worked"], found["longest"], found["most_work"]) == (2, 1, waited, worked)
+    assert summary({"long": []})["longest"] is None

@@ -22,7 +22,10 @@ OVER_TIME = {
     "garbage": {
         "collections": [200, 10, 1],
         "work_s": 3.2,
-        "long": [{"generation": 2, "pause_s": 0.12, "work_s": 0.07, "blocks": 654321, "collected": 0}],
+        "long": 3,
+        "worked": 1,
+        "longest": {"generation": 0, "pause_s": 0.12, "work_s": 0.03, "blocks": 5, "collected": 0},
+        "most_work": {"generation": 2, "pause_s": 0.1, "work_s": 0.07, "blocks": 654321, "collected": 0},
     },
 }
 
@@ -76,7 +79,8 @@ def test_age_is_told() -> None:
 
     assert "1.02 times what it costs a service that has seen 100 000" in page
     assert "90 MB after 25 600 spans" in page
-    assert "the longest took 120 ms, of which 70 ms were work, with 654 321 blocks of memory in use" in page
+    assert "3 kept all threads waiting for more than 50 ms, the longest for 120 ms. In 2 of these" in page
+    assert "up to 70 ms, with 654 321 blocks of memory in use" in page
 
 
 def test_nothing_measured_is_said() -> None:
