@@ -27,7 +27,7 @@ from tests.real.process import Process
 ROUNDS: Final = 9
 WARM: Final = 2
 """Rounds before, that fill all windows."""
-REQUESTS: Final = 150
+REQUESTS: Final = 120
 """A round takes long against the hundredths of a second in which systems count."""
 JOURNAL: Final = 1.6
 """A little above what was measured first; no more may be added to it."""
