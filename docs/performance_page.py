@@ -154,7 +154,7 @@ def _why(garbage: Found) -> str:
         return f"{told}. {waited}"
     blocks = f"{most['blocks']:,}".replace(",", " ")
     return (
-        f"{told}. {waited} In the others it was work, up to {most['work_s'] * 1e3:.0f} ms, with {blocks} blocks of memory in "
+        f"{told}. {waited} The others worked, up to {most['work_s'] * 1e3:.0f} ms, with {blocks} blocks of memory in "
         "use: such a look costs what there is to look at; under full load those are the spans of requests and of open runs."
     )
 
