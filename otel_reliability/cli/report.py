@@ -14,7 +14,6 @@ from otel_reliability.cli.options import COUNT, Choice, of_recordings
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read, recording_of
 from otel_reliability.config import Settings
-from otel_reliability.pages import report_file
 from otel_reliability.pages.course import recorded_course
 from otel_reliability.reference import pinned_by
 from otel_reliability.report import before_after, json, junit, markdown, terminal
@@ -68,6 +67,8 @@ def command(choice: Choice, form: str, baseline: tuple[str, ...], detailed: int,
     comparison = _comparison(report, baseline, choice, most)
     findings = judged(since(units.found(), choice.since_ns), choice.settings.change, pinned_by(choice.settings))
     if form == "html":
+        from otel_reliability.pages import report_file  # noqa: PLC0415  the other forms need no templates
+
         write(report_file.render(recording, report, findings, comparison))
     else:
         changes = {finding.key: finding for finding in findings if finding.key is not None}

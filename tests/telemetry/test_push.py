@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterator
-
-import pytest
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 
 from otel_reliability.telemetry.otlp import ACCEPTED, Answer, Sender
 from otel_reliability.telemetry.otlp_packer import Request
@@ -118,12 +117,37 @@ def test_the_end_is_not_held_up_by_a_receiver_that_is_away() -> None:
     assert PAUSE > 0.5
 
 
-def test_failing_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_failing_is_told_once() -> None:
     """When it begins, and when it is over; not at each sending."""
     push = push_of(Pieces(), Sink(*[NEVER] * 3))
-    logging.getLogger("otel_reliability").propagate = True
-    with caplog.at_level(logging.INFO, "otel_reliability.service"):
+    with heard("otel_reliability.service") as records:
         for _ in range(5):
             push.send()
 
-    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert [record.levelname for record in records] == ["WARNING", "INFO"]
+
+
+class Heard(logging.Handler):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
+@contextmanager
+def heard(name: str) -> Generator[list[logging.LogRecord]]:
+    """What is said to a logger, whoever else listens to it or to those above."""
+    handler = Heard()
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield handler.records
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
