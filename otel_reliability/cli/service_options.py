@@ -37,7 +37,7 @@ _OPTIONS: Final[Sequence[Callable[[Any], Any]]] = (
     click.option("--grpc", metavar="HOST:PORT", help="Where OTLP comes in over gRPC; off closes the door."),
     click.option("--http", metavar="HOST:PORT", help="Where OTLP comes in over HTTP."),
     click.option("--metrics", metavar="HOST:PORT", help="Where Prometheus reads /metrics."),
-    click.option("--pages", metavar="HOST:PORT", help="Where probes and API are."),
+    click.option("--pages", metavar="HOST:PORT", help="Where pages, probes and API are."),
     click.option(
         "--state", metavar="DIR", help="Keep state there, so that nothing acknowledged is lost when the process dies."
     ),

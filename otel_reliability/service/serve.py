@@ -6,7 +6,7 @@ import asyncio
 import gc
 import logging
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from otel_reliability.service.config_file import Config
@@ -33,8 +33,16 @@ async def _serve(service: Service) -> None:
     for number in SIGNALS:
         loop.add_signal_handler(number, asked.set)
     await service.start()
-    _logger.info("Ready. Numbers: http://%s/metrics", service.addresses.get("metrics", "(off)"))
+    _logger.info("Ready. %s", "; ".join(_where(service)) or "Neither pages nor /metrics are served.")
     await asked.wait()
     _logger.info("Stopping: what came is worked off, and told once more.")
     await service.stop()
     _logger.info("Stopped.")
+
+
+def _where(service: Service) -> Iterator[str]:
+    """Where to look."""
+    scheme = "https" if service.settings.tls.certificate is not None else "http"
+    for door, what in (("pages", "Pages: {}/"), ("metrics", "Numbers: {}/metrics")):
+        if door in service.addresses:
+            yield what.format(f"{scheme}://{service.addresses[door]}")
