@@ -1,4 +1,4 @@
-"""The laws of DESIGN §3.13, as functions: a test holds the engine to each, another holds each to a planted bug.
+"""The laws of assembly, as functions: a test holds the engine to each, another holds each to a planted bug.
 
 Each takes hypothesis' `data`, draws what it needs, and asserts.
 """
