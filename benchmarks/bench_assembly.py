@@ -30,7 +30,7 @@ WARM: Final = 120
 REQUESTS: Final = 12
 """Requests of one measurement."""
 EARLY: Final = 100_000
-LATE: Final = int(os.environ.get("OTEL_RELIABILITY_BENCH_SPANS", "300000"))
+LATE: Final = int(os.environ.get("BENCH_SPANS", "300000"))
 """Spans after which the cost of a span is compared with that after the first hundred thousand."""
 
 

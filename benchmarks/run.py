@@ -39,14 +39,19 @@ def rows_of(name: str) -> list[Row]:
     return found
 
 
-def measured(chosen: Sequence[str], console: Console) -> list[Row]:
-    """The rows of these benchmarks, one process after another: none leaves a heap to the next."""
+def measured(chosen: Sequence[str], console: Console) -> tuple[list[Row], list[str]]:
+    """The rows of these benchmarks, one process after another: none leaves a heap to the next. Then those that failed."""
     rows: list[Row] = []
+    failed: list[str] = []
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as processes:
         for name in chosen:
             with console.status(f"{name} …"):
-                rows += processes.submit(rows_of, name).result()
-    return rows
+                try:
+                    rows += processes.submit(rows_of, name).result()
+                except Exception:  # noqa: BLE001  what the others found is not lost with it
+                    console.print_exception()
+                    failed.append(name)
+    return rows, failed
 
 
 def machine() -> dict[str, object]:
@@ -85,12 +90,15 @@ def table(rows: Sequence[Row]) -> Table:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run these benchmarks, or all, which also writes the results. 1 where a row is over its limit, 2 for a name unknown."""
+    """Run these benchmarks, or all, which also writes the results.
+
+    1 where a row is over its limit or a benchmark failed, 2 for a name unknown.
+    """
     console, there = Console(), names()
     if unknown := set(arguments) - set(there):
         print(f"no benchmark {', '.join(sorted(unknown))}; there are: {', '.join(there)}", file=sys.stderr)
         return 2
-    rows = measured(arguments or there, console)
+    rows, failed = measured(arguments or there, console)
     console.print(table(rows))
     if not arguments:
         write(rows)
@@ -99,7 +107,9 @@ def main(arguments: Sequence[str]) -> int:
         console.print(
             f"over its limit: {row.name}: {_number(row.value)} {row.unit}, at most {_number(row.at_most or 0)}"
         )
-    return 1 if over else 0
+    for name in failed:
+        console.print(f"failed, so none of its rows is here: {name}")
+    return 1 if over or failed else 0
 
 
 def _rounded(row: Row) -> Row:
