@@ -23,7 +23,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def found(monkeypatch: pytest.MonkeyPatch, *rows: Row) -> None:
     """Let the benchmarks find these."""
-    monkeypatch.setattr(run, "measured", lambda *_: list(rows))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(run, "measured", lambda chosen, console: (list(rows), []))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
 
 
 def test_a_whole_run_writes_results(
@@ -66,3 +66,14 @@ def test_an_unknown_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert run.main(["decoding"]) == 2
     assert "no benchmark decoding; there are: " in capsys.readouterr().err
     assert "decode" in run.names()
+
+
+def test_a_benchmark_that_fails_takes_no_other_with_it(
+    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rows that were found are written, the run fails, and says which one did."""
+    monkeypatch.setattr(run, "measured", lambda chosen, console: ([WELL], ["peers"]))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+
+    assert run.main([]) == 1
+    assert len(json.loads(results.read_text())["rows"]) == 1
+    assert "failed, so none of its rows is here: peers" in " ".join(capsys.readouterr().out.split())
