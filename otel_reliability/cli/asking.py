@@ -67,6 +67,7 @@ class Asked:
             with self._opener.open(request, timeout=PATIENCE) as answer:
                 return answer.read()
         except urllib.error.HTTPError as error:
+            error.close()  # it is an answer too, and holds its connection
             raise self._refused(error.code) from None
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "reason", error)

@@ -38,8 +38,8 @@ def test_check_config_says_why_no_worker_would_start(tmp_path: Path) -> None:
     misspelt = CliRunner().invoke(app, ["check-config", "--config", str(tmp_path / "workers.yaml")])
 
     assert (keyless.exit_code, misspelt.exit_code) == (2, 2)
-    assert "hash_key: None is not shared by the workers" in keyless.stderr
-    assert "kafka.log: 'log' is not a setting; the nearest is logs" in misspelt.stderr
+    assert "hash_key: None is not shared by the workers" in keyless.output
+    assert "kafka.log: 'log' is not a setting; the nearest is logs" in misspelt.output
 
 
 def test_settings_come_from_the_file_over_it_the_environment_over_that_flags(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_transaction_lasts_longer_than_from_one_commit_to_the_next(tmp_path: P
     done = CliRunner().invoke(app, ["kafka", "assemble", "--brokers", "x:1", "--set", "kafka.commit=20s"])
 
     assert done.exit_code == 2
-    assert "kafka.transaction_timeout: 15.0 is not longer than commit (20 s)" in done.stderr
+    assert "kafka.transaction_timeout: 15.0 is not longer than commit (20 s)" in done.output
 
 
 @pytest.mark.parametrize("stage", ["assemble", "aggregate"])
