@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import re
 from collections.abc import Generator
@@ -42,6 +43,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         long = [item for item in items if item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Commands that serve set up logging for their process; a test that runs one in its own leaves none of that behind."""
+    logger = logging.getLogger("otel_reliability")
+    handlers, level, propagates = logger.handlers[:], logger.level, logger.propagate
+    try:
+        return (yield)
+    finally:
+        logger.handlers[:], logger.propagate = handlers, propagates
+        logger.setLevel(level)
 
 
 @functools.cache
