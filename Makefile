@@ -20,6 +20,8 @@ BIN := .venv/bin
 LOCKED := --all-extras --generate-hashes --no-emit-index-url --no-header --quiet --universal --python-version 3.11
 # The image's locks: parts of requirements.lock.
 IMAGE := --constraint requirements.lock $(filter-out --all-extras,$(LOCKED)) --no-annotate
+# What an example needs of us beside its framework.
+EXAMPLE := $(filter-out --all-extras,$(LOCKED)) --upgrade --extra cli --extra prices
 
 .PHONY: help demo test lint types matrix docs validate bench soak lock clean
 
@@ -83,7 +85,10 @@ lock: .venv/ready
 	$(BIN)/uv pip compile $(IMAGE) --extra service pyproject.toml -o docker/requirements.lock
 	$(BIN)/uv pip compile $(IMAGE) --extra kafka pyproject.toml -o docker/requirements.kafka.lock
 	printf '%s\n' hatchling uv | $(BIN)/uv pip compile $(IMAGE) - -o docker/build.lock
-	! grep -En '[a-z]+://' requirements*.lock docker/*.lock
+	for example in examples/*/requirements.in; do \
+		$(BIN)/uv pip compile $(EXAMPLE) pyproject.toml $$example -o $${example%.in}.txt; \
+	done
+	! grep -En '[a-z]+://' requirements*.lock docker/*.lock examples/*/requirements.txt
 
 #: Remove what the other verbs made.
 clean:
