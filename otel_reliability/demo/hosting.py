@@ -31,7 +31,7 @@ def hosting() -> Generator[Service]:
     """A service that is ready to take OTLP. Nothing of it is left behind."""
     with tempfile.TemporaryDirectory(prefix="otel-reliability-demo-") as state:
         service = Service(configured(state))
-        with _living(service):
+        with living(service):
             _wait_for(service)
             yield service
 
@@ -43,7 +43,8 @@ def _wait_for(service: Service) -> None:
 
 
 @contextmanager
-def _living(service: Service) -> Generator[None]:
+def living(service: Service) -> Generator[None]:
+    """A service on an event loop and a thread of its own, until the end of the block."""
     begun, ending = Future[asyncio.AbstractEventLoop](), asyncio.Event()
 
     async def live() -> None:

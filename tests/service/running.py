@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Final, cast
 
 import grpc
 
+from otel_reliability.demo.hosting import living
 from otel_reliability.model.span import RawSpan
 from otel_reliability.service.config_file import load_config
 from otel_reliability.service.journal import Journal
@@ -105,34 +104,9 @@ def serving(
     config = load_config(flags={**(engine or {}), "service": {**doors, **service}})
     wound = FakeClock(LATER) if clock is None else clock
     made = Service(config, journal_of=journal_of, env=env or {}, clock=wound, wall=wound.wall)
-    with in_a_thread(made):
+    with living(made):
         until(lambda: "recovering" not in made.readiness.reasons, "the service to be ready")
         yield Running(made, wound)
-
-
-@contextmanager
-def in_a_thread(service: Service) -> Generator[None]:
-    """Run a service on an event loop of its own, as `asyncio.run` would."""
-    begun, ending = Future[asyncio.AbstractEventLoop](), asyncio.Event()
-
-    async def live() -> None:
-        try:
-            await service.start()
-        except BaseException as error:
-            begun.set_exception(error)
-            raise
-        begun.set_result(asyncio.get_running_loop())
-        await ending.wait()
-        await service.stop()
-
-    with ThreadPoolExecutor(1, "service under test") as pool:
-        ended = pool.submit(asyncio.run, live())
-        loop = begun.result(20)
-        try:
-            yield
-        finally:
-            loop.call_soon_threadsafe(ending.set)
-            ended.result(30)
 
 
 def run_of(

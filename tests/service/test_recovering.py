@@ -10,13 +10,14 @@ from typing import Any, cast
 import grpc
 import pytest
 
+from otel_reliability.demo.hosting import living
 from otel_reliability.service.config_file import load_config
 from otel_reliability.service.journal import Memory
 from otel_reliability.service.progress import STUCK
 from otel_reliability.service.service import Service
 from otel_reliability.testing import FakeClock
 from tests.real.waiting import until
-from tests.service.running import FREE, HEALTH, LATER, Running, body_of, in_a_thread, run_of
+from tests.service.running import FREE, HEALTH, LATER, Running, body_of, run_of
 
 NOT_SERVING = b"\x08\x02"
 SERVING = b"\x08\x01"
@@ -44,7 +45,7 @@ def recovering(journal: Slow) -> Iterator[Running]:
     doors = {"grpc": FREE, "http": FREE, "metrics": FREE, "pages": FREE}
     clock = FakeClock(LATER)
     service = Service(load_config(flags={"service": doors}), journal_of=lambda _: journal, clock=clock, wall=clock.wall)
-    with in_a_thread(service):
+    with living(service):
         try:
             yield Running(service, clock)
         finally:
