@@ -6,7 +6,6 @@ minute later, as in a service; windows hold 100 runs and are full before anythin
 
 from __future__ import annotations
 
-import gc
 import os
 from typing import Final
 
@@ -23,7 +22,7 @@ from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import Engine
 from otel_reliability.service.answers import Encoding, Signal
 from otel_reliability.service.decoded import Decoder
-from otel_reliability.service.serve import GARBAGE
+from otel_reliability.service.memory import look_seldom
 
 WARM: Final = 120
 """Requests after which every window is full and runs settle: 4 400 runs of ten agents, in 120 seconds."""
@@ -79,7 +78,7 @@ def aged(late: int) -> list[float]:
 
 def rows() -> list[Row]:
     """What the whole job costs, for habitual paths and for paths that are nearly always new, and whether that lasts."""
-    gc.set_threshold(*GARBAGE)
+    look_seldom()
     parse, requests = ExportTraceServiceRequest.FromString, Traffic(seed=9)
     theirs = Fed(parse, lambda: requests.requests(1)[0])
     stable, chaotic, bare = in_turn(serving(chaotic=False), serving(chaotic=True), theirs, each=REQUESTS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import Final
 
 from benchmarks.fresh import Fed, seconds
@@ -13,7 +12,7 @@ from otel_reliability.config import ChangeSettings, Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import Engine
 from otel_reliability.model.span import AgentSpan, ToolFacts
-from otel_reliability.service.serve import GARBAGE
+from otel_reliability.service.memory import look_seldom
 
 RUN: Final = 20
 BATCH: Final = 25
@@ -72,7 +71,7 @@ def taking(*, change: bool) -> Fed[list[AgentSpan]]:
 
 def rows() -> list[Row]:
     """What it adds."""
-    gc.set_threshold(*GARBAGE)
+    look_seldom()
     watched, unwatched = seconds(taking(change=True), taking(change=False), each=BATCHES)
     return [
         row(

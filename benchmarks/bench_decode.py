@@ -5,7 +5,6 @@ Requests are taken in turn from many: a service never receives one twice, so nei
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Sequence
 from itertools import cycle
 from typing import Final
@@ -19,7 +18,7 @@ from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.service.answers import Encoding, Signal
 from otel_reliability.service.decoded import Decoder
-from otel_reliability.service.serve import GARBAGE
+from otel_reliability.service.memory import look_seldom
 from otel_reliability.sources import otlp_full
 
 REQUESTS: Final = 32
@@ -61,7 +60,7 @@ def plainly(bodies: Sequence[bytes]) -> Callable[[], object]:
 
 def rows() -> list[Row]:
     """The costs of requests of each kind, with the garbage collector set as the service sets it."""
-    gc.set_threshold(*GARBAGE)
+    look_seldom()
     genai = payloads.genai(REQUESTS)
     ours, theirs, naive = seconds(decoding(genai), bare(genai), plainly(genai))
     return [

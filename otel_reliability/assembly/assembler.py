@@ -41,11 +41,12 @@ class Assembler:
     no_agent, no_run), `late`, `duplicate`, `refused`; runs `closed` by their reason; judgements lost; `ceiling` hits.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, builder: Builder | None = None) -> None:
+        """`builder`: one under the same settings, for many assemblers of few traces each."""
         self.accounts: Counter[tuple[str, str]] = Counter()
         self._times = settings.assembly
         self._evaluation_ceiling = settings.limits.evaluations
-        self._builder = Builder(settings)
+        self._builder = Builder(settings) if builder is None else builder
         self._gathering = Gathering(self._times.span_limit, self._times.other_spans, self.accounts, self._schedule)
         self._bundles = Bundles(
             self._gathering, self._times.span_limit, self._times.other_spans, self.accounts, self._schedule_bundle

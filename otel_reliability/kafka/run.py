@@ -23,6 +23,7 @@ from otel_reliability.kafka.stage import Stage
 from otel_reliability.kafka.worker import Account, Worker
 from otel_reliability.service.checks import check_workers
 from otel_reliability.service.config_file import Config
+from otel_reliability.service.memory import look_seldom
 from otel_reliability.service.readiness import RECOVERING, Readiness
 
 _logger = logging.getLogger("otel_reliability.kafka")
@@ -178,6 +179,7 @@ class Runner:
 def run(name: str, config: Config) -> None:
     """Run a stage by its name. Raises `ConfigurationError` where it cannot begin."""
     check_workers(config.engine, config.kafka)
+    look_seldom()
     stage: Stage = STAGES[name](config.engine, config.kafka)
     with tempfile.TemporaryDirectory(prefix="otel-reliability-") as passing:
         state = Path(passing if config.kafka.state is None else config.kafka.state)

@@ -11,6 +11,7 @@ from collections import Counter
 from typing import NamedTuple, TypeAlias
 
 from otel_reliability.assembly.assembler import Assembler
+from otel_reliability.assembly.build import Builder
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation
@@ -38,8 +39,8 @@ class Trace:
 
     __slots__ = ("_assembler", "_deadlines", "_idle", "_linger", "_reopen", "_unlooked", "_unsettled", "spans")
 
-    def __init__(self, settings: Settings) -> None:
-        self._assembler = Assembler(settings)
+    def __init__(self, settings: Settings, builder: Builder | None = None) -> None:
+        self._assembler = Assembler(settings, builder)
         times = settings.assembly
         self._linger, self._idle, self._reopen = times.linger, times.idle_timeout, times.reopen
         self._deadlines: list[float] = []

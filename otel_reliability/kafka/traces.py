@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from otel_reliability.assembly.build import Builder
 from otel_reliability.config import Settings
 from otel_reliability.kafka.messages import Outgoing, write
 from otel_reliability.kafka.shelf import Shelf
@@ -79,6 +80,7 @@ class Traces:
         self.told: Counter[str] = Counter()
         self.now = 0.0
         self._settings, self._shelf = settings, shelf
+        self._builder = Builder(settings)
         self._remember, self._room = settings.assembly.remember, settings.assembly.open_bytes
         self._live: OrderedDict[TraceId, _Live] = OrderedDict()
         self._weight = 0
@@ -142,7 +144,7 @@ class Traces:
             self._live.move_to_end(trace_id)
             return live
         if trace_id not in self._when:
-            live = _Live(Trace(self._settings), 0, self.now, -1.0, 0, Counter())
+            live = _Live(Trace(self._settings, self._builder), 0, self.now, -1.0, 0, Counter())
             self._keep(trace_id, live)
             return live
         live, untold = self._remade(trace_id)
@@ -152,7 +154,7 @@ class Traces:
 
     def _remade(self, trace_id: TraceId) -> tuple[_Live, list[Timed]]:
         head = self._head(trace_id)
-        live = _Live(Trace(self._settings), 0, self.now, head.upto, head.told_ns, Counter())
+        live = _Live(Trace(self._settings, self._builder), 0, self.now, head.upto, head.told_ns, Counter())
         events: list[Timed] = []
         while (kept := self._shelf.get(_part_key(trace_id, live.parts))) is not None:
             live.parts += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,8 @@ _BELOW: Final = 0.95
 """Of the line: how far memory must fall before requests are taken again."""
 _LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 _STATM: Final = Path("/proc/self/statm")
+_GARBAGE: Final = (50_000, 20, 50)
+"""How many new objects it takes to look for circles among them."""
 _UNLIMITED: Final = 1 << 50
 
 
@@ -41,6 +44,11 @@ class Memory:
         elif self._above and self.used < self.limit * _BELOW:
             self._above = False
             self._readiness.release(REASON)
+
+
+def look_seldom() -> None:
+    """Look for circles of objects seldom: spans make none, and each look costs."""
+    gc.set_threshold(*_GARBAGE)
 
 
 def resident() -> int:

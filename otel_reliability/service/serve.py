@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -11,19 +10,18 @@ from typing import Final
 
 from otel_reliability.service.config_file import Config
 from otel_reliability.service.journal import Journal
+from otel_reliability.service.memory import look_seldom
 from otel_reliability.service.service import Service
 from otel_reliability.service.state import State
 
 _logger = logging.getLogger("otel_reliability.service")
 
-GARBAGE: Final = (50_000, 20, 50)
-"""How many new objects it takes to look for circles among them. Spans make none, and each look costs; so it is done seldom."""
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def serve(config: Config, env: Mapping[str, str], journal_of: Callable[[State], Journal] | None = None) -> None:
     """Serve until SIGTERM or SIGINT. Raises `ConfigurationError` where it cannot begin."""
-    gc.set_threshold(*GARBAGE)
+    look_seldom()
     asyncio.run(_serve(Service(config, journal_of=journal_of, env=env)))
 
 
