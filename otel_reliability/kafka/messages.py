@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections import OrderedDict
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from otel_reliability.model import record
+from otel_reliability.model.event import RunChange
 from otel_reliability.model.record import BadRecord, RunRecord
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.sources.run_records import parsed
@@ -19,6 +21,9 @@ TICK: Final = b""
 MOST: Final = 50_000
 """Runs of a partition that are known by their text, at most."""
 _RUN: Final = b',"run":'
+_KEYS: Final = 10_000
+"""Agents whose key is known in bytes, at most."""
+_encode: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 class Message(NamedTuple):
@@ -37,6 +42,7 @@ class Outgoing(NamedTuple):
     value: bytes
 
 
+@functools.lru_cache(_KEYS)
 def key_of(key: AgentKey) -> bytes:
     """The key under which the runs of an agent travel.
 
@@ -48,7 +54,18 @@ def key_of(key: AgentKey) -> bytes:
 
 def write(one: RunRecord) -> Outgoing:
     """A run record as a message."""
-    return Outgoing(key_of(one.run.key), json.dumps(record.write(one), separators=(",", ":")).encode())
+    return written(one.change, one.told_ns, one.run, text_of(one.run))
+
+
+def text_of(run: Run) -> bytes:
+    """A run as it stands in every record that tells it: who tells it again need not write it again."""
+    return _encode(record.write_run(run)).encode()
+
+
+def written(change: RunChange, told_ns: int, run: Run, text: bytes) -> Outgoing:
+    """A record of a run that was written before."""
+    head = f'{{"version":{record.VERSION},"change":"{change.value}","told_ns":{told_ns},"run":'
+    return Outgoing(key_of(run.key), b"%b%b}" % (head.encode(), text))
 
 
 def read(value: bytes) -> RunRecord:

@@ -133,14 +133,31 @@ def test_a_damaged_part_costs_what_it_held() -> None:
     stage.take([RUN[0]])
     stage.take([RUN[1]])
     shelf = stage.shelves[0]
-    first = min(shelf.kept)
-    shelf.put(first, shelf.kept[first][:-1] + bytes([shelf.kept[first][-1] ^ 1]))
+    page, at = min(shelf.kept), 80  # within the first part
+    shelf.put(page, shelf.kept[page][:at] + bytes([shelf.kept[page][at] ^ 1]) + shelf.kept[page][at + 1 :])
     stage.take_over(0)
     stage.pass_time(100.0)
 
     assert changes(stage) == ["closed", "settled"]
     assert stage.records[0].run.path == ()
     assert stage.workers[0].accounts["state", "damaged"] >= 1
+
+
+def test_a_trace_that_comes_again_after_it_was_forgotten_is_a_new_one() -> None:
+    """Also where something of the first still stands beside what is remembered of another, and for who takes over."""
+    stage = Assembling(SETTINGS, partitions=1)
+    stage.take([one._replace(trace_id=trace_id(2)) for one in RUN])
+    stage.take(RUN)
+    for number in range(12):
+        stage.pass_time(100.0)
+        stage.take([tool(10 + number, 1, "more")._replace(trace_id=trace_id(2))])
+    stage.take(RUN)
+    stage.take_over(0)
+    stage.pass_time(70.0)
+
+    own = [one for one in stage.records if one.run.trace_id == RUN[0].trace_id]
+    assert [one.change.value for one in own] == ["closed", "settled"] * 2
+    assert own[0].run == own[2].run
 
 
 def test_a_trace_of_a_hundred_thousand_spans_ends_at_the_limit() -> None:

@@ -1,0 +1,170 @@
+"""What the traces of a partition keep, in the order in which it came, many entries to a page of its shelf.
+
+A value of its own costs a store with a changelog as much as rebuilding the run it belongs to; a page costs that once for all
+that it holds. Nothing in a page is changed. A page goes when the last of its traces does; where few are left that live on,
+their entries move to the page that is being filled, so that one long trace holds no more than what is its own.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from otel_reliability.kafka.shelf import PIECE, Shelf
+from otel_reliability.model.span import TraceId
+
+PAGE: Final = 32 * 1024
+"""Bytes after which a page is full. What is written of it before that is written again with what comes next."""
+FEW: Final = 8
+"""A page of which one in so many traces is left is cleared."""
+
+_KEY: Final = b"log1"
+"""What the keys of pages begin with, and the version of what is in them."""
+_NUMBER: Final = struct.Struct(">Q")
+_HEAD: Final = struct.Struct(">c16sQII")
+
+
+class Entry(NamedTuple):
+    """One thing that is kept of a trace: its `kind`, and its `number` among those of its kind.
+
+    `born` tells a trace from an earlier one of the same id that is forgotten, and of which a page may still hold something.
+    """
+
+    kind: bytes
+    trace_id: TraceId
+    born: int
+    number: int
+    body: bytes
+
+
+class Log:
+    """The pages of one partition. `damaged` counts those that could not be read to their end.
+
+    >>> from otel_reliability.kafka.shelf import MemoryShelf
+    >>> log, trace_id = Log(MemoryShelf()), bytes(16)
+    >>> log.add(Entry(b"p", trace_id, log.birth(), 0, b"what came"))
+    >>> [entry.body for entry in log.of(trace_id)]
+    [b'what came']
+    """
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.damaged = 0
+        self._shelf = shelf
+        self._births = 0
+        self._pages: dict[TraceId, tuple[int, ...]] = {}
+        self._left: dict[int, int] = {}
+        """How many traces have entries in a page; `_most`: how many had."""
+        self._most: dict[int, int] = {}
+        self._number = self._size = 0
+        self._page: list[bytes] = []
+        self._is_written = True
+
+    def birth(self) -> int:
+        """The number of a new trace."""
+        self._births += 1
+        return self._births
+
+    def add(self, entry: Entry) -> None:
+        """Keep something, from the next `write` on."""
+        size = _HEAD.size + len(entry.body)
+        if self._size >= PAGE or (self._size and self._size + size > PIECE):
+            self._turn()
+        kind, trace_id, born, number, body = entry
+        self._page.append(_HEAD.pack(kind, trace_id, born, number, len(body)))
+        self._page.append(body)
+        self._size += size
+        self._is_written = False
+        self._hold(trace_id, self._number)
+
+    def write(self) -> None:
+        """Put on the shelf what was added."""
+        if not self._is_written:
+            self._shelf.put(_key(self._number), b"".join(self._page))
+            self._is_written = True
+
+    def of(self, trace_id: TraceId) -> list[Entry]:
+        """All that is kept of a trace, by kind and number."""
+        pages = self._pages.get(trace_id, ())
+        found = [entry for page in pages for entry in self._read(page) if entry.trace_id == trace_id]
+        born = max((entry.born for entry in found), default=0)
+        return sorted(entry for entry in found if entry.born == born)
+
+    def forget(self, trace_id: TraceId) -> None:
+        """A trace needs nothing more of what was kept of it."""
+        for number in self._pages.pop(trace_id, ()):
+            self._left[number] -= 1
+            if number == self._number and not self._left[number]:
+                self._turn()
+            elif number != self._number and self._is_worth_clearing(number):
+                self._clear(number)
+
+    def restore(self) -> Iterator[Entry]:
+        """Every entry, in order. Of a trace that was forgotten some may be among them."""
+        useless: list[bytes] = []
+        for key, kept in self._shelf.items():
+            entries, is_whole = _entries(kept) if key.startswith(_KEY) else ([], False)
+            self.damaged += not is_whole
+            if not entries:
+                useless.append(key)
+                continue
+            self._number = _NUMBER.unpack_from(key, len(_KEY))[0]
+            for entry in entries:
+                self._births = max(self._births, entry.born)
+                self._hold(entry.trace_id, self._number)
+                yield entry
+        self._number += 1
+        for key in useless:
+            self._shelf.drop(key)
+
+    def _hold(self, trace_id: TraceId, number: int) -> None:
+        pages = self._pages.get(trace_id, ())
+        if number not in pages:
+            self._pages[trace_id] = (*pages, number)
+            self._left[number] = self._left.get(number, 0) + 1
+            self._most[number] = self._most.get(number, 0) + 1
+
+    def _turn(self) -> None:
+        """Begin another page."""
+        self.write()
+        number = self._number
+        self._number, self._size, self._page = number + 1, 0, []
+        if self._is_worth_clearing(number):
+            self._clear(number)
+
+    def _is_worth_clearing(self, number: int) -> bool:
+        return self._left[number] * FEW <= self._most[number]
+
+    def _clear(self, number: int) -> None:
+        """Move what is left of a page, and let it go."""
+        moved = [entry for entry in self._read(number) if number in self._pages.get(entry.trace_id, ())]
+        for entry in moved:
+            self.add(entry)
+        for trace_id in {entry.trace_id for entry in moved}:
+            self._pages[trace_id] = tuple(page for page in self._pages[trace_id] if page != number)
+        self.write()
+        self._shelf.drop(_key(number))
+        del self._left[number], self._most[number]
+
+    def _read(self, number: int) -> list[Entry]:
+        if number == self._number:
+            return _entries(b"".join(self._page))[0]
+        return _entries(self._shelf.get(_key(number)) or b"")[0]
+
+
+def _key(number: int) -> bytes:
+    return _KEY + _NUMBER.pack(number)
+
+
+def _entries(page: bytes) -> tuple[list[Entry], bool]:
+    """The entries of a page, and whether they are all of it."""
+    found: list[Entry] = []
+    at, end = 0, len(page)
+    while at + _HEAD.size <= end:
+        kind, trace_id, born, number, size = _HEAD.unpack_from(page, at)
+        begin = at + _HEAD.size
+        at = begin + size
+        if at > end:
+            break
+        found.append(Entry(kind, trace_id, born, number, page[begin:at]))
+    return found, at == end
