@@ -7,12 +7,12 @@ hashes it has the effect of each call only: retries and repeats are marked alrea
 from __future__ import annotations
 
 import enum
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from otel_reliability.model.bounded import LONGEST
 from otel_reliability.model.event import RunChange
+from otel_reliability.model.record_plain import GREATEST, LATEST_NS, plain_run
 from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Outcome, Run, ToolCall, Tools
 from otel_reliability.model.span import Evaluation
 
@@ -20,9 +20,6 @@ VERSION: Final = 1
 """Raised when a reader of the version before could no longer understand a record."""
 EVENT_NAME: Final = "otel_reliability.run"
 """The name of the log event that carries a record."""
-
-_LATEST_NS: Final = 2**63 - 1
-_GREATEST: Final = sys.float_info.max
 
 T = TypeVar("T")
 E = TypeVar("E", bound=enum.Enum)
@@ -91,6 +88,12 @@ def write_run(run: Run) -> dict[str, Any]:
 
 def read_run(raw: object) -> Run:
     """The run that an object tells. Raises `BadRecord`."""
+    plain = plain_run(raw)
+    return carefully(raw) if plain is None else plain
+
+
+def carefully(raw: object) -> Run:
+    """The same for whatever it may be, and what is wrong with it. Raises `BadRecord`."""
     fields = _Fields(raw, "run")
     start_ns = fields.whole("start_ns", least=0)
     return Run(
@@ -242,15 +245,15 @@ class _Fields:
             raise self._bad(name, "is neither true nor false")
         return value
 
-    def whole(self, name: str, *, least: int = -_LATEST_NS) -> int:
+    def whole(self, name: str, *, least: int = -LATEST_NS) -> int:
         value = self.given(name)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _LATEST_NS:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LATEST_NS:
             raise self._bad(name, "is no whole number, or out of range")
         return value
 
     def number(self, name: str) -> float:
         value = self.given(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not -_GREATEST <= value <= _GREATEST:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not -GREATEST <= value <= GREATEST:
             raise self._bad(name, "is no number")
         return float(value)
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.model.event import RunChange
-from otel_reliability.model.record import BadRecord, RunRecord, read, read_run, write, write_run
+from otel_reliability.model.record import BadRecord, RunRecord, carefully, read, read_run, write, write_run
+from otel_reliability.model.record_plain import plain_run
 from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Outcome, Run, ToolCall, Tools
 from otel_reliability.model.span import Evaluation
 from otel_reliability.testing import call, run
@@ -172,3 +173,29 @@ def test_a_damaged_record_is_refused_or_read(data: st.DataObject) -> None:
         return
     assert found.start_ns <= found.end_ns
     assert read_run(json.loads(json.dumps(write_run(found)))) == found
+
+
+@given(runs())
+def test_runs_without_judgements_are_read_the_short_way(one: Run) -> None:
+    """And are what the careful reader gives."""
+    raw = json.loads(json.dumps(write_run(one._replace(evaluations=()))))
+
+    assert plain_run(raw) == carefully(raw)
+
+
+@given(runs(), st.data())
+def test_the_short_way_lets_nothing_through_that_is_refused(one: Run, data: st.DataObject) -> None:
+    """Anything replaced by anything, at any depth: the short way gives what the careful one gives, or nothing."""
+    raw: Any = json.loads(json.dumps(write_run(one)))
+    place: Any = raw
+    while True:
+        at = data.draw(st.sampled_from(list(place) if place is raw else range(len(place))))
+        inner: Any = place[at]
+        if not isinstance(inner, list) or not inner or data.draw(st.booleans()):
+            break
+        place = place[at]
+    odd = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=300) | st.lists(st.text())
+    place[at] = data.draw(odd)
+    found = plain_run(raw)
+    if found is not None:
+        assert found == carefully(raw)
