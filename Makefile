@@ -103,18 +103,22 @@ define venv
 endef
 UV = VIRTUAL_ENV=$(CURDIR)/$(@D) $(@D)/bin/uv --quiet pip
 
-# For tests: exactly what is locked, and the package linked into it.
+NATIVE := native/otel_reliability_native.pyx native/pyproject.toml
+
+# For tests: exactly what is locked, the package linked into it, and the compiled reader where there is a C compiler.
 define environment
 	$(venv)
 	$(UV) sync --require-hashes $<
 	$(UV) install --no-deps --no-build-isolation --editable .
+	$(UV) install --no-deps --no-build-isolation ./native \
+		|| echo 'The compiled reader (native/) is not installed: it needs a C compiler. All else works; its tests are skipped.'
 	touch $@
 endef
 
-.venv/ready .venv-3.11/ready .venv-3.12/ready .venv-3.13/ready: requirements.lock pyproject.toml
+.venv/ready .venv-3.11/ready .venv-3.12/ready .venv-3.13/ready: requirements.lock pyproject.toml $(NATIVE)
 	$(environment)
 
-.venv-lowest/ready: requirements-lowest.lock pyproject.toml
+.venv-lowest/ready: requirements-lowest.lock pyproject.toml $(NATIVE)
 	$(environment)
 
 # For the demo: what the service needs and no more, as locked.

@@ -11,7 +11,7 @@ from typing import Final
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from benchmarks.bench_decode import BARE
+from benchmarks.bench_decode import BARE, by
 from benchmarks.fresh import Fed
 from benchmarks.fresh import seconds as in_turn
 from benchmarks.measure import Row, ratios, row
@@ -36,12 +36,12 @@ LATE: Final = int(os.environ.get("BENCH_SPANS", "300000"))
 class Service:
     """What a service does with a request, on a clock that moves on by a second each."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, compiled: bool = True) -> None:
         settings = Settings(change=ChangeSettings(enabled=False))
         self._now = 0.0
         reader = Reader(settings, conventions.TABLE)
         self.engine = Engine(settings, clock=lambda: self._now, wall=None, reader=reader)
-        self._decode = Decoder(settings, reader)
+        self._decode = Decoder(settings, reader, compiled=compiled)
 
     def take(self, body: bytes) -> None:
         """One request, and the tick of its second."""
@@ -51,9 +51,9 @@ class Service:
         self.engine.take_settled()
 
 
-def serving(*, chaotic: bool) -> Fed[bytes]:
+def serving(*, chaotic: bool = False, compiled: bool = True) -> Fed[bytes]:
     """The whole job, on a service whose windows are full."""
-    service, traffic = Service(), Traffic(chaotic=chaotic)
+    service, traffic = Service(compiled=compiled), Traffic(chaotic=chaotic)
     for body in traffic.requests(WARM):
         service.take(body)
     return Fed(service.take, lambda: traffic.requests(1)[0])
@@ -81,11 +81,14 @@ def rows() -> list[Row]:
     look_seldom()
     parse, requests = ExportTraceServiceRequest.FromString, Traffic(seed=9)
     theirs = Fed(parse, lambda: requests.requests(1)[0])
-    stable, chaotic, bare = in_turn(serving(chaotic=False), serving(chaotic=True), theirs, each=REQUESTS)
+    stable, chaotic, python, bare = in_turn(
+        serving(), serving(chaotic=True), serving(compiled=False), theirs, each=REQUESTS
+    )
     name = "decode + assembly + all windows (100 runs, full), {}"
     return [
-        row(name.format("stable paths"), ratios(stable, bare), at_most=3.5, against=BARE),
-        row(name.format("chaotic paths"), ratios(chaotic, bare), at_most=3.5, against=BARE),
+        row(name.format("stable paths"), ratios(stable, bare), at_most=3.5, against=by(BARE)),
+        row(name.format("chaotic paths"), ratios(chaotic, bare), at_most=3.5, against=by(BARE)),
+        row("the same, stable paths, decoded in Python", ratios(python, bare), against=BARE),
         row("the same, a span, stable paths", stable, unit="µs", scale=1e6 / SPANS, against="512 spans of agents"),
         row("the same, a span, chaotic paths", chaotic, unit="µs", scale=1e6 / SPANS, against="512 spans of agents"),
         row(f"CPU a span after {LATE:,} spans".replace(",", " "), aged(LATE), at_most=1.1, against="after 100 000"),

@@ -111,6 +111,11 @@ class Reader:
         span = _tuple(RawSpan, (*span[:_ATTRIBUTES], kept, *span[_EVENTS:_SCOPE], plans.scope, *span[_VERSION:]))
         return self._asked(span, plan)
 
+    def plan(self, scope: str, keys: tuple[str, ...]) -> tuple[str, Plan]:
+        """The name a scope is told by, and what is done with those of its spans that have these keys."""
+        plans = self._plans(scope)
+        return plans.scope, plans.of(keys)
+
     def _asked(self, span: RawSpan, plan: Plan) -> AgentSpan:
         return self._agent_span(span, self._told(span, plan.conventions), plan)
 

@@ -87,7 +87,9 @@ class Stencils:
     ) -> None:
         shared = tuple(key for key in SHARED if key in keys)
         self._take: Callable[[Raw], Any] = itemgetter(*shared, genai.OPERATION)
-        self._scope, self._shared, self._ask, self._names, self._hasher = scope, shared, ask, names, hasher
+        self.shared = shared
+        """The keys whose values tell a stencil."""
+        self._scope, self._ask, self._names, self._hasher = scope, ask, names, hasher
         self._room = room
         self._well: dict[tuple[bytes, ...], Stencil] = {}
         self._failed: dict[tuple[bytes, ...], Stencil] = {}
@@ -171,15 +173,15 @@ class Stencils:
         return session
 
     def _made(self, known: dict[tuple[bytes, ...], Stencil], key: tuple[bytes, ...], span: RawSpan) -> Stencil:
-        found = self._stencil(span)
+        found = self.stencil(span)
         if sum(map(len, key)) <= LONGEST:
             self._room.take(STENCIL_BYTES + sum(map(len, key)))
             known[key] = found
         return found
 
-    def _stencil(self, span: RawSpan) -> Stencil:
+    def stencil(self, span: RawSpan) -> Stencil:
         """What the conventions say of a span that has nothing of its own, not even a name."""
-        shared = {key: span.attributes[key] for key in self._shared}
+        shared = {key: span.attributes[key] for key in self.shared}
         if not isinstance(shared[genai.OPERATION], str):
             return _NONE
         kind, facts, failed, _ = self._ask(span._replace(name="", attributes=shared))

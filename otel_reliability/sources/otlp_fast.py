@@ -50,8 +50,8 @@ from otel_reliability.sources.values import attributes
 
 _tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
 """Makes a named tuple from a tuple, without the call in Python that its class would cost."""
-_Unusual = tuple[str, tuple[RawEvent, ...], tuple[SpanRef, ...]]
-_NOTHING: Final[_Unusual] = ("", (), ())
+Unusual = tuple[str, tuple[RawEvent, ...], tuple[SpanRef, ...]]
+_NOTHING: Final[Unusual] = ("", (), ())
 _STATUSES: Final = {b"": 0, b"\x18\x01": 1, b"\x18\x02": 2}
 """Status codes by the bytes of a status that says nothing else."""
 _CACHED: Final = 1024
@@ -125,15 +125,20 @@ def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource, 
         )
 
 
-def _unusual(unknown: Any, memo: Memo) -> _Unusual:
+def _unusual(unknown: Any, memo: Memo) -> Unusual:
     """The trace state, the events and the links of a span, which the descriptor leaves among the unknown fields."""
     if lost_attributes(unknown, SPAN_ATTRIBUTES):
         raise NeedsFullSchema("an attribute holds more than a key and a value")
     messages = [(field.field_number, field.data) for field in unknown if field.wire_type == LENGTH_DELIMITED]
-    states = [raw for number, raw in messages if number == SPAN_STATE]
-    events = tuple(_event(raw, memo) for number, raw in messages if number == SPAN_EVENTS)
-    links = tuple(ref for number, raw in messages if number == SPAN_LINKS and (ref := _link(raw)))
-    return _state(states), events, links
+    states, events, links = (
+        [raw for number, raw in messages if number == wanted] for wanted in (SPAN_STATE, SPAN_EVENTS, SPAN_LINKS)
+    )
+    return unusual(states, events, links, memo)
+
+
+def unusual(states: list[bytes], events: list[bytes], links: list[bytes], memo: Memo) -> Unusual:
+    """What the messages of a span's trace states, events and links tell."""
+    return _state(states), tuple(_event(raw, memo) for raw in events), tuple(filter(None, map(_link, links)))
 
 
 def _state(parts: list[bytes]) -> str:

@@ -1,0 +1,298 @@
+"""The compiled reader says what the decoders in Python say, or leaves the request to them."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+
+from benchmarks import payloads
+from otel_reliability import conventions
+from otel_reliability.config import AssemblySettings, MappingSettings, Settings, ToolSettings
+from otel_reliability.conventions import room
+from otel_reliability.conventions.hashing import Hasher
+from otel_reliability.conventions.reader import Reader
+from otel_reliability.errors import UndecodableBody
+from otel_reliability.model.span import KIND_CLIENT, AgentSpan, Kind, RawSpan, Resource
+from otel_reliability.service import compiled
+from otel_reliability.service.answers import Encoding, Signal
+from otel_reliability.service.compiled import Compiled
+from otel_reliability.service.decoded import Decoder
+from otel_reliability.service.ordinary import Ordinary
+from otel_reliability.service.refusal import Refused
+from otel_reliability.sources import otlp
+from otel_reliability.sources.otlp_json import read_file
+from otel_reliability.testing import span, traces_protobuf
+from tests.service.test_ordinary import any_span, comparable, web
+from tests.sources.recordings import every_recording
+from tests.sources.strategies import requests
+from tests.sources.test_otlp_fast import request_with, wire
+
+NATIVE = compiled.load()
+pytestmark = pytest.mark.skipif(
+    NATIVE is None,
+    reason="otel-reliability-native is not installed: it needs a C compiler, then `rm .venv/ready && make .venv/ready`",
+)
+MOST = 400
+"""Spans of a recording that are looked at."""
+CHANGES = 400
+CHAT = {
+    "gen_ai.operation.name": "chat",
+    "gen_ai.request.model": "gpt-4o",
+    "gen_ai.response.id": "r-1",
+    "gen_ai.usage.input_tokens": 900,
+    "gen_ai.usage.output_tokens": 20,
+    "gen_ai.conversation.id": "talk",
+}
+TOOL = {
+    "gen_ai.operation.name": "execute_tool",
+    "gen_ai.tool.name": "search",
+    "gen_ai.tool.call.id": "c-1",
+    "gen_ai.tool.call.arguments": '{"id": 7}',
+    "gen_ai.tool.call.result": "found",
+}
+AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "support", "gen_ai.usage.input_tokens": 5}
+
+
+class Both:
+    """The compiled reader and the decoders in Python, on the same settings and with the same key of hashes."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        settings = settings or Settings()
+        hasher = Hasher(b"key", settings.tools.soft_errors)
+        slow, fast = (Reader(settings, conventions.TABLE, hasher) for _ in range(2))
+        self._slow, self._settings = slow, settings
+        self.compiled = Compiled(NATIVE, settings, fast, Ordinary(settings, fast))
+
+    def agree(self, body: bytes) -> list[AgentSpan] | None:
+        """What the compiled reader says of a body, after the decoders in Python have said the same."""
+        found = self.compiled.read(body)
+        if found is not None:
+            batch = otlp.decode_traces(body)
+            assert not batch.malformed
+            assert comparable(found) == comparable(list(map(self._slow.read, batch.spans)))
+        return found
+
+
+@every_recording
+def test_recordings_are_read_the_same(recording: Path) -> None:
+    """Of every recorded framework, span for span, and nothing is left to Python but spans of more keys than fit."""
+    both = Both()
+    spans = list(islice((one for batch in read_file(recording) for one in batch.spans), MOST))
+    few = [one for one in spans if len(one.attributes) <= 128]
+
+    assert len(both.agree(traces_protobuf(few)) or ()) == len(few)
+    both.agree(traces_protobuf(spans))
+
+
+@pytest.mark.parametrize("kind", ["genai", "genai_content", "genai4k", "http"])
+def test_what_services_send_is_read_the_same(kind: str) -> None:
+    """Requests without end, whose spans differ in numbers, ids and content: each alike."""
+    both = Both()
+    for body in getattr(payloads, kind)(3):
+        assert len(both.agree(body) or ()) == payloads.SPANS
+
+
+@given(st.lists(any_span(), min_size=1, max_size=4))
+def test_any_keys_names_and_scopes_are_read_the_same(spans: list[RawSpan]) -> None:
+    """Whatever keys, names and scopes meet, also where none is an agent's."""
+    body = traces_protobuf([one._replace(span_id=bytes([at + 1] * 8)) for at, one in enumerate(spans)])
+
+    assert Both().agree(body) is not None
+
+
+@given(requests())
+def test_any_request_is_read_the_same(request: ExportTraceServiceRequest) -> None:
+    """Sound or not, with every type of value, events, links and states."""
+    Both().agree(request.SerializeToString())
+
+
+VALUES: list[Any] = [
+    "", "null", "None", "x", "x" * 255, "x" * 256, "x" * 257, "ä" * 200, "0d27ee01-4866-4a9b-989c-3ecf31ed47aa", "7", 0, 7,
+    127, 128, 2**31, 2**63 - 1, -1, 7.0, 7.5, True, False, None, b"bytes", ("stop",), ("tool_calls", "stop"), (), (1, 2),
+    '{"a": 1}', "[]", "error", "execute_tool", "final_answer", "(merged tools)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:24])
+@pytest.mark.parametrize("given", [CHAT, TOOL, AGENT], ids=lambda given: given["gen_ai.operation.name"])
+@pytest.mark.parametrize("status", [0, 2])
+def test_any_value_in_any_place_is_read_the_same(given: dict[str, Any], value: Any, status: int) -> None:
+    """A value of another type, length or meaning than it should have, in each attribute of each kind of span."""
+    both = Both()
+    for key in (*given, "gen_ai.response.finish_reasons", "error.type"):
+        one = span(1, attributes={**given, key: value}, status=status, scope="opentelemetry.instrumentation.genai")
+
+        assert both.agree(traces_protobuf([one, one._replace(span_id=b"another1")])) is not None
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(tools=ToolSettings(ignore=("search",))),
+        Settings(tools=ToolSettings(rename={"se*": "look"}, soft_errors=("fou.d",))),
+        Settings(mapping=MappingSettings(agent=("server.port",))),
+        Settings(assembly=AssemblySettings(run_key="http.route")),
+        Settings(agent_key=("http.route",)),
+    ],
+    ids=["ignored", "renamed", "mapped", "run key", "agent key"],
+)
+def test_settings_mean_the_same(settings: Settings) -> None:
+    """What users rename, ignore, map and group by."""
+    both = Both(settings)
+    spans = [span(1, attributes=one) for one in (CHAT, TOOL, AGENT, {**AGENT, "http.route": "/", "server.port": 1})]
+
+    assert len(both.agree(traces_protobuf([*spans, web(9)])) or ()) == 5
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        span(1, name="crewai.workflow", attributes=CHAT),
+        span(1, name="support run", attributes={"agent_name": "support"}),
+        span(1, name="invoke_agent support"),
+        span(1, name="chat model", kind=KIND_CLIENT),
+        span(1, attributes=CHAT, trace_state="ot=th:8"),
+        span(1, attributes=CHAT, events=[("gen_ai.evaluation.result", {"gen_ai.evaluation.name": "ok"})]),
+        span(1, links=[(2, 2)], attributes={"messaging.system": "kafka"}),
+        span(1, attributes=CHAT, remote=True),
+        span(1, attributes=CHAT, remote=False, start=5, end=3),
+        span(1, attributes={f"key {at}": at for at in range(128)}),
+    ],
+    ids=lambda one: f"{one.name} {len(one.attributes)}",
+)
+def test_what_is_seldom_is_read_the_same(one: RawSpan) -> None:
+    """Names that tell, states, events, links, clocks that ran backwards, as many keys as fit."""
+    assert Both().agree(traces_protobuf([one, web(9)])) is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        traces_protobuf([span(1, attributes={f"key {at}": at for at in range(129)})]),
+        traces_protobuf([span(1)._replace(span_id=b"short")]),
+        traces_protobuf([span(1)._replace(trace_id=bytes(16))]),
+        traces_protobuf([span(1)._replace(start_ns=2**63)]),
+        request_with(b"\x58\x07"),
+        request_with(b"\xfa\x06\x01x"),
+        request_with(wire(9, KeyValue(key="k", value=AnyValue(int_value=1)).SerializeToString() + b"\x18\x05")),
+        traces_protobuf([span(attributes={"good": 1})]).replace(b"good", b"\xff\xfe\xfd\xfc"),
+        traces_protobuf([span(name="good")]).replace(b"good", b"\xff\xfe\xfd\xfc"),
+        traces_protobuf([span(attributes=CHAT)]).replace(b"r-1", b"\xff\xfe\xfd"),
+        b"\xff\xff",
+        b"\x0a\x7f",
+    ],
+    ids=[
+        "129 keys", "short id", "no id", "late", "later type", "later field", "third part", "key", "name", "value", "garbage",
+        "cut",
+    ],
+)  # fmt: skip
+def test_what_is_odd_is_left_to_python(body: bytes) -> None:
+    """Malformed spans are named there, later schemas understood, undecodable bodies refused."""
+    assert Both().agree(body) is None
+
+
+def test_an_empty_request_has_no_spans() -> None:
+    """No bytes are a sound request."""
+    assert Both().agree(b"") == []
+
+
+def test_equal_keys_twice_mean_the_last() -> None:
+    """As in a map of protobuf."""
+    again = KeyValue(key="a", value=AnyValue(int_value=2)).SerializeToString()
+
+    assert Both().agree(request_with(wire(9, again))) is not None
+
+
+def changed(body: bytes, dice: random.Random) -> bytes:
+    """A body with a few bytes changed, cut out or put in."""
+    found = bytearray(body)
+    for _ in range(dice.randrange(1, 4)):
+        at = dice.randrange(len(found) + 1)
+        found[at : at + dice.randrange(3)] = dice.randbytes(dice.randrange(3))
+    return bytes(found)
+
+
+def test_changed_bytes_never_read_otherwise() -> None:
+    """Damaged anywhere, a request is read as Python reads it, or left to it; what neither can read is refused by Python."""
+    dice, both, read = random.Random(7), Both(), 0
+    spans = [span(1, attributes=CHAT), span(2, 1, attributes=TOOL), span(3, 1, attributes=AGENT), web(4, 1)]
+    odd = span(5, 1, events=[("event", {"a": 1})], links=[(2, 2)], trace_state="a=b")
+    body = traces_protobuf([*spans, odd])
+    for _ in range(CHANGES):
+        try:
+            read += both.agree(changed(body, dice)) is not None
+        except UndecodableBody:
+            pytest.fail("the compiled reader took what Python refuses")
+
+    assert CHANGES > read > 0
+
+
+def test_every_cut_is_noticed() -> None:
+    """A request that ends early is never taken for a whole one."""
+    both, body = Both(), traces_protobuf([span(1, attributes=CHAT), web(2, 1)])
+
+    assert [at for at in range(1, len(body)) if both.compiled.read(body[:at]) is not None] == []
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shapes without end are forgotten with all others when they take too much room, and spans are read the same after."""
+    monkeypatch.setattr(room.Room.__init__, "__defaults__", (100_000,))
+    both, dice = Both(), random.Random(7)
+    for at in range(200):
+        values = {**CHAT, f"key {dice.random()}": at, "gen_ai.request.model": f"model {at}"}
+
+        assert both.agree(traces_protobuf([span(1, attributes=values, scope=f"scope {at % 90}"), span(2)])) is not None
+    assert len(both.compiled._layouts) < 90
+
+
+def test_threads_do_not_mix_what_they_read() -> None:
+    """Receivers read at once; each gets the sessions, agents and ids of its own request."""
+    both = Both()
+    bodies = [body for seed in range(4) for body in payloads.Traffic(seed=seed, content=True).requests(2, 64)]
+    expected = [both.compiled.read(body) for body in bodies]
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(both.compiled.read, bodies * 20)) == expected * 20
+
+
+def test_a_service_reads_by_it_and_says_what_python_says() -> None:
+    """The decoder of a service takes it where it is there; malformed spans are told as ever."""
+    settings = Settings(hash_key="00" * 16)
+    fast, slow = (
+        Decoder(settings, Reader(settings, conventions.TABLE), compiled=compiled) for compiled in (True, False)
+    )
+    good, bad = payloads.genai(1)[0], traces_protobuf([span(1)._replace(span_id=b"short"), span(2)])
+
+    for body in (good, bad):
+        told = [one(Signal.TRACES, Encoding.PROTOBUF, body) for one in (fast, slow)]
+        assert told[0] == told[1]
+    with pytest.raises(Refused):
+        fast(Signal.TRACES, Encoding.PROTOBUF, b"\xff\xff")
+
+
+def test_places_keep_their_sender() -> None:
+    """Spans that nobody recognises say whose they are, and share it."""
+    sender = Resource.of({"service.name": "web"})
+    found = Both().agree(traces_protobuf([web(1, resource=sender), web(2, 1, resource=sender)]))
+
+    assert found is not None
+    assert [one.kind for one in found] == [Kind.OTHER, Kind.OTHER]
+    assert found[0].resource is found[1].resource
+    assert found[0].trace_id is found[1].trace_id
+
+
+@pytest.mark.parametrize(
+    "broken", [((), (0,)), (("a",), (1,)), (("a",), (), (9, *(-1,) * 7)), (("a",) * 129,), (("x" * 70_000,),)]
+)
+def test_layouts_that_cannot_be_are_refused(broken: tuple[Any, ...]) -> None:
+    """A place outside its keys would read outside its memory."""
+    with pytest.raises(ValueError, match=r"layout of|places of"):
+        NATIVE.Layout(*broken)
