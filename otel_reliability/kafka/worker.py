@@ -30,6 +30,8 @@ _logger = logging.getLogger("otel_reliability.kafka")
 
 POLL: Final = 0.25
 """Seconds that one look for messages waits, and so the least time between two looks at everything else."""
+AHEAD: Final = 5_000
+"""Messages of a partition that are held while those of its other topic are older: what an hour's backlog may take of memory."""
 LOOK: Final = 2.0
 """Seconds between two looks at how far behind each partition is."""
 STANDBY: Final = 15.0
@@ -87,6 +89,7 @@ class Worker:
             producer_extra_config={**extra, **_producer(kafka)},
             state_dir=state,
             consumer_poll_timeout=POLL,
+            max_partition_buffer_size=AHEAD,
             loglevel=None,
             processing_guarantee=kafka.guarantee,
             broker_availability_timeout=0,
@@ -135,7 +138,9 @@ class Worker:
     # --- The topology -------------------------------------------------------------------------------------------------
 
     def _join(self) -> None:
-        """All inputs share the shelves of the first: partitions of one number go to one worker."""
+        """All inputs share the shelves of the first: partitions of one number go to one worker, and are read by time. Otherwise
+        the shorter backlog would bring the present, and the runs of the longer one would close before their spans are read.
+        """
         self._main.register_store()
         registry = self._context.dataframe_registry
         registry.register_stream_id(self._store_of, [topic.name for topic in self._topics()])
@@ -143,6 +148,8 @@ class Worker:
         for frame in self._frames:
             frame.update(self._take, metadata=True)
         registry.register_periodic_task(self._between)
+        if len(self._frames) > 1:
+            registry.require_time_alignment()
 
     def _topics(self) -> list[Any]:
         return [topic for frame in self._frames for topic in frame.topics]

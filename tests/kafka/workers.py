@@ -120,11 +120,15 @@ def topics_of(broker: Kafka, *, partitions: int = 4, names: Sequence[str] = (SPA
         made.result(20)
 
 
-def send(broker: Kafka, messages: Iterable[tuple[bytes | None, bytes]], topic: str = SPANS) -> None:
-    """Write messages, each under its key."""
+def send(
+    broker: Kafka,
+    messages: Iterable[tuple[bytes | None, bytes] | tuple[bytes | None, bytes, float]],
+    topic: str = SPANS,
+) -> None:
+    """Write messages, each under its key, and as of some second where one is told."""
     producer = CLIENT.Producer({"bootstrap.servers": broker.address, "linger.ms": 5})
-    for key, value in messages:
-        producer.produce(topic, value, key)
+    for key, value, *seconds in messages:
+        producer.produce(topic, value, key, timestamp=round(seconds[0] * 1e3) if seconds else 0)
         producer.poll(0)
     assert producer.flush(30) == 0
 
