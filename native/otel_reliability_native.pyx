@@ -145,16 +145,18 @@ cdef inline bint _is_zero(Place at, Py_ssize_t size) noexcept nogil:
 
 
 cdef bint _attribute(Part part, Part *key, Part *value) noexcept nogil:
-    """Key and value of a pair. False: it has another part, or one in another type."""
+    """Key and value of a pair. False: it has another part, one in another type, or two keys, of which each must be a text."""
     cdef Place at = part.at, end = part.at + part.size
     cdef Field field
+    cdef bint named = False
     key.at = value.at = at
     key.size = value.size = 0
     while at < end:
         if not _field(&at, end, &field) or field.kind != LENGTH:
             return False
-        if field.number == 1 and field.part.size <= LONGEST_KEY:
+        if field.number == 1 and field.part.size <= LONGEST_KEY and not named:
             key[0] = field.part
+            named = True
         elif field.number == 2:
             value[0] = field.part
         else:
@@ -202,7 +204,7 @@ cdef bint _wire(Part part, Wire *span) noexcept nogil:
                 span.id = field.part
             elif field.number == 4:
                 span.parent = field.part
-            elif field.number == 5:
+            elif field.number == 5 and span.name.size == 0:
                 span.name = field.part
             elif field.number == 15:
                 if not _status(field.part, &span.status):
