@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Final
 
 from otel_reliability.assembly.adoption import Decision, OpenWork, give, joined, note
 from otel_reliability.assembly.build import Builder, Built
 from otel_reliability.assembly.build import Unit as BuildUnit
-from otel_reliability.assembly.bundle import Bundle
+from otel_reliability.assembly.bundle import Bundle, State
 from otel_reliability.assembly.bundles import Bundles
 from otel_reliability.assembly.chains import parent_of
 from otel_reliability.assembly.evaluations import Evaluations
@@ -56,6 +56,7 @@ class Assembler:
         )
         self._settled = SettledRuns(settings.outcome)
         self._due: list[tuple[float, int, Unit | Bundle]] = []
+        self._looks: deque[tuple[float, list[Bundle]]] = deque()
         self._ticket = count()
         self._closed: deque[tuple[float, Unit | Bundle]] = deque()
         self._undecided: dict[TraceId, Trace] = {}
@@ -91,12 +92,21 @@ class Assembler:
 
     def add(self, span: AgentSpan, now: float) -> None:
         """Take in one span."""
-        if not self._bundles.take(span, now):
-            full = self._gathering.add(span, now)
-            if full is not None:
-                self._seal(full, now)
-        if self._evaluations.waiting or self._evaluations.reads_responses:
+        self.add_all((span,), now)
+
+    def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:
+        """Take in spans that come together."""
+        if not self._evaluations.waiting and not self._evaluations.reads_responses:
+            self._bundles.take(spans, now, self._gather)
+            return
+        for span in spans:
+            self._bundles.take((span,), now, self._gather)
             self._evaluations.seen(span, now)
+
+    def _gather(self, span: AgentSpan, now: float) -> None:
+        full = self._gathering.add(span, now)
+        if full is not None:
+            self._seal(full, now)
 
     def opened(self, trace_id: TraceId, span_id: SpanId, parent_id: SpanId | None, now: float) -> None:
         """A span has started (known in process only): what it belongs to stays open until it ends."""
@@ -129,6 +139,7 @@ class Assembler:
         while self._closed:
             self._settle_at_once(*self._closed.popleft())
         self._due.clear()
+        self._looks.clear()
         return self._take_events()
 
     # --- Closing ------------------------------------------------------------------------------------------------------
@@ -141,6 +152,7 @@ class Assembler:
         return unit.last_seen + wait
 
     def _close_due(self, now: float) -> None:
+        self._look_at_bundles(now)
         waiting: list[Unit] = []
         while self._due and self._due[0][0] <= now:
             _, _, unit = heapq.heappop(self._due)
@@ -160,13 +172,32 @@ class Assembler:
             heapq.heappush(self._due, (now + self._times.linger, next(self._ticket), unit))
 
     def _schedule_bundle(self, bundle: Bundle) -> None:
-        heapq.heappush(self._due, (bundle.last_seen + self._times.linger, next(self._ticket), bundle))
+        """Look at a bundle when it has lingered: with those that came at the same time, or by itself if that is sooner."""
+        due, looks = bundle.last_seen + self._times.linger, self._looks
+        if looks and looks[-1][0] == due:
+            looks[-1][1].append(bundle)
+        elif not looks or looks[-1][0] < due:
+            looks.append((due, [bundle]))
+        else:
+            heapq.heappush(self._due, (due, next(self._ticket), bundle))
+
+    def _look_at_bundles(self, now: float) -> None:
+        looks = self._looks
+        while looks and looks[0][0] <= now:
+            for bundle in looks.popleft()[1]:
+                if bundle.state is State.GROWING:
+                    self._look_at(bundle, now)
 
     def _look_at(self, bundle: Bundle, now: float) -> None:
         """Spans of a bundle have come a linger ago: it is whole, or still waits, or is more than a bundle can be."""
+        bundle.due = False
+        if not self._bundles.tidy(bundle):
+            self._bundles.unfold(bundle)
+            return
         run = self._builder.simple.build(bundle, CloseReason.ROOT)
         if run is not None and not bundle.open:
             if bundle.last_seen + self._times.linger > now:
+                bundle.due = True
                 self._schedule_bundle(bundle)
             else:
                 self._close_bundle(bundle, run, now)
@@ -174,15 +205,13 @@ class Assembler:
         too_old = bundle.born + self._times.idle_timeout
         if run is not None or too_old <= now or not bundle.waits:
             self._bundles.unfold(bundle)
-            return
-        bundle.due = False
-        if not bundle.is_waiting:
+        elif not bundle.is_waiting:
             bundle.is_waiting = True
             heapq.heappush(self._due, (too_old, next(self._ticket), bundle))
 
     def _close_bundle(self, bundle: Bundle, run: Run, now: float) -> None:
         self.accounts["closed", run.closed_by.value] += 1
-        self.accounts["used", ""] += len(bundle.spans)
+        self.accounts["used", ""] += run.span_count
         self._bundles.close(bundle, run, now)
         self._closed.append((now, bundle))
         self._events.append(RunEvent(RunChange.CLOSED, run))
@@ -192,7 +221,7 @@ class Assembler:
         if isinstance(unit, Unit):
             self._close(unit, reason, now)
             return
-        run = self._builder.simple.build(unit, reason)
+        run = self._builder.simple.build(unit, reason) if self._bundles.tidy(unit) else None
         if run is not None:
             self._close_bundle(unit, run, now)
             return
@@ -453,7 +482,7 @@ class Assembler:
             self.accounts["ceiling", "reopenable_bytes"] += 1
 
     def _evict(self, number: int, size: int, reason: CloseReason, now: float) -> None:
-        for unit in sorted(self._gathering.open, key=lambda unit: (-len(unit.spans), unit.born)):
+        for unit in sorted(self._gathering.open, key=lambda unit: (-unit.count, unit.born)):
             if number <= 0 and size <= 0:
                 return
             number, size = number - 1, size - unit.weight

@@ -8,67 +8,88 @@ gathered had there been none.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Final, NamedTuple, TypeAlias
 
+from otel_reliability.assembly.rows import ID, PARENT, Models, Rows, Tools
 from otel_reliability.assembly.unit import SPAN_BYTES, Place, Trace, Unit
 from otel_reliability.model.run import Run
-from otel_reliability.model.span import AgentSpan, SpanId, TraceId
+from otel_reliability.model.span import AgentSpan, Kind, SpanId, TraceId
 
 _ID_BYTES: Final = 8
-_NO_SPANS: Final[dict[SpanId, AgentSpan]] = {}
-"""Of those that are settled: one for all, since nothing is added to them."""
+_MODEL, _TOOL, _AGENT = Kind.MODEL, Kind.TOOL, Kind.AGENT
+
+Past: TypeAlias = tuple[
+    str, "bytes | tuple[SpanId, ...]", dict[SpanId, Place] | None, dict[SpanId, SpanId | None] | None
+]
+"""What is remembered of a bundle whose run is final: its agent's name, the ids of its spans, one after the other; and the places
+of other spans and the open ones, where there are any. A plain tuple of plain values costs no looks for garbage.
+"""
 
 
 class State(enum.Enum):
-    """GROWING: spans still come. CLOSED: its run was told, and can still change. SETTLED: it cannot; only ids are left."""
+    """GROWING: spans still come. CLOSED: its run was told, and can still change. PAST: it is no bundle any more."""
 
     GROWING = "growing"
     CLOSED = "closed"
-    SETTLED = "settled"
+    PAST = "past"
+
+
+class Mark(NamedTuple):
+    """That spans came at another time than those before: when, and how long the lists of a bundle were then."""
+
+    when: float
+    models: int = 0
+    tools: int = 0
+    others: int = 0
 
 
 class Bundle:
     """The agent spans of one trace, and where its other spans stand.
 
-    - `spans`, `places`, `open`: as in `Unit` and `Trace`. `is_plain`: it grows, and there is nothing but spans.
+    - `models`, `tools`: the spans that are alike, as rows; `others`: the rest, as they are.
+    - `places`, `open`: as in `Trace`. `is_plain`: it grows, and there is nothing but spans. A plain one may hold spans twice.
+    - `index`: where each span stands, made when somebody asks for one; then no span is held twice.
     - `born`, `latest`: when its first span and its last came; `last_seen`: when anything came that it had waited for.
-    - `times`: (number of spans before, when) for every later time at which spans came. `late`: places that units would have
-      waited for, as (number of spans before, when, id).
+    - `marks`: every later time at which spans came. `late`: places that units would have waited for, as (number of spans
+      before, when, id).
     - `due`: whether somebody will look at it at `last_seen` and a little; `is_waiting`: whether when it has grown too old.
     - `run`: what was told of it while CLOSED. `missing`: the parent above its root, in another process, that is not here.
-    - `agent`, `ids`: what is remembered of a SETTLED one: its agent's name, and the ids of its spans, one after the other.
     - `unit`: what a CLOSED one became when it was unfolded.
     """
 
     __slots__ = (
-        "agent",
         "born",
         "closed_at",
         "due",
-        "ids",
+        "index",
         "is_plain",
         "is_waiting",
         "last_seen",
         "late",
         "latest",
+        "marks",
         "missing",
+        "models",
         "open",
+        "others",
         "places",
         "run",
-        "spans",
         "state",
-        "times",
+        "tools",
         "trace_id",
         "unit",
     )
 
     def __init__(self, trace_id: TraceId, now: float) -> None:
         self.trace_id = trace_id
-        self.spans: dict[SpanId, AgentSpan] = {}
+        self.models, self.tools = Models(), Tools()
+        self.others: list[AgentSpan] = []
         self.places: dict[SpanId, Place] | None = None
         self.open: dict[SpanId, SpanId | None] | None = None
-        self.times: list[tuple[int, float]] | None = None
+        self.index: dict[SpanId, int] | None = None
+        self.marks: list[Mark] | None = None
         self.late: list[tuple[int, float, SpanId]] | None = None
         self.born = self.latest = self.last_seen = now
         self.state = State.GROWING
@@ -77,14 +98,112 @@ class Bundle:
         self.closed_at: float | None = None
         self.run: Run | None = None
         self.missing: SpanId | None = None
-        self.agent = ""
-        self.ids: tuple[SpanId, ...] | bytes = b""
         self.unit: Unit | None = None
+
+    @property
+    def count(self) -> int:
+        """How many spans it holds."""
+        return len(self.models) // Models.width + len(self.tools) // Tools.width + len(self.others)
 
     @property
     def weight(self) -> int:
         """Estimated bytes."""
-        return len(self.spans) * SPAN_BYTES
+        return self.count * SPAN_BYTES
+
+    @property
+    def root(self) -> AgentSpan | None:
+        """Its first agent."""
+        for span in self.others:
+            if span.kind is _AGENT:
+                return span
+        return None
+
+    @property
+    def ids(self) -> list[SpanId]:
+        """The ids of its spans."""
+        found = self.models[ID :: Models.width] + self.tools[ID :: Tools.width]
+        found += [span.span_id for span in self.others]
+        return found
+
+    @property
+    def parents(self) -> set[SpanId | None]:
+        """What its spans hang on."""
+        found: set[SpanId | None] = set(self.models.column(PARENT))
+        found.update(self.tools.column(PARENT))
+        found.update([span.parent_id for span in self.others])
+        return found
+
+    def spans(self) -> Iterator[AgentSpan]:
+        """Its spans."""
+        return chain(self.models.spans(self.trace_id), self.tools.spans(self.trace_id), self.others)
+
+    def story(self) -> Iterator[tuple[float, Iterator[AgentSpan]]]:
+        """Its spans by the times at which they came."""
+        begins = [Mark(self.born), *(self.marks or ())]
+        ends = [*begins[1:], Mark(0.0, len(self.models), len(self.tools), len(self.others))]
+        for begin, end in zip(begins, ends, strict=True):
+            models = self.models.spans(self.trace_id, begin.models, end.models)
+            tools = self.tools.spans(self.trace_id, begin.tools, end.tools)
+            yield begin.when, chain(models, tools, self.others[begin.others : end.others])
+
+    def keep(self, span: AgentSpan) -> None:
+        """Hold one more span."""
+        kind = span.kind
+        rows: Rows | None = self.models if kind is _MODEL else self.tools if kind is _TOOL else None
+        if rows is None or not rows.take(span):
+            rows = None
+            self.others.append(span)
+        if self.index is not None:
+            self.index[span.span_id] = self._last(rows)
+
+    def mark(self, now: float) -> None:
+        """What is kept from here on comes at another time than what was kept before."""
+        if not self.count:
+            self.born = self.latest = self.last_seen = now
+        elif now != self.latest:
+            self.latest = now
+            self.marks = [] if self.marks is None else self.marks
+            self.marks.append(Mark(now, len(self.models), len(self.tools), len(self.others)))
+            self.last_seen = max(self.last_seen, now)
+
+    # --- Spans by their ids -------------------------------------------------------------------------------------------
+
+    def make_index(self) -> None:
+        """From here on every span is held once. It must be so already."""
+        index = {span.span_id: ~at for at, span in enumerate(self.others)}
+        for odd, rows in enumerate((self.models, self.tools)):
+            index.update(zip(rows.column(ID), range(odd, 2 * len(rows), 2 * rows.width), strict=True))
+        self.index = index
+
+    def find(self, span_id: SpanId) -> AgentSpan | None:
+        """A span of an indexed bundle."""
+        at = None if self.index is None else self.index.get(span_id)
+        if at is None:
+            return None
+        if at < 0:
+            return self.others[~at]
+        rows = self.tools if at % 2 else self.models
+        return next(rows.spans(self.trace_id, at // 2, at // 2 + 1))
+
+    def _last(self, rows: Rows | None) -> int:
+        """Where the span stands that came last: among the others, or in these rows; even numbers are of model calls."""
+        return ~(len(self.others) - 1) if rows is None else 2 * (len(rows) - rows.width) + (rows is self.tools)
+
+    def without_repeats(self) -> Bundle | None:
+        """One with every span once, as if none had come again; None where two versions of a span differ."""
+        fresh, known = Bundle(self.trace_id, self.born), dict[SpanId, AgentSpan]()
+        for when, spans in self.story():
+            for span in spans:
+                here = known.get(span.span_id)
+                if here is None:
+                    known[span.span_id] = span
+                    fresh.mark(when)
+                    fresh.keep(span)
+                elif here != span:
+                    return None
+        return fresh
+
+    # --- What stands above --------------------------------------------------------------------------------------------
 
     def above(self, span_id: SpanId, remote: bool | None) -> tuple[SpanId | None, bool | None]:
         """What stands at or above a parent, through other spans; None: nothing, what hangs there is a top.
@@ -103,17 +222,26 @@ class Bundle:
     @property
     def waits(self) -> bool:
         """Whether all its spans hang, at last, on spans of this process that are not here yet."""
-        return all(self._hangs(span) for span in self.spans.values())
+        here = set(self.ids)
+        return all(self._hangs(parent, remote, here) for parent, remote in self._hooks())
 
-    def _hangs(self, span: AgentSpan) -> bool:
-        parent, remote = span.parent_id, span.parent_remote
-        if parent is not None and parent not in self.spans:
+    def _hooks(self) -> set[tuple[SpanId | None, bool | None]]:
+        """The parents of its spans, each with whether it is remote."""
+        found = {(span.parent_id, span.parent_remote) for span in self.others}
+        for rows in (self.models, self.tools):
+            found.update((parent, rows.remote) for parent in set(rows.column(PARENT)))
+        return found
+
+    def _hangs(self, parent: SpanId | None, remote: bool | None, here: set[SpanId]) -> bool:
+        if parent is not None and parent not in here:
             parent, remote = self.above(parent, remote)
-        return parent is not None and (parent in self.spans or remote is not True)
+        return parent is not None and (parent in here or remote is not True)
 
     def awaits(self, span_id: SpanId) -> bool:
         """Whether anything here hangs on a span."""
-        if any(span.parent_id == span_id for span in self.spans.values()):
+        if span_id in self.models.column(PARENT) or span_id in self.tools.column(PARENT):
+            return True
+        if any(span.parent_id == span_id for span in self.others):
             return True
         places = (self.places or {}).values()
         return any(place.parent is not None and place.parent[1] == span_id for place in places)
@@ -123,40 +251,52 @@ class Bundle:
         self.state, self.is_plain = State.CLOSED, False
         self.run, self.missing, self.closed_at = run, missing, now
 
-    def settle(self) -> None:
-        """Its run is final: its spans are let go, their ids remembered, as small as can be."""
-        ids = tuple(self.spans)
-        packed = b"".join(ids)
-        self.ids = packed if all(len(one) == _ID_BYTES for one in ids) else ids
-        self.agent = "" if self.run is None else self.run.key.agent
-        self.state, self.spans, self.run, self.times, self.late = State.SETTLED, _NO_SPANS, None, None, None
-
-    @property
-    def remembers(self) -> int:
-        """How many ids that is."""
-        return len(self.ids) // _ID_BYTES if isinstance(self.ids, bytes) else len(self.ids)
-
-    def remembered(self) -> set[SpanId]:
-        """The ids of the spans of a SETTLED one."""
+    def past(self) -> Past:
+        """What is remembered once its run is final, as small as can be."""
         ids = self.ids
-        if isinstance(ids, bytes):
-            return {ids[at : at + _ID_BYTES] for at in range(0, len(ids), _ID_BYTES)}
-        return set(ids)
+        packed = b"".join(ids) if set(map(len, ids)) == {_ID_BYTES} else tuple(ids)
+        return "" if self.run is None else self.run.key.agent, packed, self.places, self.open or None
+
+    def let_go(self) -> None:
+        """It is no bundle any more: whoever still plans to look at it shall not keep its spans."""
+        self.state = State.PAST
+        if self.is_waiting or self.due:
+            self.models, self.tools, self.others, self.run = Models(), Tools(), [], None
+
+
+def ids_of(past: Past) -> set[SpanId]:
+    """The ids of the spans of a bundle that is past."""
+    ids = past[1]
+    if isinstance(ids, bytes):
+        return {ids[at : at + _ID_BYTES] for at in range(0, len(ids), _ID_BYTES)}
+    return set(ids)
+
+
+def count_of(past: Past) -> int:
+    """How many ids that is."""
+    return len(past[1]) // _ID_BYTES if isinstance(past[1], bytes) else len(past[1])
 
 
 class Traces(dict[TraceId, Trace]):
-    """The traces that are gathered, by id. `find` unfolds a bundle first, since whoever asks needs to look into it."""
+    """The traces that are gathered, by id. `find` unfolds a bundle first, since whoever asks needs to look into it.
 
-    __slots__ = ("bundles", "unfold")
+    `bundles` are those that grow or can be reopened, `pasts` what is remembered of the others.
+    """
+
+    __slots__ = ("bundles", "pasts", "remember", "unfold")
 
     def __init__(self) -> None:
         super().__init__()
         self.bundles: dict[TraceId, Bundle] = {}
+        self.pasts: dict[TraceId, Past] = {}
         self.unfold: Callable[[Bundle], Trace] | None = None
+        self.remember: Callable[[TraceId], Trace] | None = None
 
     def find(self, trace_id: TraceId) -> Trace | None:
         """The trace of an id, None where nothing of it has come."""
         found = self.get(trace_id)
         if found is None and self.unfold is not None and trace_id in self.bundles:
             return self.unfold(self.bundles[trace_id])
+        if found is None and self.remember is not None and trace_id in self.pasts:
+            return self.remember(trace_id)
         return found

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterable
 
-from otel_reliability.assembly.bundle import Bundle, State
+from otel_reliability.assembly.bundle import Bundle, State, count_of, ids_of
 from otel_reliability.assembly.gathering import MAX_OPEN, Accounts, Gathering, is_kept, place_of, place_order
 from otel_reliability.assembly.unit import SPAN_BYTES, Trace
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Kind, SpanId, TraceId
 
-_OTHER: Final = Kind.OTHER
+_MODEL, _TOOL, _OTHER = Kind.MODEL, Kind.TOOL, Kind.OTHER
 
 
 class Bundles:
@@ -30,80 +29,110 @@ class Bundles:
     ) -> None:
         self._gathering, self._accounts, self._on_growing = gathering, accounts, on_growing
         self._most, self._place_limit = span_limit - 1, place_limit
-        self._bundles = gathering.traces.bundles
-        gathering.traces.unfold = self.unfold
+        self._bundles, self._pasts = gathering.traces.bundles, gathering.traces.pasts
+        gathering.traces.unfold, gathering.traces.remember = self.unfold, self._recall
 
-    def take(self, span: AgentSpan, now: float) -> bool:
-        """Take in one span. False: it is to be gathered."""
-        bundle = self._bundles.get(span.trace_id)
-        if bundle is None:
-            if span.trace_id in self._gathering.traces:
-                return False
-            bundle = self._begin(span.trace_id, now)
-        spans, span_id = bundle.spans, span.span_id
-        if (
-            not bundle.is_plain
-            or span.kind is _OTHER
-            or span.link is not None
-            or span_id in spans
-            or len(spans) >= self._most
-        ):
-            return self._take_with_care(bundle, span, now)
-        spans[span_id] = span
-        self._gathering.open_bytes += SPAN_BYTES
-        if now != bundle.latest or not bundle.due:
-            self._touch(bundle, len(spans) - 1, now)
-        return True
+    def take(self, spans: Iterable[AgentSpan], now: float, gather: Callable[[AgentSpan, float], None]) -> None:
+        """Take in spans. What does not fit into a bundle is handed to `gather`.
+
+        Spans of one trace come in a row, most of them calls of models and tools: so those are what this is quick at.
+        """
+        trace_id, models, tools = b"", None, None
+        room = taken = 0
+        for span in spans:
+            if span.trace_id != trace_id:
+                trace_id = span.trace_id
+                bundle = self._bundles.get(trace_id)
+                if bundle is not None and bundle.is_plain and (bundle.due and bundle.latest == now):
+                    models, tools, room = bundle.models, bundle.tools, self._most - bundle.count
+                else:
+                    models = tools = None
+            kind = span.kind
+            if room > 0 and (
+                (kind is _MODEL and models is not None and models.take(span))
+                or (kind is _TOOL and tools is not None and tools.take(span))
+            ):
+                taken += 1
+                room -= 1
+                continue
+            if not self._take(span, now):
+                gather(span, now)
+            trace_id = b""
+        self._gathering.open_bytes += taken * SPAN_BYTES
 
     def opened(self, trace_id: TraceId, span_id: SpanId, parent_id: SpanId | None, now: float) -> bool:
         """A span has started. False: that is to be told to the gathering."""
         bundle = self._bundles.get(trace_id)
         if bundle is None:
-            if trace_id in self._gathering.traces:
+            if self._is_known(trace_id):
                 return False
             bundle = self._begin(trace_id, now)
-        if bundle.state is not State.GROWING:
+        if bundle.state is not State.GROWING or not self._indexed(bundle):
             return self._left(bundle)
         if bundle.open is None:
-            bundle.open, bundle.is_plain = {}, False
-        if len(bundle.open) < MAX_OPEN and span_id not in bundle.spans and span_id not in (bundle.places or ()):
+            bundle.open = {}
+        if len(bundle.open) < MAX_OPEN and bundle.find(span_id) is None and span_id not in (bundle.places or ()):
             bundle.open[span_id] = parent_id
         return True
 
     def ended(self, trace_id: TraceId, span_id: SpanId) -> bool:
         """A span that had started will not come. False: that is to be told to the gathering."""
-        bundle = self._bundles.get(trace_id)
-        if bundle is None:
+        bundle, past = self._bundles.get(trace_id), self._pasts.get(trace_id)
+        if bundle is None and past is None:
             return False
-        if bundle.open:
-            bundle.open.pop(span_id, None)
+        begun = bundle.open if bundle is not None else past[3] if past is not None else None
+        if begun:
+            begun.pop(span_id, None)
         return True
 
     def forget(self, trace_id: TraceId) -> None:
         """Let a trace go with all that is remembered of it."""
-        bundle = self._bundles.pop(trace_id, None)
-        if bundle is None:
-            self._gathering.forget(self._gathering.traces[trace_id])
-        else:
+        past, bundle = self._pasts.pop(trace_id, None), self._bundles.pop(trace_id, None)
+        if past is not None:
+            self._gathering.place_count -= len(past[2] or ())
+            self._gathering.gone_count -= count_of(past)
+        elif bundle is not None:
             self._gathering.place_count -= len(bundle.places or ())
-            self._gathering.gone_count -= bundle.remembers
+        else:
+            self._gathering.forget(self._gathering.traces[trace_id])
+
+    def tidy(self, bundle: Bundle) -> bool:
+        """See to it that a bundle holds every span once. False: there are two versions of one, which is for the gathering."""
+        if bundle.index is not None:
+            return True
+        ids = bundle.ids
+        if len(set(ids)) == len(ids):
+            return True
+        fresh = bundle.without_repeats()
+        if fresh is None:
+            return False
+        again = bundle.count - fresh.count
+        self._accounts["duplicate", ""] += again
+        self._gathering.open_bytes -= again * SPAN_BYTES
+        bundle.models, bundle.tools, bundle.others = fresh.models, fresh.tools, fresh.others
+        bundle.latest, bundle.last_seen, bundle.marks = fresh.latest, fresh.last_seen, fresh.marks
+        return True
 
     def close(self, bundle: Bundle, run: Run, now: float) -> None:
         """The run of a bundle is told; it can still change."""
         gathering = self._gathering
-        parent = bundle.spans[run.root_span_id].parent_id if run.root_span_id is not None else None
-        missing = None if parent is None else bundle.above(parent, None)[0]
+        root = bundle.root
+        missing = None if root is None or root.parent_id is None else bundle.above(root.parent_id, None)[0]
+        weight = bundle.weight
         gathering.open.pop(bundle, None)
-        gathering.open_bytes -= bundle.weight
-        gathering.closed_bytes += bundle.weight
+        gathering.open_bytes -= weight
+        gathering.closed_bytes += weight
         bundle.close(run, missing, now)
 
     def settle(self, bundle: Bundle, closed_at: float) -> None:
         """It can change no more."""
-        self._gathering.closed_bytes -= bundle.weight
-        self._gathering.gone_count += len(bundle.spans)
+        number = bundle.count
+        self._gathering.closed_bytes -= number * SPAN_BYTES
+        self._gathering.gone_count += number
         self._gathering.quiet[bundle.trace_id] = closed_at
-        bundle.settle()
+        del self._bundles[bundle.trace_id]
+        self._pasts[bundle.trace_id] = bundle.past()
+        bundle.let_go()
 
     def unfold(self, bundle: Bundle) -> Trace:
         """Gather what a bundle holds, as if it had come to the gathering from the beginning."""
@@ -111,11 +140,6 @@ class Bundles:
         del self._bundles[bundle.trace_id]
         trace = gathering.traces[bundle.trace_id] = Trace(bundle.trace_id)
         trace.open.update(bundle.open or {})
-        if bundle.state is State.SETTLED:
-            trace.places.update(bundle.places or {})
-            trace.gone, trace.agents = bundle.remembered(), frozenset({bundle.agent})
-            trace.had_invocation = trace.has_invocation = True
-            return trace
         if bundle.state is State.GROWING:
             gathering.open.pop(bundle, None)
             gathering.open_bytes -= bundle.weight
@@ -124,7 +148,22 @@ class Bundles:
         self._replay(trace, bundle)
         if bundle.run is not None:
             self._close_again(trace, bundle, bundle.run)
+        bundle.let_go()
         return trace
+
+    def _recall(self, trace_id: TraceId) -> Trace:
+        """Gather what is remembered of a bundle."""
+        agent, _, places, begun = past = self._pasts.pop(trace_id)
+        trace = self._gathering.traces[trace_id] = Trace(trace_id)
+        trace.open.update(begun or {})
+        trace.places.update(places or {})
+        trace.gone, trace.agents = ids_of(past), frozenset({agent})
+        trace.had_invocation = trace.has_invocation = True
+        return trace
+
+    def _is_known(self, trace_id: TraceId) -> bool:
+        """Whether a trace that is no bundle is known."""
+        return trace_id in self._pasts or trace_id in self._gathering.traces
 
     def _begin(self, trace_id: TraceId, now: float) -> Bundle:
         bundle = self._bundles[trace_id] = Bundle(trace_id, now)
@@ -136,45 +175,70 @@ class Bundles:
         self.unfold(bundle)
         return False
 
-    def _touch(self, bundle: Bundle, before: int, now: float) -> None:
-        """Spans have come, after so many."""
-        if not before:
-            bundle.born = bundle.latest = bundle.last_seen = now
+    def _indexed(self, bundle: Bundle) -> bool:
+        """See to it that spans are found by their ids. False: there are two versions of one."""
+        if bundle.index is None:
+            if not self.tidy(bundle):
+                return False
+            bundle.make_index()
+            bundle.is_plain = False
+        return True
+
+    def _take(self, span: AgentSpan, now: float) -> bool:
+        """Take in one span. False: it is to be gathered."""
+        bundle = self._bundles.get(span.trace_id)
+        if bundle is None:
+            if self._is_known(span.trace_id):
+                return False
+            bundle = self._begin(span.trace_id, now)
+        if not bundle.is_plain or span.kind is _OTHER or span.link is not None or bundle.count >= self._most:
+            return self._take_with_care(bundle, span, now)
+        self._keep(bundle, span, now)
+        return True
+
+    def _keep(self, bundle: Bundle, span: AgentSpan, now: float) -> None:
+        if now != bundle.latest or not bundle.due:
+            self._touch(bundle, now)
+        bundle.keep(span)
+        self._gathering.open_bytes += SPAN_BYTES
+
+    def _touch(self, bundle: Bundle, now: float) -> None:
+        """A span comes."""
+        if not bundle.count:
             self._gathering.open[bundle] = None
             self._gathering.quiet.pop(bundle.trace_id, None)
-        elif now != bundle.latest:
-            bundle.latest = now
-            bundle.times = [*(bundle.times or ()), (before, now)]
-            bundle.last_seen = max(bundle.last_seen, now)
+        bundle.mark(now)
+        self._look_later(bundle)
+
+    def _look_later(self, bundle: Bundle) -> None:
         if not bundle.due:
             bundle.due = True
             self._on_growing(bundle)
 
     def _take_with_care(self, bundle: Bundle, span: AgentSpan, now: float) -> bool:
-        spans, span_id = bundle.spans, span.span_id
-        if bundle.state is State.SETTLED or span.link is not None:
+        span_id = span.span_id
+        if span.link is not None or (bundle.count and not self._indexed(bundle)):
             return self._left(bundle)
         if bundle.open:
             bundle.open.pop(span_id, None)
         if span.kind is _OTHER and not is_kept(span):
             return self._take_place(bundle, span, now)
-        if spans.get(span_id) == span:
+        known = bundle.find(span_id)
+        if known == span:
             self._accounts["duplicate", ""] += 1
             return True
-        if span_id in spans or bundle.state is not State.GROWING or len(spans) >= self._most:
+        if known is not None or bundle.state is not State.GROWING or bundle.count >= self._most:
             return self._left(bundle)
         if bundle.places is not None and span_id in bundle.places:
             return self._left(bundle)
-        spans[span_id] = span
-        self._gathering.open_bytes += SPAN_BYTES
-        self._touch(bundle, len(spans) - 1, now)
+        self._keep(bundle, span, now)
         return True
 
     def _take_place(self, bundle: Bundle, span: AgentSpan, now: float) -> bool:
         """Of another span its place is kept. Units would wait for some of them, even when they are closed."""
         span_id, place = span.span_id, place_of(span)
         known = None if bundle.places is None else bundle.places.get(span_id)
-        if span_id in bundle.spans or known is not None:
+        if known is not None or bundle.find(span_id) is not None:
             if known is not None and place_order(place) > place_order(known):
                 return self._left(bundle)
             self._accounts["duplicate", ""] += 1
@@ -186,12 +250,10 @@ class Bundles:
             self._accounts["ceiling", "other_spans"] += 1
             return True
         self._gathering.place_count += 1
-        if bundle.spans and bundle.state is State.GROWING and now != bundle.born and bundle.awaits(span_id):
-            bundle.late = [*(bundle.late or ()), (len(bundle.spans), now, span_id)]
+        if bundle.state is State.GROWING and bundle.count and now != bundle.born and bundle.awaits(span_id):
+            bundle.late = [*(bundle.late or ()), (bundle.count, now, span_id)]
             bundle.last_seen = max(bundle.last_seen, now)
-            if not bundle.due:
-                bundle.due = True
-                self._on_growing(bundle)
+            self._look_later(bundle)
         if bundle.places is None:
             bundle.places, bundle.is_plain = {}, False
         bundle.places[span_id] = place
@@ -203,15 +265,14 @@ class Bundles:
         late = list(bundle.late or ())
         known = {span_id for _, _, span_id in late}
         trace.places.update((span_id, place) for span_id, place in places.items() if span_id not in known)
-        times = list(bundle.times or ())
-        now = bundle.born
-        for before, span in enumerate(bundle.spans.values()):
+        before = 0
+        for now, spans in bundle.story():
             while late and late[0][0] <= before:
                 _, when, span_id = late.pop(0)
                 self._gathering.put_place(trace, span_id, places[span_id], when)
-            if times and times[0][0] == before:
-                now = times.pop(0)[1]
-            self._gathering.add(span, now)
+            for span in spans:
+                self._gathering.add(span, now)
+                before += 1
         for _, when, span_id in late:
             self._gathering.put_place(trace, span_id, places[span_id], when)
 

@@ -136,7 +136,7 @@ class Gathering:
     def spans(self) -> Iterator[AgentSpan]:
         """All agent spans that are kept."""
         for bundle in self.traces.bundles.values():
-            yield from bundle.spans.values()
+            yield from bundle.spans()
         for trace in self.traces.values():
             for unit in trace.units:
                 yield from unit.spans.values()

@@ -29,10 +29,12 @@ class ContextLimits:
 
     def of(self, facts: ModelFacts) -> int | None:
         """The window of the model that answered, else of the model that was asked for."""
-        if facts.context_limit is not None:
-            return facts.context_limit
+        return self.named(facts.model, facts.request_model) if facts.context_limit is None else facts.context_limit
+
+    def named(self, *names: str | None) -> int | None:
+        """The window of the first of these models of which one is known."""
         known = self._known
-        for name in (facts.model, facts.request_model):
+        for name in names:
             if name is not None:
                 limit = known[name] if name in known else self._named(name)
                 if limit is not None:

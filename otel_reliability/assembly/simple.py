@@ -1,23 +1,27 @@
 """The run that most telemetry tells: one agent, and beneath it model and tool calls, each told once.
 
 What `Builder` gives for such a run, at a fraction of the cost: where there is one invocation, and no call inside another,
-nothing has to be sorted out. Whatever might be anything else is left to `Builder`; tests hold these runs to its own.
+nothing has to be sorted out, and calls are worked on column by column. Whatever might be anything else is left to `Builder`;
+tests hold these runs to its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import repeat
-from operator import itemgetter
-from typing import Final, Literal, NamedTuple
+from operator import add, ge, itemgetter, not_
+from typing import Any, Final, Literal, TypeAlias
 
-from otel_reliability.assembly import calls, outcome, retries
+from otel_reliability.assembly import calls, outcome, retries, rows
 from otel_reliability.assembly.bundle import Bundle
 from otel_reliability.assembly.calls import Item
 from otel_reliability.assembly.judged import best
 from otel_reliability.assembly.limits import ContextLimits
 from otel_reliability.assembly.notes import NO_NOTES, merged
 from otel_reliability.assembly.outcome import Verdict
+from otel_reliability.assembly.rows import END, ID, PARENT, START, Models, Rows
+from otel_reliability.assembly.rows import Tools as ToolRows
 from otel_reliability.assembly.sampling import weight
 from otel_reliability.config import Settings
 from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Outcome, Run, ToolCall, Tools
@@ -27,54 +31,52 @@ from otel_reliability.model.span import (
     Evaluation,
     InvocationFacts,
     Kind,
-    ModelFacts,
     Notes,
+    Resource,
     Session,
     SpanId,
-    ToolFacts,
 )
 
 _AGENT, _MODEL, _TOOL, _CHAIN, _RETRIEVAL = Kind.AGENT, Kind.MODEL, Kind.TOOL, Kind.CHAIN, Kind.RETRIEVAL
 _ORDER: Final = itemgetter(*(AgentSpan._fields.index(name) for name in ("start_ns", "end_ns", "span_id")))
 """`tree.span_order` within one trace."""
+_ROW_ORDER: Final = itemgetter(START, END, ID)
 _COMPLETED: Final = Verdict(Outcome.COMPLETED, "end")
 _BY_STATUS: Final = Verdict(Outcome.SUCCESS, "status")
-_FIRST: Final = retries.Mark()
-_NO_JUDGEMENTS: Final[tuple[Evaluation, ...]] = ()
+_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+_model_call: Final[Callable[[Iterable[Any]], ModelCall]] = partial(_tuple, ModelCall)
+_tool_call: Final[Callable[[Iterable[Any]], ToolCall]] = partial(_tuple, ToolCall)
+MOST_KNOWN: Final = 4_096
+"""Patterns of calls, and names of agents, that are remembered."""
+
+Marks: TypeAlias = tuple[Iterable[bool], Iterable[bool], Iterable[int]]
+"""Of each call in the order of the clock: whether it is a retry, whether a repeat, and its place in the chain."""
+_ALL_FIRST: Final = (repeat(False), repeat(False), repeat(0))
 
 
-class _Sorted:
-    """The spans of a run by kind, in order, and what any of them may tell."""
+class _Found:
+    """The spans of a run by kind, and what any of them may tell. `starts`, `ends`: the first and the last of each kind."""
 
-    __slots__ = ("chains", "evaluations", "models", "notes", "parents", "root", "session", "tools")
+    __slots__ = ("chains", "ends", "evaluations", "models", "notes", "parents", "root", "session", "starts", "tools")
 
-    def __init__(self, root: AgentSpan) -> None:
+    def __init__(self, bundle: Bundle, root: AgentSpan) -> None:
         self.root = root
-        self.models: list[AgentSpan] = []
-        self.tools: list[AgentSpan] = []
+        self.models: Rows = bundle.models
+        self.tools: Rows = bundle.tools
         self.chains: list[AgentSpan] = []
-        self.parents: set[SpanId | None] = set()
-        self.session: Session | None = root.session
+        self.parents: set[SpanId | None] = {*self.models[PARENT :: Models.width], *self.tools[PARENT :: ToolRows.width]}
+        self.session: Session | None = None
         self.notes: Notes = NO_NOTES
-        self.evaluations = _NO_JUDGEMENTS
+        self.evaluations: tuple[Evaluation, ...] = ()
+        self.starts, self.ends = [root.start_ns], [root.end_ns]
 
 
-class _Models(NamedTuple):
-    """The model calls, and what they sum up to."""
-
-    calls: tuple[ModelCall, ...]
-    input: int | None
-    output: int | None
-    pressure: float | None
-    cost: float | None
-
-
-class _Tools(NamedTuple):
-    """The tool calls in the order of the clock, and their names in that of the path."""
-
-    calls: tuple[ToolCall, ...]
-    path: tuple[str, ...]
-    arguments_known: bool
+_Models: TypeAlias = tuple[tuple[ModelCall, ...], int | None, int | None, float | None, float | None]
+"""The model calls, and what they sum up to: input, output, pressure, cost."""
+_Tools: TypeAlias = tuple[tuple[ToolCall, ...], tuple[str, ...], bool]
+"""The tool calls in the order of the clock, their names in that of the path, and whether all arguments are known."""
+_NO_MODELS: Final[_Models] = ((), None, None, None, None)
+_NO_TOOLS: Final[_Tools] = ((), (), True)
 
 
 class SimpleBuilder:
@@ -84,134 +86,162 @@ class SimpleBuilder:
         self._outcome, self._limits = settings.outcome, limits
         self._parallel: Literal["canonical", "as_started"] = settings.assembly.parallel
         self._default = _BY_STATUS if settings.outcome.fallback == "status" else _COMPLETED
+        self._marks: dict[tuple[tuple[str, ...], tuple[bool, ...]], Marks] = {}
+        self._keys: dict[str, tuple[Resource, tuple[tuple[str, str], ...], AgentKey]] = {}
 
     def build(self, bundle: Bundle, reason: CloseReason) -> Run | None:
-        """The run of a bundle; None where it is another kind of run, several, none, or not whole yet."""
-        spans = sorted(bundle.spans.values(), key=_ORDER)
-        found = _sorted_out(spans)
+        """The run of a bundle that holds every span once; None where it is another kind of run, several, none, or not whole."""
+        found = _sorted_out(bundle)
         if found is None or not is_top(bundle, found.root) or not _are_beneath(bundle, found):
             return None
-        root = found.root
+        root, notes = found.root, found.notes
         facts = root.facts
         if not isinstance(facts, InvocationFacts) or not facts.name or facts.weak or _is_peculiar(facts):
             return None
-        models = self._models(found, facts)
+        models = self._models(found, facts, notes.context_limit)
         tools = self._tools(found, facts) if models is not None else None
         if models is None or tools is None:
             return None
-        resource, notes = root.resource, found.notes
+        model_calls, used, wrote, pressure, cost = models
+        tool_calls, path, arguments_known = tools
         outcome, source = self._verdict(root, facts, found)
-        return Run(
-            f"{root.trace_id.hex()}-{root.span_id.hex()}",
-            root.trace_id,
-            root.span_id,
-            AgentKey(resource.service_namespace, resource.service_name, resource.environment, facts.name, root.extra),
-            None if found.session is None else found.session.id,
-            notes.task_id,
-            notes.trial,
-            notes.condition or "baseline",
-            notes.input_class,
-            notes.branches,
-            False,
-            False,
-            False,
-            spans[0].start_ns,
-            max([span.end_ns for span in spans]),
-            tools.path,
-            Tools.OBSERVED,
-            tools.calls,
-            models.calls,
-            models.input,
-            models.output,
-            models.pressure,
-            tools.arguments_known,
-            outcome,
-            source,
-            notes.confidence,
-            models.cost if notes.cost is None else notes.cost,
-            notes.violations,
-            found.evaluations,
-            1 if root.threshold is None else weight(root.threshold, root.trace_id),
-            len(spans),
-            reason,
+        run: Run = _tuple(
+            Run,
+            (
+                f"{root.trace_id.hex()}-{root.span_id.hex()}",
+                root.trace_id,
+                root.span_id,
+                self._key(facts.name, root),
+                None if found.session is None else found.session.id,
+                notes.task_id,
+                notes.trial,
+                notes.condition or "baseline",
+                notes.input_class,
+                notes.branches,
+                False,
+                False,
+                False,
+                min(found.starts),
+                max(found.ends),
+                path,
+                Tools.OBSERVED,
+                tool_calls,
+                model_calls,
+                used,
+                wrote,
+                pressure,
+                arguments_known,
+                outcome,
+                source,
+                notes.confidence,
+                cost if notes.cost is None else notes.cost,
+                notes.violations,
+                found.evaluations,
+                1 if root.threshold is None else weight(root.threshold, root.trace_id),
+                bundle.count,
+                reason,
+            ),
         )
+        return run
 
-    def _models(self, found: _Sorted, facts_of_root: InvocationFacts) -> _Models | None:
+    def _key(self, name: str, root: AgentSpan) -> AgentKey:
+        resource, extra = root.resource, root.extra
+        known = self._keys.get(name)
+        if known is not None and known[0] is resource and known[1] == extra:
+            return known[2]
+        key = AgentKey(resource.service_namespace, resource.service_name, resource.environment, name, extra)
+        if len(self._keys) >= MOST_KNOWN:
+            self._keys.clear()
+        self._keys[name] = (resource, extra, key)
+        return key
+
+    # --- Model calls --------------------------------------------------------------------------------------------------
+
+    def _models(self, found: _Found, facts_of_root: InvocationFacts, told_limit: int | None) -> _Models | None:
         """Model calls that are surely not one told by two instrumentations; None where they might be."""
-        agent, told_limit, limit_of = facts_of_root.name or "", found.notes.context_limit, self._limits.of
-        made: list[ModelCall] = []
-        inputs: list[int] = []
-        outputs: list[int] = []
-        costs: list[float] = []
-        pressure: float | None = None
-        scope = found.models[0].scope if found.models else ""
-        for span in found.models:
-            facts = span.facts
-            if not isinstance(facts, ModelFacts) or span.scope != scope:
-                return None
-            used, wrote = facts.tokens
-            if used is not None:
-                inputs.append(used)
-                limit = told_limit or limit_of(facts)
-                if limit is not None:
-                    share = (used + (wrote or 0)) / limit
-                    if pressure is None or share > pressure:
-                        pressure = share
-            if wrote is not None:
-                outputs.append(wrote)
-            if facts.cost is not None:
-                costs.append(facts.cost)
-            made.append(
-                ModelCall(
-                    facts.model or facts.request_model, used, wrote, span.failed, agent, span.start_ns, span.end_ns
-                )
-            )
-        if not inputs and not outputs and facts_of_root.tokens is not None:
+        if not found.models:
+            return _NO_MODELS if facts_of_root.tokens is None else None
+        told, width = _in_order(found.models), Models.width
+        named, asked = told[rows.MODEL :: width], told[rows.ASKED_MODEL :: width]
+        inputs, outputs = told[rows.INPUT :: width], told[rows.OUTPUT :: width]
+        more = told[rows.MORE :: width]
+        known_in, known_out = _known(inputs), _known(outputs)
+        if not known_in and not known_out and facts_of_root.tokens is not None:
             return None
-        return _Models(
-            tuple(made),
-            sum(inputs) if inputs else None,
-            sum(outputs) if outputs else None,
-            pressure if pressure is None or pressure < 1.0 else 1.0,
+        names = named if all(named) else [one or other for one, other in zip(named, asked, strict=True)]
+        starts, ends = _extent(found, told, width)
+        costs = [one[3] for one in more if one is not None and one[3] is not None] if any(more) else ()
+        if len(known_in) + len(known_out) < 2 * len(inputs) or any(more) or not (_are_one(named) and _are_one(asked)):
+            pressure = self._pressure(told, width, told_limit)
+        else:
+            limit = told_limit or self._limits.named(named[0], asked[0])
+            pressure = None if limit is None else min(max(map(add, inputs, outputs)) / limit, 1.0)
+        agent = repeat(facts_of_root.name)
+        made = zip(names, inputs, outputs, told[rows.FAILED :: width], agent, starts, ends, strict=False)
+        return (
+            tuple(map(_model_call, made)),
+            sum(known_in) if known_in else None,
+            sum(known_out) if known_out else None,
+            pressure,
             float(sum(costs)) if costs else None,
         )
 
-    def _tools(self, found: _Sorted, facts_of_root: InvocationFacts) -> _Tools | None:
+    def _pressure(self, told: Sequence[Any], width: int, told_limit: int | None) -> float | None:
+        """The largest share of a context window that one model call filled, cut at 1."""
+        found: float | None = None
+        columns = (told[at::width] for at in (rows.MODEL, rows.ASKED_MODEL, rows.INPUT, rows.OUTPUT, rows.MORE))
+        for model, other, used, wrote, more in zip(*columns, strict=True):
+            if used is None:
+                continue
+            limit = told_limit or (None if more is None else more[2]) or self._limits.named(model, other)
+            if limit is not None:
+                share = (used + (wrote or 0)) / limit
+                if found is None or share > found:
+                    found = share
+        return found if found is None or found < 1.0 else 1.0
+
+    # --- Tool calls ---------------------------------------------------------------------------------------------------
+
+    def _tools(self, found: _Found, facts_of_root: InvocationFacts) -> _Tools | None:
         """Tool calls that are each another call, or none where that is surely observed; None where it is not sure."""
-        spans = found.tools
-        if not spans:
+        if not found.tools:
             return None if _may_be_hidden(found, facts_of_root) else _NO_TOOLS
-        told: list[Call] = []
-        for span in spans:
-            facts = span.facts
-            if not isinstance(facts, ToolFacts) or len(facts.calls) != 1 or not facts.calls[0].name:
-                return None
-            told.append(facts.calls[0])
-        ids = [call.call_id for call in told if call.call_id is not None]
+        told, width = _in_order(found.tools), ToolRows.width
+        ids = _known(told[rows.CALL_ID :: width])
         if len(set(ids)) < len(ids):
             return None
-        agent, known = facts_of_root.name or "", not any(call.arguments is None for call in told)
-        marks = repeat(_FIRST) if _are_all_new(told, known) else retries.mark(_timed(spans, told))
-        made = [
-            ToolCall(
-                call.name or "", not call.failed, retry, repeats, chain, agent, span.start_ns, span.end_ns,
-                call.arguments, call.result, call.effect,
-            )
-            for span, call, (retry, repeats, chain) in zip(spans, told, marks, strict=False)
-        ]  # fmt: skip
-        path = [call.name or "" for call in told] if _in_turn(spans) else self._path(found, told)
-        return _Tools(tuple(made), tuple(path), known)
+        names, failed = tuple(told[rows.NAME :: width]), tuple(told[rows.SOFTLY :: width])
+        starts, ends = _extent(found, told, width)
+        arguments, results = told[rows.ARGUMENTS :: width], told[rows.RESULT :: width]
+        known, in_turn = None not in arguments, _are_in_turn(starts, ends)
+        if len(set(names)) == len(names) or (known and len(set(zip(names, arguments, strict=True))) == len(names)):
+            marks = _ALL_FIRST
+        elif in_turn and not any(arguments):
+            marks = self._marks.get((names, failed)) or self._marked(names, failed)
+        else:
+            marks = _columns(retries.mark(_timed(told, width)))
+        made = zip(
+            names, map(not_, failed), *marks, repeat(facts_of_root.name), starts, ends, arguments, results,
+            told[rows.EFFECT :: width], strict=False,
+        )  # fmt: skip
+        return tuple(map(_tool_call, made)), names if in_turn else self._path(found, told, width), known
 
-    def _path(self, found: _Sorted, told: Sequence[Call]) -> list[str]:
+    def _marked(self, names: tuple[str, ...], failed: tuple[bool, ...]) -> Marks:
+        """What calls one after the other with unknown arguments are to one another, worked out once."""
+        each = enumerate(zip(names, failed, strict=True))
+        marks = _columns(retries.mark([_step(at, Call(name, failed=bad)) for at, (name, bad) in each]))
+        if len(self._marks) >= MOST_KNOWN:
+            self._marks.clear()
+        self._marks[names, failed] = marks
+        return marks
+
+    def _path(self, found: _Found, told: Sequence[Any], width: int) -> tuple[str, ...]:
         """Where calls overlap, the order of the path is not that of the clock."""
-        items = [
-            Item(at, (span.start_ns, span.end_ns, span.span_id, 0), call, 0)
-            for at, (span, call) in enumerate(zip(found.tools, told, strict=True))
-        ]
-        starts = {0: [span.start_ns for span in found.models]}
-        return [item.call.name or "" for item in calls.in_path_order(items, starts, self._parallel)]
+        items = [Item(at, timed.order, timed.call, 0) for at, timed in enumerate(_timed(told, width))]
+        starts = {0: sorted(found.models[START :: found.models.width])}
+        return tuple(item.call.name or "" for item in calls.in_path_order(items, starts, self._parallel))
 
-    def _verdict(self, root: AgentSpan, facts: InvocationFacts, found: _Sorted) -> Verdict:
+    def _verdict(self, root: AgentSpan, facts: InvocationFacts, found: _Found) -> Verdict:
         if found.notes is not NO_NOTES or found.evaluations:
             said = outcome.told(found.notes, found.evaluations, self._outcome)
             if said is not None:
@@ -221,7 +251,79 @@ class SimpleBuilder:
         return Verdict(Outcome.FAILURE, "limit") if facts.limit_reached else self._default
 
 
-_NO_TOOLS: Final = _Tools((), (), True)
+# --- Sorting out ------------------------------------------------------------------------------------------------------
+
+
+def _sorted_out(bundle: Bundle) -> _Found | None:
+    """The spans by kind; None where there is not one agent, or anything but its calls and what contains them."""
+    root = bundle.root
+    if root is None:
+        return None
+    found = _Found(bundle, root)
+    if len(bundle.others) > 1 and not _sort_others(bundle, found):
+        return None
+    _listen(bundle, found)
+    return found
+
+
+def _sort_others(bundle: Bundle, found: _Found) -> bool:
+    """Spans that are no rows of the bundle. Calls may be among them, of which others say more: rows for this look."""
+    models: list[AgentSpan] = []
+    tools: list[AgentSpan] = []
+    for span in bundle.others:
+        kind = span.kind
+        if kind is _MODEL:
+            models.append(span)
+        elif kind is _TOOL:
+            tools.append(span)
+        elif kind is _CHAIN:
+            found.chains.append(span)
+        elif span is found.root:
+            continue
+        elif kind is not _RETRIEVAL:
+            return False
+        found.parents.add(span.parent_id)
+    found.chains.sort(key=_ORDER)
+    if models and not _are_of_one_scope(bundle.models, models):
+        return False
+    all_models, all_tools = found.models.with_spans(models), found.tools.with_spans(tools)
+    if all_models is None or all_tools is None:
+        return False
+    found.models, found.tools = all_models, all_tools
+    return True
+
+
+def _are_of_one_scope(told: Rows, more: list[AgentSpan]) -> bool:
+    """Whether no other instrumentation may tell the same model calls once more."""
+    scopes = {span.scope for span in more}
+    return len(scopes | {told.scope} if told else scopes) == 1
+
+
+def _listen(bundle: Bundle, found: _Found) -> None:
+    """What the spans say of their run: the best session key, of one key the root's, then the first; notes; judgements."""
+    others = bundle.others
+    sessions = [told.session for told in (bundle.models, bundle.tools, *others) if told and told.session is not None]
+    if sessions:
+        found.session = sessions[0] if _are_one(sessions) else _best_session(bundle, found.root)
+    for span in others:
+        if span.notes is not None or span.evaluations:
+            _hear(others, found)
+            return
+
+
+def _hear(others: Iterable[AgentSpan], found: _Found) -> None:
+    notes = [span.notes for span in sorted(others, key=_ORDER) if span.notes is not None]
+    found.notes = merged(notes) if notes else NO_NOTES
+    found.evaluations = best(evaluation for span in others for evaluation in span.evaluations)
+
+
+def _best_session(bundle: Bundle, root: AgentSpan) -> Session | None:
+    session = root.session
+    for span in sorted(bundle.spans(), key=_ORDER):
+        told = span.session
+        if told is not None and (session is None or told.rank < session.rank):
+            session = told
+    return session
 
 
 def is_top(bundle: Bundle, root: AgentSpan) -> bool:
@@ -230,70 +332,27 @@ def is_top(bundle: Bundle, root: AgentSpan) -> bool:
     if parent is None:
         return True
     parent, remote = bundle.above(parent, remote)
-    return parent is None or (remote is True and parent not in bundle.spans)
+    return parent is None or (remote is True and parent not in bundle.ids)
 
 
-def _sorted_out(spans: Sequence[AgentSpan]) -> _Sorted | None:
-    """The spans by kind; None where there is not one agent, or anything but its calls and what contains them."""
-    roots = [span for span in spans if span.kind is _AGENT]
-    if len(roots) != 1:
-        return None
-    found = _Sorted(roots[0])
-    models, tools, parents = found.models, found.tools, found.parents
-    for span in spans:
-        kind = span.kind
-        if kind is _MODEL:
-            models.append(span)
-        elif kind is _TOOL:
-            tools.append(span)
-        elif kind is _CHAIN:
-            found.chains.append(span)
-        elif kind is _AGENT:
-            continue
-        elif kind is not _RETRIEVAL:
-            return None
-        parents.add(span.parent_id)
-    _listen(spans, found)
-    return found
-
-
-def _listen(spans: Sequence[AgentSpan], found: _Sorted) -> None:
-    """What the spans say of their run: the best session key, of one key the root's, then the first; notes; judgements."""
-    notes: list[Notes] = []
-    evaluations: list[Evaluation] = []
-    session = found.session
-    for span in spans:
-        told = span.session
-        if told is not None and (session is None or told.rank < session.rank):
-            session = told
-        if span.notes is not None:
-            notes.append(span.notes)
-        if span.evaluations:
-            evaluations.extend(span.evaluations)
-    found.session = session
-    if notes:
-        found.notes = merged(notes)
-    if evaluations:
-        found.evaluations = best(evaluations)
-
-
-def _are_beneath(bundle: Bundle, found: _Sorted) -> bool:
+def _are_beneath(bundle: Bundle, found: _Found) -> bool:
     """Whether all spans hang on the root, or on containers that do; places that tell a session are not looked at here."""
+    if bundle.places and _tells_session(bundle):
+        return False
     around: set[SpanId | None] = {found.root.span_id}
-    if found.parents == around:
-        return not bundle.places or not _tells_session(bundle)
+    if found.parents <= around:
+        return True
+    here = set(bundle.ids)
     for chain in found.chains:
-        if _parent(bundle, chain.parent_id) not in around:
+        if _parent(bundle, chain.parent_id, here) not in around:
             return False
         around.add(chain.span_id)
-    if not all(_parent(bundle, parent) in around for parent in found.parents):
-        return False
-    return not bundle.places or not _tells_session(bundle)
+    return all(_parent(bundle, parent, here) in around for parent in found.parents)
 
 
-def _parent(bundle: Bundle, parent: SpanId | None) -> SpanId | None:
+def _parent(bundle: Bundle, parent: SpanId | None, here: set[SpanId]) -> SpanId | None:
     """The agent span above."""
-    return parent if parent is None or parent in bundle.spans else bundle.above(parent, None)[0]
+    return parent if parent is None or parent in here else bundle.above(parent, None)[0]
 
 
 def _tells_session(bundle: Bundle) -> bool:
@@ -305,35 +364,67 @@ def _is_peculiar(facts: InvocationFacts) -> bool:
     return facts.expects_finish or facts.hides_failure
 
 
-def _may_be_hidden(found: _Sorted, facts_of_root: InvocationFacts) -> bool:
+def _may_be_hidden(found: _Found, facts_of_root: InvocationFacts) -> bool:
     """Whether a run without tool spans may have called tools all the same."""
     containers = [facts for chain in found.chains if isinstance(facts := chain.facts, InvocationFacts)]
     if any(facts.emits_no_tools for facts in (facts_of_root, *containers)):
         return True
-    asked = [facts for span in found.models if isinstance(facts := span.facts, ModelFacts)]
-    return any(facts.asked_for_tools or facts.emits_no_tools for facts in asked)
+    models = found.models
+    more = models[rows.MORE :: models.width]
+    return any(models[rows.ASKS :: models.width]) or any(one[4] for one in more if one is not None)
 
 
-def _are_all_new(told: Collection[Call], arguments_known: bool) -> bool:
-    """Whether no call can be another attempt at an earlier one."""
-    if len({call.name for call in told}) == len(told):
-        return True
-    return arguments_known and len({(call.name, call.arguments) for call in told}) == len(told)
+# --- Columns ----------------------------------------------------------------------------------------------------------
 
 
-def _timed(spans: Sequence[AgentSpan], told: Sequence[Call]) -> list[retries.Timed]:
+def _in_order(found: Rows) -> list[Any]:
+    """The rows in `tree.span_order`, which most are in as they came."""
+    width = found.width
+    starts = found[START::width]
+    if len(set(starts)) == len(starts) and sorted(starts) == starts:
+        return found
+    each = sorted((found[at : at + width] for at in range(0, len(found), width)), key=_ROW_ORDER)
+    return [value for row in each for value in row]
+
+
+def _extent(found: _Found, told: Sequence[Any], width: int) -> tuple[Sequence[int], Sequence[int]]:
+    """When each began and ended; when the first and the last did is noted."""
+    starts, ends = told[START::width], told[END::width]
+    found.starts.append(starts[0])
+    found.ends.append(max(ends))
+    return starts, ends
+
+
+def _are_one(values: list[Any]) -> bool:
+    return values.count(values[0]) == len(values)
+
+
+def _known(values: list[Any]) -> list[Any]:
+    return [value for value in values if value is not None] if None in values else values
+
+
+def _are_in_turn(starts: Sequence[int], ends: Sequence[int]) -> bool:
+    """Whether each call began after the one before it had ended; calls come in the order of their starts."""
+    return all(map(ge, starts[1:], ends)) and len(set(starts)) == len(starts)
+
+
+def _timed(told: Sequence[Any], width: int) -> list[retries.Timed]:
     return [
-        retries.Timed((span.start_ns, span.end_ns, span.span_id, 0), span.start_ns, span.end_ns, call)
-        for span, call in zip(spans, told, strict=True)
+        retries.Timed(
+            (told[at + START], told[at + END], told[at + ID], 0),
+            told[at + START],
+            told[at + END],
+            Call(*told[at + rows.NAME : at + width]),
+        )
+        for at in range(0, len(told), width)
     ]
 
 
-def _in_turn(spans: Sequence[AgentSpan]) -> bool:
-    """Whether each call began after the one before it had ended."""
-    last_start = last_end = -1
-    for span in spans:
-        start = span.start_ns
-        if start < last_end or start == last_start:
-            return False
-        last_start, last_end = start, span.end_ns
-    return True
+def _step(at: int, call: Call) -> retries.Timed:
+    """A call that begins when the one before it has ended."""
+    return retries.Timed((at, at + 1, b"", 0), at, at + 1, call)
+
+
+def _columns(marks: Iterable[retries.Mark]) -> Marks:
+    retry, again, chain = zip(*marks, strict=True)
+    return retry, again, chain

@@ -172,6 +172,11 @@ class Unit:
         return self.verdict.host if self.verdict is not None else None
 
     @property
+    def count(self) -> int:
+        """How many spans it holds."""
+        return len(self.spans)
+
+    @property
     def weight(self) -> int:
         """Estimated bytes."""
         return len(self.spans) * SPAN_BYTES

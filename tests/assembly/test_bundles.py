@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -52,8 +52,9 @@ class Gathered(Assembler):
 class NoBundles(Bundles):
     """Nothing stays in a bundle."""
 
-    def take(self, span: AgentSpan, now: float) -> bool:
-        return False
+    def take(self, spans: Iterable[AgentSpan], now: float, gather: Callable[[AgentSpan, float], None]) -> None:
+        for span in spans:
+            gather(span, now)
 
     def opened(self, trace_id: bytes, span_id: bytes, parent_id: bytes | None, now: float) -> bool:
         return False
@@ -142,6 +143,7 @@ _NOTES = st.none() | st.builds(
     cost=st.sampled_from((None, 0.25)),
     branches=st.sampled_from(((), (("a", "x"),), (("b", "y"),))),
     context_limit=st.sampled_from((None, 500)),
+    run_key=st.none(),
 )
 _SESSIONS = st.none() | st.builds(Session, st.integers(0, 1), st.sampled_from(("s", "t")))
 _JUDGED = st.just(()) | st.tuples(

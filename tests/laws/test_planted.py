@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from otel_reliability.assembly.chains import Chains
 from otel_reliability.assembly.gathering import Gathering
 from otel_reliability.assembly.unit import Trace, Unit, Verdict
 from otel_reliability.model.run import Run
-from otel_reliability.model.span import SpanId, TraceId
+from otel_reliability.model.span import AgentSpan, SpanId, TraceId
 from otel_reliability.windows.fleet import Fleet
 from tests.laws import laws
 
@@ -26,6 +26,12 @@ Plant = pytest.MonkeyPatch
 
 def does_nothing(*_: object, **__: object) -> None:
     """A step that is left out."""
+
+
+def gathered(_: Bundles, spans: Iterable[AgentSpan], now: float, gather: Callable[[AgentSpan, float], None]) -> None:
+    """No span lies in a bundle."""
+    for span in spans:
+        gather(span, now)
 
 
 def assert_caught(law: Law) -> None:
@@ -134,7 +140,7 @@ def test_a_trace_taken_for_another(monkeypatch: Plant) -> None:
         self.chains = Chains(self.traces)
 
     monkeypatch.setattr(Gathering, "__init__", mixed)
-    monkeypatch.setattr(Bundles, "take", does_nothing)
+    monkeypatch.setattr(Bundles, "take", gathered)
     monkeypatch.setattr(Assembler, "_settle", does_nothing)
     monkeypatch.setattr(Assembler, "_forget", does_nothing)
 

@@ -1,0 +1,174 @@
+"""Model and tool calls as rows of plain values: what nearly all spans of a trace are, at a third of the room.
+
+Spans of one kind within a trace are alike in most that they tell: who sent them, by which scope, for which session. So that is
+kept once, and of each span only what is its own, one value after the other in one list. Columns of it are slices, and nothing
+in it is an object that has to be looked at for garbage. A span that is not like the others stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Final, Self
+
+from otel_reliability.model.span import (
+    AgentSpan,
+    Call,
+    Facts,
+    Kind,
+    ModelFacts,
+    Session,
+    SpanId,
+    Tokens,
+    ToolFacts,
+    TraceId,
+)
+
+ID, PARENT, START, END, FAILED = range(5)
+"""What every row begins with."""
+MODEL, ASKED_MODEL, INPUT, OUTPUT, ASKS, RESPONSE, MORE = range(5, 12)
+"""What follows of a model call. `MORE`: what few tell, None for the others (`More`)."""
+NAME, CALL_ID, ARGUMENTS, SOFTLY, RESULT, EFFECT = range(5, 11)
+"""What follows of a tool call. `SOFTLY`: whether the call failed, which its span may not say."""
+
+_OWN: Final = slice(AgentSpan._fields.index("span_id"), AgentSpan._fields.index("scope"))
+_SHARED: Final = slice(AgentSpan._fields.index("scope"), None)
+_SPEAKS: Final = slice(3, 6)
+"""Of what is shared: notes, judgements and a link, which belong to one span alone."""
+_SILENT: Final = (None, (), None)
+_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+
+
+class Rows(list[Any]):
+    """Spans of one kind, alike in `remote`, `span_kind` and `shared`: all from their scope on."""
+
+    __slots__ = ("parent", "remote", "shared", "span_kind")
+
+    width: ClassVar[int]
+    kind: ClassVar[Kind]
+
+    def __init__(self) -> None:
+        self.shared: tuple[Any, ...] | None = None
+        self.remote: bool | None = None
+        self.span_kind = 0
+        self.parent: SpanId | None = None
+
+    @property
+    def scope(self) -> str | None:
+        """Who tells them, None before there is one."""
+        return None if self.shared is None else self.shared[0]
+
+    @property
+    def session(self) -> Session | None:
+        """The session that all of them tell."""
+        return None if self.shared is None else self.shared[2]
+
+    def column(self, at: int) -> list[Any]:
+        """One value of each of them."""
+        return self[at :: self.width]
+
+    def spans(self, trace_id: TraceId, start: int = 0, end: int | None = None) -> Iterator[AgentSpan]:
+        """The spans as they came, from and to a place in the list."""
+        width = self.width
+        for at in range(start, len(self) if end is None else end, width):
+            span_id, parent, began, ended, failed, *rest = self[at : at + width]
+            yield _tuple(
+                AgentSpan,
+                (trace_id, span_id, parent, self.remote, began, ended, self.span_kind, self.kind, failed,
+                 self._facts(rest), *(self.shared or ())),
+            )  # fmt: skip
+
+    def with_spans(self, spans: list[AgentSpan]) -> Self | None:
+        """These and others that say more, or that other scopes tell, as rows for a look; None where one cannot be a row."""
+        if not spans:
+            return self
+        found = type(self)()
+        found.extend(self)
+        for span in spans:
+            found.shared = span[_SHARED]
+            found.remote, found.span_kind = span.parent_remote, span.span_kind
+            if not found.take(span):
+                return None
+        return found
+
+    def take(self, span: AgentSpan) -> bool:
+        """Take in a span. False: it is not like the others, or tells what has no place in a row."""
+        raise NotImplementedError
+
+    def _begins(self, span: AgentSpan) -> bool:
+        """Whether a span with other `shared` is the first, which the others are to be like."""
+        shared = span[_SHARED]
+        if self.shared is not None or shared[_SPEAKS] != _SILENT:
+            return False
+        self.shared, self.remote, self.span_kind = shared, span.parent_remote, span.span_kind
+        return True
+
+    def _facts(self, rest: list[Any]) -> Facts:
+        raise NotImplementedError
+
+
+class Models(Rows):
+    """Model calls."""
+
+    __slots__ = ()
+
+    width = 12
+    kind = Kind.MODEL
+
+    def take(self, span: AgentSpan) -> bool:
+        if span[_SHARED] != self.shared and not self._begins(span):
+            return False
+        own: tuple[Any, ...] = span[_OWN]
+        span_id, parent, remote, start, end, kind, _, failed, facts = own
+        if remote is not self.remote or kind != self.span_kind:
+            return False
+        if type(facts) is not ModelFacts:
+            return False
+        model, asked, (used, wrote), asks, messages, calls, limit, cost, response, no_tools = facts
+        more = None
+        if messages or calls or no_tools or cost is not None or limit is not None:
+            more = (messages, calls, limit, cost, no_tools)
+        if parent == self.parent:
+            parent = self.parent
+        else:
+            self.parent = parent
+        self.extend((span_id, parent, start, end, failed, model, asked, used, wrote, asks, response, more))
+        return True
+
+    def _facts(self, rest: list[Any]) -> Facts:
+        model, asked, used, wrote, asks, response, more = rest
+        messages, calls, limit, cost, no_tools = more or _NO_MORE
+        return ModelFacts(model, asked, Tokens(used, wrote), asks, messages, calls, limit, cost, response, no_tools)
+
+
+class Tools(Rows):
+    """Tool spans that tell one call, with its name."""
+
+    __slots__ = ()
+
+    width = 11
+    kind = Kind.TOOL
+
+    def take(self, span: AgentSpan) -> bool:
+        if span[_SHARED] != self.shared and not self._begins(span):
+            return False
+        own: tuple[Any, ...] = span[_OWN]
+        span_id, parent, remote, start, end, kind, _, failed, facts = own
+        if remote is not self.remote or kind != self.span_kind:
+            return False
+        if type(facts) is not ToolFacts or facts.finish or len(facts.calls) != 1:
+            return False
+        name, call_id, arguments, softly, result, effect = facts.calls[0]
+        if not name:
+            return False
+        if parent == self.parent:
+            parent = self.parent
+        else:
+            self.parent = parent
+        self.extend((span_id, parent, start, end, failed, name, call_id, arguments, softly, result, effect))
+        return True
+
+    def _facts(self, rest: list[Any]) -> Facts:
+        return ToolFacts((Call(*rest),))
+
+
+_NO_MORE: Final = (False, (), None, None, False)
