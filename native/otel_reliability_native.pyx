@@ -477,12 +477,16 @@ cdef class Scanner:
     cdef int _of_resource(self, Part part, undecoded, list found) except -1:
         cdef Place at = part.at, end = part.at + part.size
         cdef Field field
+        cdef bint is_read = False
         resource = b""
         while at < end:
             if not _field(&at, end, &field) or field.kind != LENGTH or field.number > 3:
                 return STRANGE
             if field.number == 1:
                 resource = resource + _bytes(field.part) if resource else _bytes(field.part)
+            is_read = is_read or field.number == 2
+        if resource and not is_read:
+            return STRANGE
         at = part.at
         while at < end:
             _field(&at, end, &field)

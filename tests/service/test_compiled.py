@@ -189,12 +189,13 @@ def test_what_is_seldom_is_read_the_same(one: RawSpan) -> None:
         traces_protobuf([span(attributes=CHAT)]).replace(b"r-1", b"\xff\xfe\xfd"),
         request_with(wire(9, wire(1, b"\xff\xfe") + wire(1, b"key"))),
         request_with(wire(5, b"\xff\xfe"), wire(5, b"name")),
+        wire(1, wire(1, wire(1, b"\x0a\x04test\x12\x011"))),
         b"\xff\xff",
         b"\x0a\x7f",
     ],
     ids=[
         "129 keys", "short id", "no id", "late", "later type", "later field", "third part", "key", "name", "value", "two keys",
-        "two names", "garbage", "cut",
+        "two names", "a resource alone", "garbage", "cut",
     ],
 )  # fmt: skip
 def test_what_is_odd_is_left_to_python(body: bytes) -> None:
