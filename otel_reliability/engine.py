@@ -12,6 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from otel_reliability import conventions
@@ -55,6 +56,8 @@ _PARTS: Final = (
 
 STRIDE: Final = 4_096
 """Spans of one batch after which the ceilings are held: a batch may be as large as it likes."""
+_AT_ONCE: Final = 512
+"""Spans that are read before they are handed on, a part of `STRIDE`."""
 
 Opened: TypeAlias = tuple[TraceId, SpanId, SpanId | None]
 Observer: TypeAlias = Callable[[RunEvent, float], None]
@@ -342,19 +345,18 @@ class Engine:
     # --- Within a turn ------------------------------------------------------------------------------------------------
 
     def _receive(self, spans: Iterable[RawSpan | AgentSpan]) -> None:
-        now, last, number = self._clock(), None, 0
-        add, read = self._assembler.add, self.reader.read
-        for last in spans:
-            span = last if isinstance(last, AgentSpan) else read(last)
-            number += 1
-            if span.notes is not None and span.notes.refused:
-                self.refused_evidence.update(span.notes.refused)
-            add(span, now)
+        now, read, rest, number = self._clock(), self.reader.read, iter(spans), 0
+        while told := [span if isinstance(span, AgentSpan) else read(span) for span in islice(rest, _AT_ONCE)]:
+            number += len(told)
+            for span in told:
+                if span.notes is not None and span.notes.refused:
+                    self.refused_evidence.update(span.notes.refused)
+            self._assembler.add_all(told, now)
+            if self._wall is not None:
+                self.event_lag = max(0.0, (self._wall() - told[-1].end_ns) / 1e9)
             if not number % STRIDE:
                 self._apply(self._assembler.tick(now), now)
         self._counts["received", ""] += number
-        if last is not None and self._wall is not None:
-            self.event_lag = max(0.0, (self._wall() - last.end_ns) / 1e9)
 
     def _fold(self) -> None:
         for disposition, reason, number in _taken(self._noted):
@@ -363,13 +365,14 @@ class Engine:
 
     def _apply(self, events: list[RunEvent], now: float) -> None:
         wall = None if self._wall is None else self._wall()
+        fleet, sessions, monitor, observers = self._fleet.apply, self._sessions.apply, self._monitor, self.observers
         for event in events:
-            self._fleet.apply(event, now, wall)
-            self._sessions.apply(event, now)
-            if self._monitor is not None:
-                self._monitor.apply(event, now)
+            fleet(event, now, wall)
+            sessions(event, now)
+            if monitor is not None:
+                monitor.apply(event, now)
             self._note(event)
-            for observer in self.observers:
+            for observer in observers:
                 observer(event, now)
 
     def _note(self, event: RunEvent) -> None:

@@ -424,7 +424,7 @@ class Assembler:
         run = bundle.run
         if run is not None:
             self._events.append(RunEvent(RunChange.SETTLED, run))
-            self._settled.remember((run,))
+            self._settled.remember(run)
             self._bundles.settle(bundle, closed_at)
 
     def _has_young_guest(self, unit: Unit, now: float) -> bool:
@@ -442,8 +442,8 @@ class Assembler:
         gathering = self._gathering
         for run_id, run in unit.emitted.items():
             self._events.append(RunEvent(RunChange.SETTLED, run))
+            self._settled.remember(run)
             del gathering.tellers[run_id]
-        self._settled.remember(unit.emitted.values())
         gathering.closed_bytes -= unit.weight
         for span in unit.spans.values():
             trace = gathering.traces[span.trace_id]

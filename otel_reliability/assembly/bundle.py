@@ -254,7 +254,9 @@ class Bundle:
     def past(self) -> Past:
         """What is remembered once its run is final, as small as can be."""
         ids = self.ids
-        packed = b"".join(ids) if set(map(len, ids)) == {_ID_BYTES} else tuple(ids)
+        packed: bytes | tuple[SpanId, ...] = b"".join(ids)
+        if len(packed) != _ID_BYTES * len(ids) or max(map(len, ids), default=0) > _ID_BYTES:
+            packed = tuple(ids)
         return "" if self.run is None else self.run.key.agent, packed, self.places, self.open or None
 
     def let_go(self) -> None:

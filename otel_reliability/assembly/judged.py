@@ -21,33 +21,39 @@ class SettledRuns:
 
     def __init__(self, settings: OutcomeSettings) -> None:
         self._settings = settings
-        self._by_trace: OrderedDict[TraceId, dict[str, Run]] = OrderedDict()
+        self._by_trace: OrderedDict[TraceId, Run | dict[str, Run]] = OrderedDict()
         self._count = 0
 
-    def remember(self, runs: Iterable[Run]) -> None:
-        """These runs have settled."""
-        for run in runs:
-            of_trace = self._by_trace.setdefault(run.trace_id, {})
-            self._count += run.run_id not in of_trace
+    def remember(self, run: Run) -> None:
+        """A run has settled. Most traces have one; several stand by their ids."""
+        known = self._by_trace.setdefault(run.trace_id, run)
+        if known is not run:
+            of_trace = self._by_trace[run.trace_id] = known if isinstance(known, dict) else {known.run_id: known}
+            self._count -= run.run_id in of_trace
             of_trace[run.run_id] = run
+        self._count += 1
         while self._count > MOST:
-            _, oldest = self._by_trace.popitem(last=False)
-            self._count -= len(oldest)
+            self._count -= _number(self._by_trace.popitem(last=False)[1])
 
     def forget(self, trace_id: TraceId) -> None:
         """The trace is forgotten."""
-        self._count -= len(self._by_trace.pop(trace_id, {}))
+        known = self._by_trace.pop(trace_id, None)
+        self._count -= 0 if known is None else _number(known)
 
     def judge(self, evaluation: Evaluation, trace_id: TraceId) -> tuple[Run, Run] | None:
         """The run a judgement is about, as it was and as it now is (the same, if it was told before). None: unknown."""
-        of_trace = self._by_trace.get(trace_id, {})
-        run = _judged(of_trace.values(), evaluation.span_id)
+        known = self._by_trace.get(trace_id, {})
+        run = _judged(known.values() if isinstance(known, dict) else (known,), evaluation.span_id)
         if run is None:
             return None
         evaluations = best([*run.evaluations, evaluation])
         if evaluations == run.evaluations:
             return run, run
-        judged = of_trace[run.run_id] = self._with(run, evaluations)
+        judged = self._with(run, evaluations)
+        if isinstance(known, dict):
+            known[run.run_id] = judged
+        else:
+            self._by_trace[trace_id] = judged
         return run, judged
 
     def _with(self, run: Run, evaluations: tuple[Evaluation, ...]) -> Run:
@@ -56,6 +62,10 @@ class SettledRuns:
         if verdict is None:
             return run._replace(evaluations=evaluations)
         return run._replace(evaluations=evaluations, outcome=verdict.outcome, outcome_source=verdict.source)
+
+
+def _number(known: Run | dict[str, Run]) -> int:
+    return len(known) if isinstance(known, dict) else 1
 
 
 def best(evaluations: Iterable[Evaluation]) -> tuple[Evaluation, ...]:
