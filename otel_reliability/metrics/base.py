@@ -8,8 +8,8 @@ fixture (docs/recipes.md).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import ClassVar, Final
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final, Protocol
 
 from otel_reliability.config import Settings
 from otel_reliability.model.reading import MetricSpec, Reading
@@ -17,6 +17,18 @@ from otel_reliability.model.row import Row
 
 DEFAULTS: Final = Settings()
 """The settings of whoever gives none."""
+
+
+class Lender(Protocol):
+    """A window, to a metric: it keeps the rows anyway."""
+
+    def rows(self) -> Sequence[Row]:
+        """The rows in the window, in order. One that the metric is just told of is among them, whether it comes or leaves."""
+        ...
+
+    def counts(self, row: Row) -> bool:
+        """Whether a row is among them."""
+        ...
 
 
 class Metric(ABC):
@@ -40,6 +52,9 @@ class Metric(ABC):
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         """Empty: no row has come yet."""
         super().__init__()
+
+    def lend(self, lender: Lender) -> None:  # noqa: B027 (nobody need borrow)
+        """Whose rows may be looked at, told before the first of them. Whoever would keep rows need not, then."""
 
     @abstractmethod
     def add(self, row: Row) -> None:

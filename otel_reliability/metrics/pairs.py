@@ -1,178 +1,153 @@
-"""How far apart the paths of runs are, two by two, kept up to date as runs come and go."""
+"""The distances of runs two by two, kept up to date as runs come and go."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Callable, Hashable, KeysView, Sequence
-from typing import Final, Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Hashable, KeysView, Mapping, Sequence, Sized
+from typing import Final, Generic, Protocol, TypeVar
 
-from rapidfuzz.distance.Levenshtein import distance
-from rapidfuzz.process import cdist
-
+from otel_reliability.metrics.apart import ONE, Apart, Column, Shares, column_of, edit_column, edit_shares
+from otel_reliability.metrics.base import Lender
+from otel_reliability.metrics.later_sums import LaterSums
 from otel_reliability.model.row import Row
 
-ONE: Final = 1 << 52
-"""Distances are whole numbers of 2^-52, so that sums of them are exact and can be undone."""
 
-K = TypeVar("K", bound=Hashable)
+class Code(Hashable, Sized, Protocol):
+    """What a run did."""
 
-Apart: TypeAlias = Callable[[K, Sequence[K]], list[int]]
-"""How far what a run did is from what each other did, in units of 2^-52; the same seen from either side."""
 
-Shares: TypeAlias = Callable[[str, Sequence[str]], list[int]]
-"""The same of paths, by their codes."""
-
-FEW: Final = 10
-"""Below so many paths, single calls are faster than one call for all."""
+K = TypeVar("K", bound=Code)
 
 HABITS: Final = 16
-"""Up to so many distinct paths an agent has habits: then distances are kept for the next time."""
-
-
-def edit_shares(code: str, others: Sequence[str]) -> list[int]:
-    """The edit distance of a path to each other over the longer length of the two, in units of 2^-52.
-
-    Insert, delete and replace cost 1; two empty paths are equal.
-
-    >>> [share / ONE for share in edit_shares("ab", ["ab", "abcd", ""])]
-    [0.0, 0.5, 1.0]
-    """
-    length = len(code) or 1
-    return [
-        edits * ONE // (length if length > (theirs := len(other)) else theirs)
-        for edits, other in zip(_distances(code, others), others, strict=True)
-    ]
-
-
-def _distances(code: str, others: Sequence[str]) -> list[int]:
-    if len(others) < FEW:
-        return [distance(code, other) for other in others]
-    return cdist((code,), others, scorer=distance)[0].tolist()
-
-
-class _Taken:
-    """One distinct path: the runs that took it, and the sum of its distances to runs that came since it is here.
-
-    `share` is a scratch value: the distance to the path in hand. `shares` are its distances to all paths in order, where they
-    are kept, as of the change of paths that `known` counts.
-    """
-
-    __slots__ = ("known", "later", "runs", "share", "shares")
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self.later = 0
-        self.share = 0
-        self.known = -1
-        self.shares: tuple[int, ...] = ()
+"""Up to so many distinct paths an agent has habits: then runs are counted, and compared when somebody asks."""
+FEW_HABITS: Final = HABITS // 2
+"""Where an agent that had more is taken to have habits again."""
 
 
 class PairSums(Generic[K]):
-    """The sum of the distances (edit shares, or others) over all pairs of runs.
+    """The sum of the distances (edit shares, or others) over all pairs of runs, by what each of them did (its code).
 
-    A run that comes costs one distance to each distinct path (or whatever runs are compared by). The run that has been here
-    longest leaves at no cost: the sum of its distances to those that came later was kept all along. Any other run costs one
-    distance to each distinct path. Where there are few paths, those that are taken again keep their distances to the others.
-    State: integers, three for each distinct path and one for each run.
+    As long as there are few codes a run is only counted. Where there are many it costs one distance to each, once
+    (`LaterSums`). State: an integer for each code; where there are many, columns of them for each code and each run.
     """
 
-    __slots__ = ("_changes", "_order", "_paths", "_shares", "_since", "_taken", "total")
+    __slots__ = ("_column", "_counts", "_many", "_number", "_shares", "_total")
 
-    def __init__(self, shares: Apart[K]) -> None:
+    def __init__(self, shares: Apart[K], column: Column[K] | None = None) -> None:
         self._shares = shares
-        self._paths: dict[K, _Taken] = {}
-        self._since: dict[str, int] = {}
-        self._order: deque[str] = deque()
-        self._taken: deque[_Taken] = deque()
-        self._changes = 0
-        self.total = 0
-        """The sum over all pairs, in units of 2^-52."""
+        self._column = column_of(shares) if column is None else column
+        self._counts: dict[K, int] = {}
+        self._many: LaterSums[K] | None = None
+        self._number = 0
+        self._total: int | None = 0
 
     def __len__(self) -> int:
-        return len(self._since)
-
-    def __contains__(self, run_id: str) -> bool:
-        return run_id in self._since
+        return self._number
 
     @property
     def codes(self) -> KeysView[K]:
-        """The distinct paths."""
-        return self._paths.keys()
+        """The distinct codes."""
+        return self._counts.keys()
 
-    def add(self, run_id: str, code: K) -> None:
+    @property
+    def total(self) -> int:
+        """The sum over all pairs, in units of 2^-52."""
+        if self._many is not None:
+            return self._many.total
+        if self._total is None:
+            self._total = self._compared()
+        return self._total
+
+    def add(self, code: K) -> None:
         """A run comes."""
-        taken = self._paths.get(code)
-        if taken is None:
-            taken = self._paths[code] = _Taken()
-            self._changes += 1
-        total = 0
-        for share, other in zip(self._shares_of(code, taken), self._paths.values(), strict=True):
-            if share:
-                total += share * other.runs
-                other.later += share
-        self.total += total
-        taken.runs += 1
-        self._since[run_id] = taken.later
-        self._order.append(run_id)
-        self._taken.append(taken)
-
-    def remove(self, run_id: str, code: K) -> None:
-        """A run that came leaves."""
-        taken = self._paths[code]
-        if self._order[0] == run_id:
-            self._order.popleft()
-            self._taken.popleft()
-            self.total -= taken.later - self._since.pop(run_id)
+        self._number += 1
+        counts = self._counts
+        counts[code] = counts.get(code, 0) + 1
+        if self._many is not None:
+            self._many.add(code)
+        elif len(counts) > HABITS:
+            self._many = LaterSums(self._column, counts)
         else:
-            self._take_out(run_id, code)
-            at = self._order.index(run_id)
-            del self._order[at], self._taken[at], self._since[run_id]
-        taken.runs -= 1
-        if not taken.runs:
-            del self._paths[code]
-            self._changes += 1
+            self._total = None
 
-    def _shares_of(self, code: K, taken: _Taken) -> Sequence[int]:
-        """The distances of a path that is here to all of them, kept where that is likely to pay."""
-        if taken.known == self._changes:
-            return taken.shares
-        shares = self._shares(code, list(self._paths))
-        if taken.runs and len(shares) <= HABITS:
-            taken.known, taken.shares = self._changes, tuple(shares)
-        return shares
+    def remove(self, code: K) -> None:
+        """A run that came leaves."""
+        self._number -= 1
+        counts = self._counts
+        left = counts[code] - 1
+        if left:
+            counts[code] = left
+        else:
+            del counts[code]
+        if self._many is None:
+            self._total = None
+        else:
+            self._remove_of_many(code)
 
     def distance(self, code: K) -> int:
-        """The sum of the distances of a path to all runs, in units of 2^-52."""
-        shares = self._shares(code, list(self._paths))
-        return sum(share * other.runs for share, other in zip(shares, self._paths.values(), strict=True))
+        """The sum of the distances of a code to all runs, in units of 2^-52."""
+        if self._many is not None:
+            return self._many.distance(code)
+        return _weighted(self._shares(code, list(self._counts)), self._counts)
 
-    def _take_out(self, run_id: str, code: K) -> None:
-        """Subtract a run from the sums of all pairs, and from what those that came before it still hold of it."""
-        for share, other in zip(self._shares(code, list(self._paths)), self._paths.values(), strict=True):
-            other.share = share
-            self.total -= share * other.runs
-        for earlier, taken in zip(self._order, self._taken, strict=True):
-            if earlier == run_id:
-                return
-            self._since[earlier] += taken.share
+    def _remove_of_many(self, code: K) -> None:
+        if len(self._counts) <= FEW_HABITS:
+            self._many, self._total = None, None
+        elif self._many is not None:
+            self._many.remove(code)
+
+    def _compared(self) -> int:
+        """The sum over all pairs, from how many runs did what."""
+        codes, runs = list(self._counts), list(self._counts.values())
+        total = 0
+        for at in range(1, len(codes)):
+            shares = self._shares(codes[at], codes[:at])
+            total += runs[at] * sum([share * many for share, many in zip(shares, runs, strict=False)])
+        return total
+
+
+def _weighted(shares: Sequence[int], counts: Mapping[K, int]) -> int:
+    return sum([share * many for share, many in zip(shares, counts.values(), strict=True)])
+
+
+class Fellows:
+    """The rows of a group, looked up among those that a window keeps."""
+
+    __slots__ = ("_group_of", "_lender", "_takes")
+
+    def __init__(self, lender: Lender, takes: Callable[[Row], bool], group_of: Callable[[Row], Hashable]) -> None:
+        self._lender = lender
+        self._takes = takes
+        self._group_of = group_of
+
+    def of(self, row: Row) -> list[Row]:
+        """The rows of one group with a row that counts, in order; it is among them."""
+        group = self._group_of(row)
+        return [other for other in self._lender.rows() if self._takes(other) and self._group_of(other) == group]
+
+    def holds(self, row: Row) -> bool:
+        """Whether a row is in the window."""
+        return self._lender.counts(row)
 
 
 class LatestBy(Generic[K]):
-    """The pairs of the latest runs that have at most `limit` distinct codes among them: what runs are compared by.
+    """The pairs of the latest runs, in the order of their ends, that did at most `limit` different things (`code`).
 
-    The ceiling bounds what a run costs. Below it these are all runs; above it, as many of the latest, by (end, run id), as
+    A ceiling on distinct paths bounds what one run may cost. Under it all runs count; above it the latest, as many as
     the ceiling lets in. Which they are depends on the runs alone, not on their order of arrival.
+
+    Rows are kept only while the ceiling keeps any out, where `fellows` tells of them when that begins.
     """
 
-    __slots__ = ("_code", "_limit", "_rows", "_start", "_sums")
+    __slots__ = ("_code", "_fellows", "_limit", "_rows", "_start", "_sums")
 
-    def __init__(self, limit: int, shares: Apart[K], code: Callable[[Row], K]) -> None:
+    def __init__(self, limit: int, sums: PairSums[K], code: Callable[[Row], K], fellows: Fellows | None = None) -> None:
         self._limit = limit
         self._code = code
-        self._rows: list[Row] = []
+        self._fellows = fellows
+        self._rows: list[Row] | None = [] if fellows is None else None
         self._start = 0
-        self._sums = PairSums(shares)
+        self._sums = sums
 
     def __len__(self) -> int:
         return len(self._sums)
@@ -184,23 +159,22 @@ class LatestBy(Generic[K]):
 
     def add(self, row: Row) -> None:
         """A run comes."""
-        at = bisect_left(self._rows, row)
-        self._rows.insert(at, row)
-        if at < self._start or (at == self._start and at > 0):
-            self._start += 1
-        else:
-            self._enter(row)
-        self._fit()
+        if self._rows is not None:
+            self._add_in_order(row, self._rows)
+            return
+        self._sums.add(self._code(row))
+        if len(self._sums.codes) > self._limit and self._fellows is not None:
+            self._rows = self._fellows.of(row)
+            self._fit(self._rows)
 
     def evict(self, row: Row) -> None:
         """A run that came leaves."""
-        at = bisect_left(self._rows, row)
-        del self._rows[at]
-        if at < self._start:
-            self._start -= 1
-        else:
-            self._leave(row)
-        self._fit()
+        if self._rows is None:
+            self._sums.remove(self._code(row))
+            return
+        self._evict_in_order(row, self._rows)
+        if self._fellows is not None and not self._start and len(self._sums.codes) <= self._limit // 2:
+            self._rows = None
 
     def mean(self) -> float | None:
         """The mean distance over all pairs; None for fewer than 2 runs."""
@@ -209,26 +183,44 @@ class LatestBy(Generic[K]):
 
     def distance(self, row: Row) -> tuple[float, int] | None:
         """(mean distance of a run to the other runs here, how many they are); None if there is no other."""
-        others = len(self._sums) - (row.run_id in self._sums)
+        others = len(self._sums) - self._holds(row)
         return (self._sums.distance(self._code(row)) / (ONE * others), others) if others else None
 
-    def _fit(self) -> None:
+    def _holds(self, row: Row) -> bool:
+        if self._rows is None:
+            return self._fellows is not None and self._fellows.holds(row)
+        at = bisect_left(self._rows, row)
+        return self._start <= at < len(self._rows) and self._rows[at].run_id == row.run_id
+
+    def _add_in_order(self, row: Row, rows: list[Row]) -> None:
+        at = bisect_left(rows, row)
+        rows.insert(at, row)
+        if at < self._start or (at == self._start and at > 0):
+            self._start += 1
+        else:
+            self._sums.add(self._code(row))
+        self._fit(rows)
+
+    def _evict_in_order(self, row: Row, rows: list[Row]) -> None:
+        at = bisect_left(rows, row)
+        del rows[at]
+        if at < self._start:
+            self._start -= 1
+        else:
+            self._sums.remove(self._code(row))
+        self._fit(rows)
+
+    def _fit(self, rows: list[Row]) -> None:
         """Let the earliest go while there are too many paths; let earlier ones back in while there are not."""
         while len(self._sums.codes) > self._limit:
-            self._leave(self._rows[self._start])
+            self._sums.remove(self._code(rows[self._start]))
             self._start += 1
-        while self._start and self._has_room(self._rows[self._start - 1]):
+        while self._start and self._has_room(rows[self._start - 1]):
             self._start -= 1
-            self._enter(self._rows[self._start])
+            self._sums.add(self._code(rows[self._start]))
 
     def _has_room(self, row: Row) -> bool:
         return len(self._sums.codes) < self._limit or self._code(row) in self._sums.codes
-
-    def _enter(self, row: Row) -> None:
-        self._sums.add(row.run_id, self._code(row))
-
-    def _leave(self, row: Row) -> None:
-        self._sums.remove(row.run_id, self._code(row))
 
 
 class LatestPairs(LatestBy[str]):
@@ -244,8 +236,9 @@ class LatestPairs(LatestBy[str]):
 
     __slots__ = ()
 
-    def __init__(self, limit: int, shares: Shares = edit_shares) -> None:
-        super().__init__(limit, shares, path_code)
+    def __init__(self, limit: int, shares: Shares = edit_shares, fellows: Fellows | None = None) -> None:
+        column = edit_column if shares is edit_shares else None
+        super().__init__(limit, PairSums(shares, column), path_code, fellows)
 
 
 def path_code(row: Row) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows.fleet import Fleet
 
@@ -23,6 +22,5 @@ def standing_of(run: Run, fleet: Fleet) -> Standing:
     if state is None:
         return Standing(counted_as)
     window, row = next(iter(state.windows.values())), state.row(run.run_id)
-    similarity = window.metric("path_similarity")
-    distance = similarity.distance(row).value if row is not None and isinstance(similarity, PathSimilarity) else None
+    distance = None if row is None else window.path_distance(row).value
     return Standing(counted_as, window.reading("score").value, distance)

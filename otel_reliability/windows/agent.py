@@ -30,7 +30,6 @@ class AgentState:
         "_most_tasks",
         "_paths",
         "_reopenable",
-        "_rows",
         "_rules",
         "_tasks",
         "key",
@@ -46,9 +45,8 @@ class AgentState:
         self._rules = ToolRules(settings.tools.helpers, settings.tools.effects, settings.tools.reads)
         self._paths = PathTable()
         self._tasks: Counter[str] = Counter()
-        self._rows: dict[str, Row] = {}
-        self._reopenable: set[str] = set()
-        self._entering: Row | None = None
+        self._reopenable: dict[str, Row] = {}
+        self._entering = ""
         self.windows: Mapping[str, AgentWindow] = {
             window.name: AgentWindow(window, settings, self._reopenable, self._dropped) for window in settings.windows
         }
@@ -56,7 +54,7 @@ class AgentState:
     @property
     def empty(self) -> bool:
         """Whether no run is left."""
-        return not self._rows
+        return not any(window.newest_ns is not None for window in self.windows.values())
 
     @property
     def last_run_ns(self) -> int | None:
@@ -65,13 +63,14 @@ class AgentState:
 
     def row(self, run_id: str) -> Row | None:
         """The row of a run that a window still keeps."""
-        return self._rows.get(run_id)
+        row = self._reopenable.get(run_id)
+        return row if row is not None else self._find(run_id)
 
     def close(self, run: Run) -> None:
         """A run was closed, or closed anew."""
         self.withdraw(run)
         row = self._row_of(run)
-        self._reopenable.add(row.run_id)
+        self._reopenable[row.run_id] = row
         self.recent.add(run)
         for name in self._enter(row):
             self._accounts["refused", name] += 1
@@ -79,16 +78,15 @@ class AgentState:
     def withdraw(self, run: Run) -> None:
         """A run is gone; nothing happens if it was not there."""
         self.recent.remove(run.run_id)
-        row = self._rows.get(run.run_id)
+        row = self.row(run.run_id)
         if row is not None:
             for window in self.windows.values():
                 window.remove(row)
 
     def settle(self, run: Run) -> None:
         """A run will not change any more; nothing happens if it is not there."""
-        row = self._rows.get(run.run_id)
-        if row is not None and row.run_id in self._reopenable:
-            self._reopenable.discard(row.run_id)
+        row = self._reopenable.pop(run.run_id, None)
+        if row is not None:
             self.recent.settle(row.run_id)
             if not self._reopenable:
                 self._reopenable.clear()  # gives back the room that many took
@@ -107,10 +105,7 @@ class AgentState:
     def to_state(self) -> dict[str, Any]:
         """Everything but what all agents share, in plain values."""
         return {
-            "rows": [
-                (write_row(row), row.run_id in self._reopenable, self._without(row))
-                for row in sorted(self._rows.values())
-            ],
+            "rows": [(write_row(row), row.run_id in self._reopenable, self._without(row)) for row in self._kept()],
             "windows": {name: tuple(window.standing) for name, window in self.windows.items()},
             "recent": self.recent.to_state(),
         }
@@ -130,14 +125,22 @@ class AgentState:
         for window in self.windows.values():
             window.trim()
         for row, _, without in rows:
-            if without and row.run_id in self._rows:
-                self._dropped(row)
+            if not self.windows.keys() - set(without):
+                self._forget(row)
         self._restore_standings(standings)
 
+    def _find(self, run_id: str) -> Row | None:
+        found = (window.find(run_id) for window in self.windows.values())
+        return next((row for row in found if row is not None), None)
+
+    def _kept(self) -> list[Row]:
+        """The rows of all windows, each once, in order."""
+        rows = {row.run_id: row for window in self.windows.values() for row in window.kept()}
+        return sorted(rows.values())
+
     def _take_back(self, row: Row, *, reopenable: bool) -> None:
-        self._rows[row.run_id] = row
         if reopenable:
-            self._reopenable.add(row.run_id)
+            self._reopenable[row.run_id] = row
         if row.task is not None and row.task != OTHER_TASK:
             self._tasks[row.task] += 1
 
@@ -152,10 +155,9 @@ class AgentState:
 
     def _enter(self, row: Row) -> list[str]:
         """Put a row into every window. Gives the names of those that refused it."""
-        self._rows[row.run_id] = row
-        self._entering = row
+        self._entering = row.run_id
         refused = [name for name, window in self.windows.items() if not window.insert(row)]
-        self._entering = None
+        self._entering = ""
         if len(refused) == len(self.windows):
             self._forget(row)
         return refused
@@ -172,12 +174,11 @@ class AgentState:
 
     def _dropped(self, row: Row) -> None:
         """A window let go of a row: forget it, unless it is still coming in or another window keeps it."""
-        if row is not self._entering and not self._is_kept(row):
+        if row.run_id != self._entering and not self._is_kept(row):
             self._forget(row)
 
     def _forget(self, row: Row) -> None:
-        del self._rows[row.run_id]
-        self._reopenable.discard(row.run_id)
+        self._reopenable.pop(row.run_id, None)
         if row.path is not None:
             self._paths.release(row.path)
         if row.task is not None and row.task in self._tasks:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from otel_reliability.model.row import Row
+from otel_reliability.windows.base import Ends
 
 
 class LastRuns(NamedTuple):
@@ -17,8 +16,8 @@ class LastRuns(NamedTuple):
 
     n: int
 
-    def start(self, rows: Sequence[Row]) -> int:
+    def start(self, rows: Ends) -> int:
         return len(rows) - self.n
 
-    def is_spent(self, row: Row, settled: int, settled_ns: int | None) -> bool:
+    def is_spent(self, end_ns: int, settled: int, settled_ns: int | None) -> bool:
         return settled >= self.n

@@ -26,7 +26,7 @@ def measure(runs: Iterable[Run], settings: Settings = DEFAULTS) -> AgentWindow:
     """
     paths = PathTable()
     rules = ToolRules(settings.tools.helpers, settings.tools.effects, settings.tools.reads)
-    window = AgentWindow(WindowSettings("all", last=settings.limits.rows), settings, frozenset(), _let_go)
+    window = AgentWindow(WindowSettings("all", last=settings.limits.rows), settings, (), _let_go)
     for run in runs:
         window.insert(row_of(run, paths, rules))
     return window

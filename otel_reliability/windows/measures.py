@@ -6,7 +6,7 @@ from typing import Final, TypeAlias, cast
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics import TABLE
-from otel_reliability.metrics.base import Derived, Metric
+from otel_reliability.metrics.base import Derived, Lender, Metric
 from otel_reliability.metrics.evidence import carried
 from otel_reliability.model.row import Row
 
@@ -26,10 +26,11 @@ class Measures:
     Most agents send evidence for a few metrics only, so those that nobody has told anything are the same for all windows.
     """
 
-    __slots__ = ("_blank", "_made", "_settings")
+    __slots__ = ("_blank", "_lender", "_made", "_settings")
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, lender: Lender | None = None) -> None:
         self._settings = settings
+        self._lender = lender
         self._blank = blank(settings)
         self._made: list[Metric | None] = [None] * len(TABLE)
 
@@ -56,7 +57,10 @@ class Measures:
                 metric.evict(row)
 
     def _make(self, at: int) -> Metric:
-        return cast("type[Metric]", TABLE[at])(self._settings)
+        metric = cast("type[Metric]", TABLE[at])(self._settings)
+        if self._lender is not None:
+            metric.lend(self._lender)
+        return metric
 
 
 def concerned(evidence: int) -> tuple[int, ...]:

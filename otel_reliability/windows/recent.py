@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import marshal
-from bisect import insort
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.model.record import BadRecord, read_run, write_run
-from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Outcome, Run, ToolCall, Tools
-from otel_reliability.model.span import Evaluation
+from otel_reliability.model.run import Run
+from otel_reliability.windows.ids import SIZE, Ids
+from otel_reliability.windows.recent_codec import RunCodec
 
-T = TypeVar("T")
-
-_FIELDS: Final = tuple(name for name in Run._fields if name not in {"run_id", "end_ns"})
+_END: Final = 16
+"""Bytes of the end of a run: a recording may say whatever it likes."""
 _FORMAT: Final = 4
 """Of `marshal`: every supported Python reads it."""
 
@@ -41,66 +40,22 @@ def pack(run: Run) -> Packed:
     return Packed(run.end_ns, run.run_id, marshal.dumps(write_run(run), _FORMAT))
 
 
-class Squeezed(NamedTuple):
-    """A run that will not change any more, as one string of bytes: a third of what its parts take apart."""
-
-    end_ns: int
-    run_id: str
-    body: bytes
-
-    def run(self) -> Run:
-        """The run itself, as it was."""
-        fields: dict[str, Any] = dict(zip(_FIELDS, marshal.loads(self.body), strict=True))  # noqa: S302 (we wrote it)
-        fields.update(
-            run_id=self.run_id,
-            end_ns=self.end_ns,
-            key=AgentKey(*fields["key"]),
-            tools=Tools(fields["tools"]),
-            outcome=Outcome(fields["outcome"]),
-            closed_by=CloseReason(fields["closed_by"]),
-            tool_calls=_each(ToolCall, fields["tool_calls"]),
-            model_calls=_each(ModelCall, fields["model_calls"]),
-            evaluations=_each(Evaluation, fields["evaluations"]),
-        )
-        return Run(**fields)
-
-
-def squeeze(run: Run) -> Squeezed:
-    """A run as small as can be.
-
-    >>> from otel_reliability.testing import run
-    >>> kept = run(["search", "book"])
-    >>> squeeze(kept).run() == kept
-    True
-    """
-    plain = {
-        **run._asdict(),
-        "key": tuple(run.key),
-        "tools": run.tools.value,
-        "outcome": run.outcome.value,
-        "closed_by": run.closed_by.value,
-        "tool_calls": None if run.tool_calls is None else tuple(map(tuple, run.tool_calls)),
-        "model_calls": tuple(map(tuple, run.model_calls)),
-        "evaluations": tuple(map(tuple, run.evaluations)),
-    }
-    return Squeezed(run.end_ns, run.run_id, marshal.dumps(tuple([plain[name] for name in _FIELDS]), _FORMAT))
-
-
-def _each(kind: type[T], rows: Iterable[Iterable[Any]] | None) -> tuple[T, ...] | None:
-    return None if rows is None else tuple(kind(*row) for row in rows)
-
-
-Kept: TypeAlias = Run | Packed | Squeezed
+Kept: TypeAlias = Run | Packed | bytes
+"""A run that may change, one that was read back, or one that will not change: its id, its end, and what a codec wrote of it."""
 
 
 class RecentRuns:
     """The `limit` runs with the greatest (end time, run id), the newest last."""
 
-    __slots__ = ("_limit", "_runs")
+    __slots__ = ("_codec", "_ids", "_limit", "_loose", "_runs")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._runs: list[Kept] = []
+        self._loose: set[str] = set()
+        """The ids of those that are no bytes."""
+        self._codec = RunCodec()
+        self._ids = Ids()
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -110,42 +65,77 @@ class RecentRuns:
             if isinstance(kept, Packed):
                 with suppress(BadRecord):  # one that another version wrote, and this one cannot read
                     yield kept.run()
-            elif isinstance(kept, Squeezed):
-                yield kept.run()
             else:
-                yield kept
+                yield self._whole(kept) if isinstance(kept, bytes) else kept
 
     def add(self, run: Run) -> None:
         """A run was closed."""
-        insort(self._runs, run, key=order)
-        del self._runs[: -self._limit or None]
+        runs = self._runs
+        at = len(runs)
+        while at and self._order(runs[at - 1]) > (run.end_ns, run.run_id):
+            at -= 1
+        runs.insert(at, run)
+        self._loose.add(run.run_id)
+        while len(runs) > self._limit:
+            self._let_go(0)
 
     def remove(self, run_id: str) -> None:
         """A run was withdrawn, or is about to come anew."""
-        for at, run in enumerate(self._runs):
-            if run.run_id == run_id:
-                del self._runs[at]
-                return
+        at = self._find(run_id)
+        if at is not None:
+            self._let_go(at)
 
     def settle(self, run_id: str) -> None:
         """A run will not change any more. (In a busy agent newer ones have taken its place by then.)"""
-        for at, run in enumerate(self._runs):
-            if run.run_id == run_id:
-                if isinstance(run, Run):
-                    self._runs[at] = squeeze(run)
-                return
+        at = self._find(run_id)
+        if at is not None:
+            run = self._runs[at]
+            if isinstance(run, Run):
+                self._runs[at] = self._squeezed(run)
+                self._forget(run_id)
 
     def to_state(self) -> list[tuple[int, str, bytes]]:
         """The runs in plain values."""
-        whole = (kept.run() if isinstance(kept, Squeezed) else kept for kept in self._runs)
+        whole = (self._whole(kept) if isinstance(kept, bytes) else kept for kept in self._runs)
         packed = (kept if isinstance(kept, Packed) else pack(kept) for kept in whole)
         return [(one.end_ns, one.run_id, one.body) for one in packed]
 
     def restore(self, state: Iterable[tuple[int, str, bytes]]) -> None:
         """Take over what `to_state` wrote."""
-        self._runs[:] = [Packed(*plain) for plain in state][-self._limit or None :]
+        packed = [Packed(*plain) for plain in state][-self._limit or None :]
+        self._runs[:] = packed
+        self._loose.update([one.run_id for one in packed])
 
+    def _squeezed(self, run: Run) -> bytes:
+        return self._ids.pack(run.run_id) + run.end_ns.to_bytes(_END, "big", signed=True) + self._codec.write(run)
 
-def order(run: Kept) -> tuple[int, str]:
-    """What runs are sorted by."""
-    return (run.end_ns, run.run_id)
+    def _whole(self, kept: bytes) -> Run:
+        end_ns, run_id = self._order(kept)
+        return self._codec.read(kept[SIZE + _END :], run_id, end_ns)
+
+    def _order(self, kept: Kept) -> tuple[int, str]:
+        """What runs are sorted by."""
+        if isinstance(kept, bytes):
+            return int.from_bytes(kept[SIZE : SIZE + _END], "big", signed=True), self._ids.unpack(kept[:SIZE])
+        return (kept.end_ns, kept.run_id)
+
+    def _find(self, run_id: str) -> int | None:
+        runs = self._runs
+        if run_id in self._loose:
+            return next(at for at, kept in enumerate(runs) if not isinstance(kept, bytes) and kept.run_id == run_id)
+        if len(self._loose) == len(runs):
+            return None
+        known_as = Ids.known_as(run_id)
+        return next((at for at, kept in enumerate(runs) if isinstance(kept, bytes) and kept[:SIZE] == known_as), None)
+
+    def _let_go(self, at: int) -> None:
+        gone = self._runs.pop(at)
+        if isinstance(gone, bytes):
+            self._ids.release(gone[:SIZE])
+        else:
+            self._forget(gone.run_id)
+
+    def _forget(self, run_id: str) -> None:
+        self._loose.discard(run_id)
+        if not self._loose:
+            self._loose.clear()  # gives back the room that many took

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Container, Iterable, Sequence
 
 from otel_reliability.model.row import Row
 from otel_reliability.windows.base import Listener, Rule
 from otel_reliability.windows.kept import Standing
+from otel_reliability.windows.ordered import OrderedRows
 
 
 class Roster:
@@ -21,11 +20,11 @@ class Roster:
 
     __slots__ = ("_forgotten", "_kept", "_listener", "_reopenable", "_rules", "_settled_ns", "_start", "_unsettled")
 
-    def __init__(self, rules: Sequence[Rule], listener: Listener, reopenable: AbstractSet[str]) -> None:
+    def __init__(self, rules: Sequence[Rule], listener: Listener, reopenable: Container[str]) -> None:
         self._rules = tuple(rules)
         self._listener = listener
         self._reopenable = reopenable
-        self._kept: list[Row] = []
+        self._kept = OrderedRows()
         self._start = 0
         self._unsettled = 0
         self._forgotten = 0
@@ -36,7 +35,7 @@ class Roster:
 
     def __contains__(self, row: Row) -> bool:
         """Whether the row is kept at all, in the window or as a spare."""
-        return self._index(row) is not None
+        return self._kept.index(row) is not None
 
     @property
     def spares(self) -> int:
@@ -46,7 +45,7 @@ class Roster:
     @property
     def newest_ns(self) -> int | None:
         """The greatest end time; None while there is no row."""
-        return self._kept[-1].end_ns if self._kept else None
+        return self._kept.end_ns(len(self._kept) - 1) if self._kept else None
 
     @property
     def left_behind(self) -> int:
@@ -55,13 +54,24 @@ class Roster:
 
     def rows(self) -> list[Row]:
         """The rows that count now, in order."""
-        return self._kept[self._start :]
+        return self._kept.rows(self._start)
+
+    def kept(self) -> list[Row]:
+        """The rows that count now, and the spares before them."""
+        return self._kept.rows()
+
+    def counts(self, row: Row) -> bool:
+        """Whether the row is in the window."""
+        at = self._kept.index(row)
+        return at is not None and at >= self._start
+
+    def find(self, run_id: str) -> Row | None:
+        """The row of that run, if it is kept."""
+        return self._kept.find(run_id)
 
     def insert(self, row: Row) -> bool:
         """A run is told. False: it sorts below all that is worth keeping, and is refused."""
-        kept = self._kept
-        at = len(kept) if not kept or kept[-1] < row else bisect_left(kept, row)
-        kept.insert(at, row)
+        at = self._kept.insert(row)
         self._unsettled += row.run_id in self._reopenable
         if at <= self._start:
             self._start += 1
@@ -71,24 +81,27 @@ class Roster:
 
     def remove(self, row: Row) -> None:
         """A run that was told is gone: withdrawn, or about to be told anew."""
-        at = self._index(row)
+        at = self._kept.index(row)
         if at is None:
             return
         if at >= self._start:
             self._listener.evict(row)
         else:
             self._start -= 1
-        del self._kept[at]
+        self._kept.delete(at)
         self._move()
         self._let_go(row)
 
     def settle(self, row: Row) -> None:
         """A run, no longer among the reopenable ones, will not change any more."""
-        if row not in self:
+        at = self._kept.index(row)
+        if at is None:
             return
         self._unsettled -= 1
         self._settled_ns = row.end_ns if self._settled_ns is None else max(self._settled_ns, row.end_ns)
-        self._move()
+        at -= self._forget_spent()
+        if at >= 0:
+            self._kept.settled(at, row, self._start, self._reopenable)
 
     def standing(self, refused: int) -> Standing:
         """What is remembered beside the rows."""
@@ -100,30 +113,28 @@ class Roster:
 
     def refill(self, rows: Iterable[Row]) -> None:
         """Take over rows that another roster kept, in their order, while there are none. `trim` follows."""
-        self._kept = list(rows)
-        self._unsettled = len([row for row in self._kept if row.run_id in self._reopenable])
-        self._start = self._begin()
-        for row in self._kept[self._start :]:
-            self._listener.add(row)
+        self._kept.extend(rows, self._reopenable)
+        kept = self._kept
+        self._unsettled = len([None for at in range(len(kept)) if kept.run_id(at) in self._reopenable])
+        self._start = len(kept)
+        begin = self._begin()
+        while self._start > begin:
+            self._start -= 1
+            self._listener.add(kept.row(self._start))
 
     def trim(self) -> None:
         """Let go of what other rules have kept and these do not."""
         self._forget_spent()
 
-    def _index(self, row: Row) -> int | None:
-        kept = self._kept
-        at = bisect_left(kept, row)
-        return at if at < len(kept) and kept[at] is row else None
-
     def _move(self) -> int:
         """Let rows leave or return until the window begins where the rules say; forget what cannot return, and say how many."""
         kept, begin = self._kept, self._begin()
         while self._start < begin:
-            self._listener.evict(kept[self._start])
+            self._listener.evict(kept.row(self._start))
             self._start += 1
         while self._start > begin:
             self._start -= 1
-            self._listener.add(kept[self._start])
+            self._listener.add(kept.row(self._start))
         return self._forget_spent()
 
     def _begin(self) -> int:
@@ -142,17 +153,18 @@ class Roster:
 
     def _spent(self) -> int:
         """How many of the lowest rows, none of them in the window, can never be in it again."""
-        settled = len(self._kept) - self._unsettled
+        kept = self._kept
+        settled = len(kept) - self._unsettled
         for at in range(self._start):
-            row = self._kept[at]
-            settled -= row.run_id not in self._reopenable
-            if not any(rule.is_spent(row, settled, self._settled_ns) for rule in self._rules):
+            settled -= kept.run_id(at) not in self._reopenable
+            ended = kept.end_ns(at)
+            if not any(rule.is_spent(ended, settled, self._settled_ns) for rule in self._rules):
                 return at
         return self._start
 
     def _forget(self, number: int) -> None:
-        gone = self._kept[:number]
-        del self._kept[:number]
+        gone = [self._kept.row(at) for at in range(number)]
+        self._kept.delete(0, number)
         self._start -= number
         self._forgotten += number
         for row in gone:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from otel_reliability.model.row import Row
 from otel_reliability.model.run import Run
+from otel_reliability.windows.base import Ends
 
 AHEAD_NS: Final = 300 * 10**9
 """How far a run's end may lie ahead of the clock in live doors: clocks differ, but not by more than five minutes."""
-
-AFTER_ALL_IDS: Final = "\U0010ffff"
 
 
 class Period(NamedTuple):
@@ -24,11 +20,12 @@ class Period(NamedTuple):
 
     period_ns: int
 
-    def start(self, rows: Sequence[Row]) -> int:
-        return bisect_right(rows, (rows[-1].end_ns - self.period_ns, AFTER_ALL_IDS)) if rows else 0
+    def start(self, rows: Ends) -> int:
+        number = len(rows)
+        return rows.beyond(rows.end_ns(number - 1) - self.period_ns) if number else 0
 
-    def is_spent(self, row: Row, settled: int, settled_ns: int | None) -> bool:
-        return settled_ns is not None and row.end_ns <= settled_ns - self.period_ns
+    def is_spent(self, end_ns: int, settled: int, settled_ns: int | None) -> bool:
+        return settled_ns is not None and end_ns <= settled_ns - self.period_ns
 
 
 def clamped(run: Run, wall_ns: int) -> Run:

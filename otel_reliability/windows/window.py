@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias, cast
 
 from otel_reliability.config import Settings, WindowSettings
@@ -58,12 +57,12 @@ class AgentWindow:
     )
 
     def __init__(
-        self, window: WindowSettings, settings: Settings, reopenable: AbstractSet[str], dropped: Dropped
+        self, window: WindowSettings, settings: Settings, reopenable: Container[str], dropped: Dropped
     ) -> None:
         self.name = window.name
         self.refused = 0
         """How many runs came too late to count: they sorted below the window and its spares."""
-        self._measures = Measures(settings)
+        self._measures = Measures(settings, self)
         self._readings: dict[str, Reading] = {}
         self._series: list[tuple[MetricSpec, Attributes, Reading]] | None = None
         self._dropped = dropped
@@ -96,6 +95,18 @@ class AgentWindow:
 
     def __contains__(self, row: Row) -> bool:
         return row in self._roster
+
+    def counts(self, row: Row) -> bool:
+        """Whether the row is in the window, and no spare below it."""
+        return self._roster.counts(row)
+
+    def kept(self) -> list[Row]:
+        """The rows in the window, and the spares before them."""
+        return self._roster.kept()
+
+    def find(self, run_id: str) -> Row | None:
+        """The row of that run, if it is kept."""
+        return self._roster.find(run_id)
 
     def insert(self, row: Row) -> bool:
         """A run was closed. False: it sorts below all that is worth keeping, and is refused."""

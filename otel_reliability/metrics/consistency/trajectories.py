@@ -6,11 +6,12 @@ from abc import abstractmethod
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS
+from otel_reliability.metrics.apart import Shares
+from otel_reliability.metrics.base import DEFAULTS, Lender
 from otel_reliability.metrics.evidence import OUTCOME, PATH, TASK, UNDISTURBED
 from otel_reliability.metrics.groups import Group, Share
 from otel_reliability.metrics.outcomes import told
-from otel_reliability.metrics.pairs import LatestPairs, Shares
+from otel_reliability.metrics.pairs import Fellows, LatestPairs
 from otel_reliability.metrics.task_mean import TaskMean, of_one_task
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
@@ -21,9 +22,9 @@ class Trajectories(Group):
 
     __slots__ = ("_pairs", "_runs")
 
-    def __init__(self, limit: int, shares: Shares) -> None:
+    def __init__(self, limit: int, shares: Shares, fellows: Fellows | None) -> None:
         self._runs = 0
-        self._pairs = LatestPairs(limit, shares)
+        self._pairs = LatestPairs(limit, shares, fellows)
 
     def __len__(self) -> int:
         return self._runs
@@ -48,13 +49,17 @@ class TrajectoryMean(TaskMean[Trajectories]):
     run that comes costs one distance to each distinct path of its task.
     """
 
-    __slots__ = ("_by_status",)
+    __slots__ = ("_by_status", "_fellows")
 
     wants = UNDISTURBED | TASK | OUTCOME | PATH
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
         self._by_status = 0
+        self._fellows: Fellows | None = None
+
+    def lend(self, lender: Lender) -> None:
+        self._fellows = Fellows(lender, self.takes, lambda row: row.task)
 
     def add(self, row: Row) -> None:
         super().add(row)
@@ -73,7 +78,7 @@ class TrajectoryMean(TaskMean[Trajectories]):
 
     def new_task(self, settings: Settings) -> Callable[[], Trajectories]:
         shares = self.shares(settings)
-        return lambda: Trajectories(settings.limits.paths, shares)
+        return lambda: Trajectories(settings.limits.paths, shares, self._fellows)
 
     def counts(self, row: Row) -> bool:
         return row.success is True and row.path is not None and bool(row.path.names)

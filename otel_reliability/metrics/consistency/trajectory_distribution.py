@@ -9,9 +9,9 @@ from functools import lru_cache, partial
 from itertools import combinations
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics.apart import ONE, Shares
 from otel_reliability.metrics.consistency.trajectories import TrajectoryMean
 from otel_reliability.metrics.means import clamp, mean_of_present
-from otel_reliability.metrics.pairs import ONE, Shares
 from otel_reliability.metrics.profiles import Profile
 from otel_reliability.model.reading import MetricSpec
 

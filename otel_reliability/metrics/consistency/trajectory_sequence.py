@@ -9,9 +9,9 @@ from itertools import combinations
 import Levenshtein
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics.apart import Shares, edit_shares
 from otel_reliability.metrics.consistency.trajectories import TrajectoryMean
 from otel_reliability.metrics.means import mean_of_present
-from otel_reliability.metrics.pairs import Shares, edit_shares
 from otel_reliability.model.reading import MetricSpec
 
 

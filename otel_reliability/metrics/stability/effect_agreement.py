@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.apart import ONE
+from otel_reliability.metrics.base import DEFAULTS, Lender, Metric
 from otel_reliability.metrics.evidence import TASK, UNDISTURBED
 from otel_reliability.metrics.groups import Group, Groups, Share
 from otel_reliability.metrics.means import clamp
-from otel_reliability.metrics.pairs import ONE, LatestBy
+from otel_reliability.metrics.pairs import Fellows, LatestBy, PairSums
 from otel_reliability.metrics.task_mean import repeats_a_task
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
@@ -51,6 +52,10 @@ def _tools(effects: Effects) -> frozenset[object]:
     return frozenset(tool for tool, _ in effects)
 
 
+def _takes(row: Row) -> bool:
+    return row.effects is not None and repeats_a_task(row)
+
+
 def _effects(row: Row) -> Effects:
     return NONE if row.effects is None else row.effects
 
@@ -60,9 +65,9 @@ class EffectPairs(Group):
 
     __slots__ = ("_runs", "pairs")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, fellows: Fellows | None) -> None:
         self._runs = 0
-        self.pairs = LatestBy(limit, effects_apart, _effects)
+        self.pairs = LatestBy(limit, PairSums(effects_apart), _effects, fellows)
 
     def __len__(self) -> int:
         return self._runs
@@ -107,7 +112,7 @@ class EffectAgreement(Metric):
     docs/validation.md.
     """
 
-    __slots__ = ("_groups", "_unknown")
+    __slots__ = ("_fellows", "_groups", "_unknown")
 
     wants = UNDISTURBED | TASK
 
@@ -130,8 +135,12 @@ class EffectAgreement(Metric):
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
         limit = settings.limits.paths
-        self._groups = Groups(lambda: EffectPairs(limit), 1)
+        self._fellows: Fellows | None = None
+        self._groups = Groups(lambda: EffectPairs(limit, self._fellows), 1)
         self._unknown = 0
+
+    def lend(self, lender: Lender) -> None:
+        self._fellows = Fellows(lender, _takes, lambda row: row.task)
 
     def add(self, row: Row) -> None:
         if row.effects is not None and repeats_a_task(row):

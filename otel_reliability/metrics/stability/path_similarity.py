@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS, Lender
 from otel_reliability.metrics.groups import Group, PathMetric, Share
-from otel_reliability.metrics.pairs import LatestPairs
+from otel_reliability.metrics.pairs import Fellows, LatestPairs
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
 
@@ -16,9 +17,9 @@ class PathPairs(Group):
 
     __slots__ = ("_runs", "pairs")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, fellows: Fellows | None) -> None:
         self._runs = 0
-        self.pairs = LatestPairs(limit)
+        self.pairs = LatestPairs(limit, fellows=fellows)
 
     def __len__(self) -> int:
         return self._runs
@@ -56,7 +57,7 @@ class PathSimilarity(PathMetric[PathPairs]):
     trajectory consistency of *Towards a Science of AI Agent Reliability*, over all runs instead of the successful ones.
     """
 
-    __slots__ = ()
+    __slots__ = ("_fellows",)
 
     spec = MetricSpec(
         name="path_similarity",
@@ -73,8 +74,15 @@ class PathSimilarity(PathMetric[PathPairs]):
         improve="Look at the runs unlike the others, and at where paths first diverge.",
     )
 
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._fellows: Fellows | None = None
+
+    def lend(self, lender: Lender) -> None:
+        self._fellows = Fellows(lender, self.takes, self.group_of)
+
     def new_group(self, settings: Settings) -> Callable[[], PathPairs]:
-        return lambda: PathPairs(settings.limits.paths)
+        return lambda: PathPairs(settings.limits.paths, self._fellows)
 
     def read(self) -> Reading:
         reading = self.mean(0)

@@ -1,0 +1,183 @@
+"""Rows that will not change any more, in order, each in as few bytes as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import nan
+from struct import Struct, error
+from typing import Final, NamedTuple
+
+from otel_reliability.model.row import Path, Row
+from otel_reliability.windows.ids import SIZE, Ids
+from otel_reliability.windows.kinds import Kind, kind_of
+
+_NONE: Final = -(2**63)
+_RECORD: Final = Struct(f"=q{SIZE}sqqqd")
+_ORDER: Final = Struct("=q")
+_WIDTH: Final = _RECORD.size
+
+
+class Rest(NamedTuple):
+    """What few rows have: confidence, money, a session, scores."""
+
+    confidence: float | None
+    cost: float | None
+    session_id: str | None
+    signals: tuple[tuple[str, float], ...]
+
+
+NO_REST: Final = Rest(None, None, None, ())
+
+
+class PackedRows:
+    """Rows by (end time, run id), as 64 bytes of numbers, a path and a kind, which others have too.
+
+    A row is made anew each time it is asked for. One with numbers that no 64 bits hold is kept as it is.
+    """
+
+    __slots__ = ("_data", "_ids", "_kinds", "_paths", "_rests")
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._ids = Ids()
+        self._kinds: list[Kind] = []
+        self._paths: list[Path | None] = []
+        self._rests: list[Rest | Row | None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def __iter__(self) -> Iterator[Row]:
+        return (self.row(at) for at in range(len(self)))
+
+    # --- Looking ------------------------------------------------------------------------------------------------------
+
+    def end_ns(self, at: int) -> int:
+        """When a run ended."""
+        if self._rests is not None:
+            rest = self._rests[at]
+            if isinstance(rest, Row):
+                return rest.end_ns
+        return _ORDER.unpack_from(self._data, at * _WIDTH)[0]
+
+    def run_id(self, at: int) -> str:
+        """Which run it is."""
+        return self._ids.unpack(self._packed(at))
+
+    def row(self, at: int) -> Row:
+        """The row itself."""
+        rest = NO_REST if self._rests is None else self._rests[at] or NO_REST
+        if isinstance(rest, Row):
+            return rest
+        end_ns, packed, start_ns, tokens, latency_ns, pressure = _RECORD.unpack_from(self._data, at * _WIDTH)
+        kind = self._kinds[at].row
+        return Row(
+            end_ns,
+            self._ids.unpack(packed),
+            start_ns,
+            *kind[3:7],
+            self._paths[at],
+            *kind[8:11],
+            pressure if pressure == pressure else None,  # noqa: PLR0124 (not a number is none)
+            kind.model_calls,
+            None if tokens == _NONE else tokens,
+            None if latency_ns == _NONE else latency_ns,
+            kind.outcome,
+            rest.confidence,
+            rest.cost,
+            kind.violations,
+            rest.session_id,
+            rest.signals,
+            *kind[21:],
+        )
+
+    def rows(self, first: int = 0) -> list[Row]:
+        """The rows from some place on."""
+        return [self.row(at) for at in range(first, len(self))]
+
+    def place(self, end_ns: int, run_id: str) -> int:
+        """Where a row stands or would stand; most come last."""
+        low, high = 0, len(self)
+        if not high or self._is_before(high - 1, end_ns, run_id):
+            return high
+        while low < high:
+            middle = (low + high) // 2
+            if self._is_before(middle, end_ns, run_id):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def index(self, row: Row) -> int | None:
+        """The place of a row that is here."""
+        at = self.place(row.end_ns, row.run_id)
+        return at if at < len(self) and self.end_ns(at) == row.end_ns and self.run_id(at) == row.run_id else None
+
+    def find(self, run_id: str) -> int | None:
+        """The place of the row of that run, looking through all."""
+        packed, begin = Ids.known_as(run_id), 0
+        while (found := self._data.find(packed, begin)) >= 0:
+            if found % _WIDTH == _ORDER.size:
+                return found // _WIDTH
+            begin = found + 1
+        return None
+
+    # --- Coming and going ---------------------------------------------------------------------------------------------
+
+    def insert(self, row: Row) -> int:
+        """A row comes. Gives its place."""
+        at, packed = self.place(row.end_ns, row.run_id), self._ids.pack(row.run_id)
+        record, rest = _record(row, packed)
+        number = len(self._kinds)
+        if at == number:
+            self._data += record
+            self._kinds.append(kind_of(row))
+            self._paths.append(row.path)
+        else:
+            self._data[at * _WIDTH : at * _WIDTH] = record
+            self._kinds.insert(at, kind_of(row))
+            self._paths.insert(at, row.path)
+        if rest is not None and self._rests is None:
+            self._rests = list[Rest | Row | None]([None] * number)
+        if self._rests is not None:
+            self._rests.insert(at, rest)
+        return at
+
+    def delete(self, first: int, number: int = 1) -> None:
+        """So many rows go."""
+        last = first + number
+        for at in range(first, last):
+            self._ids.release(self._packed(at))
+        del self._data[first * _WIDTH : last * _WIDTH]
+        del self._kinds[first:last], self._paths[first:last]
+        if self._rests is not None:
+            del self._rests[first:last]
+
+    # --- Order --------------------------------------------------------------------------------------------------------
+
+    def _packed(self, at: int) -> bytes:
+        begin = at * _WIDTH + _ORDER.size
+        return bytes(self._data[begin : begin + SIZE])
+
+    def _is_before(self, at: int, end_ns: int, run_id: str) -> bool:
+        ended = self.end_ns(at)
+        return ended < end_ns or (ended == end_ns and self.run_id(at) < run_id)
+
+
+def _record(row: Row, packed: bytes) -> tuple[bytes, Rest | Row | None]:
+    """The numbers of a row, and what else is its own; the row itself where its numbers do not fit."""
+    tokens, latency_ns, pressure = row.tokens, row.latency_ns, row.pressure
+    try:
+        record = _RECORD.pack(
+            row.end_ns,
+            packed,
+            row.start_ns,
+            _NONE if tokens is None else tokens,
+            _NONE if latency_ns is None else latency_ns,
+            nan if pressure is None else pressure,
+        )
+    except (error, OverflowError):
+        return _RECORD.pack(0, packed, 0, 0, 0, 0.0), row
+    if row.confidence is None and row.cost is None and row.session_id is None and not row.signals:
+        return record, None
+    return record, Rest(row.confidence, row.cost, row.session_id, row.signals)
