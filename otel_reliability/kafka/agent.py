@@ -94,7 +94,7 @@ class Agent:
         """
         digest, accounts, own, since, core = codec.unpress(kept)
         found = shelf.get(_SHAPES + digest)
-        shapes, fields = (_NONE, Row._fields) if found is None else codec.unpress(found)
+        shapes, fields = (_NONE, Row._fields) if found is None else _told(found)
         keys = [_key(key) for key, _ in own]
         agents = {
             key: functools.partial(_read, state, tuple(fields)) for key, (_, state) in zip(keys, own, strict=True)
@@ -127,6 +127,12 @@ def _read(state: Mapping[str, Any], fields: tuple[str, ...]) -> Mapping[str, Any
     if fields == Row._fields:
         return state
     return {**state, "rows": [(adapted(plain, fields), *rest) for plain, *rest in state["rows"]]}
+
+
+@functools.lru_cache(8)
+def _told(shapes: bytes) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """What classes looked like when a snapshot was made: the same for most agents of a partition."""
+    return codec.unpress(shapes)
 
 
 @functools.cache

@@ -1,22 +1,26 @@
 """All agents of one partition, and their state on its shelf: records as they came, and now and then all that they came to.
 
-Of each agent there stand a `Head`, the pieces of its last snapshot, and the records since. A record is a few hundred bytes and a
-snapshot a few hundred times that, so one is made when about as much has come as it holds: neither costs more than the other.
+Of each agent there stand the pieces of its last snapshot with a `Head`, and in the log the records since. A record is a few
+hundred bytes and a snapshot a few hundred times that, so one is made when about as much has come as it holds: neither costs
+more than the other. Who takes a partition over knows at once which agents there are. Each sleeps until a record of it comes,
+or until there is time: reading one back takes as long as putting some of its runs into their windows.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
-import marshal
 import struct
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from otel_reliability.change.units import Unit
 from otel_reliability.config import Settings
 from otel_reliability.kafka.agent import Agent, Time
-from otel_reliability.kafka.messages import Reader, read
+from otel_reliability.kafka.log import Entry, Log
+from otel_reliability.kafka.messages import Reader
 from otel_reliability.kafka.shelf import PIECE, Shelf
 from otel_reliability.model.record import BadRecord
 from otel_reliability.model.run import AgentKey
@@ -25,24 +29,42 @@ from otel_reliability.telemetry.series import Book
 
 _logger = logging.getLogger("otel_reliability.kafka")
 
-LEAST: Final = 64
+LEAST: Final = 128
 """Records that come between two snapshots of an agent, at least."""
 SWEEP: Final = 30.0
 """Seconds between two looks at agents of which nothing comes: their sessions end, and they expire."""
 
-_TIME: Final = struct.Struct(">d")
 _NUMBER: Final = struct.Struct(">Q")
-_RECORD, _SNAPSHOT, _HEAD = b"\x00r", b"\x00s", b"\x00h"
+_RECORD: Final = b"r"
+_BODY: Final = struct.Struct(">dI")
+"""What stands before a record: when it came, and how long the key is under which it did."""
+_WHERE: Final = struct.Struct(">QQId")
+_HEADS, _PIECES = b"head1", b"snap1"
+"""What the keys of heads and pieces begin with, and the version of what is in them."""
+
+
+class Head(NamedTuple):
+    """Of a snapshot: of whom it is, the number of the first record after it, in how many pieces it stands, when it was made."""
+
+    born: int
+    first: int
+    pieces: int
+    now: float
 
 
 class _Known:
-    """An agent with its place on the shelf: the first and the next record, and how many pieces its snapshot has."""
+    """An agent with its place on the shelf: the number of the next record, and how its snapshot stands.
 
-    __slots__ = ("agent", "first", "next", "pieces")
+    One that sleeps has no `agent`, and the records `since` its snapshot.
+    """
 
-    def __init__(self, agent: Agent) -> None:
+    __slots__ = ("agent", "born", "first", "next", "now", "pieces", "since")
+
+    def __init__(self, agent: Agent | None, head: Head) -> None:
         self.agent = agent
-        self.first = self.next = self.pieces = 0
+        self.born, self.first, self.pieces, self.now = head
+        self.next = self.first
+        self.since: list[Entry] = []
 
 
 class Agents:
@@ -54,7 +76,9 @@ class Agents:
         self.gone: list[Book] = []
         """The counters of agents that are no more, until somebody takes them."""
         self._settings, self._shelf, self._pinned = settings, shelf, pinned
+        self._log = Log(shelf)
         self._known: dict[bytes, _Known] = {}
+        self._asleep: dict[bytes, None] = {}
         self._changed: dict[bytes, None] = {}
         self._swept = 0.0
         self._read = Reader()
@@ -63,9 +87,14 @@ class Agents:
     def __len__(self) -> int:
         return len(self._known)
 
+    @property
+    def asleep(self) -> int:
+        """Agents that are not read back yet."""
+        return len(self._asleep)
+
     def all(self) -> list[Agent]:
-        """All of them. From any thread."""
-        return [known.agent for known in list(self._known.values())]
+        """All of them that are awake. From any thread."""
+        return [known.agent for known in list(self._known.values()) if known.agent is not None]
 
     def take(self, key: bytes, value: bytes, now: float) -> None:
         """Take in a record. Raises `BadRecord`, with nothing taken."""
@@ -76,25 +105,39 @@ class Agents:
             if len(self._known) >= self._settings.limits.agents:
                 self.refused["agents"] += 1
                 return
-            known = self._known[key] = _Known(self._new())
-        known.agent.take(record)
-        self._shelf.put(key + _RECORD + _NUMBER.pack(known.next), _TIME.pack(self.time.now) + value)
+            known = self._known[key] = _Known(self._new(), Head(self._log.birth(), 0, 0, now))
+        agent = self._awake(key, known)
+        agent.take(record)
+        body = b"%b%b%b" % (_BODY.pack(self.time.now, len(key)), key, value)
+        self._log.add(Entry(_RECORD, _owner(key), known.born, known.next, body))
         known.next += 1
         self._changed[key] = None
         since = known.next - known.first
-        if since % LEAST == 0 and since >= known.agent.rows // 2:
-            known.agent.advance()
-            self._write(key, known)
+        if since % LEAST == 0 and since >= agent.rows // 2:
+            agent.advance()
+            self._write(key, known, agent)
+        self._log.write()
 
     def tick(self, now: float) -> None:
         """Meet what is due."""
         self._reach(now)
         for key in self._changed:
-            self._known[key].agent.advance()
+            agent = self._known[key].agent
+            if agent is not None:
+                agent.advance()
         self._changed.clear()
         if self.time.now >= self._swept + SWEEP:
             self._swept = self.time.now
             self._sweep()
+
+    def wake(self, seconds: float) -> None:
+        """Wake those who have slept longest, for about so long, and one at least."""
+        end = time.perf_counter() + seconds
+        while self._asleep:
+            key = next(iter(self._asleep))
+            self._awake(key, self._known[key])
+            if time.perf_counter() >= end:
+                return
 
     def _reach(self, now: float) -> None:
         self.time.now = max(self.time.now, now)
@@ -104,77 +147,108 @@ class Agents:
 
     def _sweep(self) -> None:
         for key, known in list(self._known.items()):
+            if known.agent is None:
+                continue
             known.agent.advance()
             if known.agent.is_gone:
+                self.gone.append(known.agent.book)
                 self._forget(key, known)
 
     def _forget(self, key: bytes, known: _Known) -> None:
-        self.gone.append(known.agent.book)
-        for number in range(known.first, known.next):
-            self._shelf.drop(key + _RECORD + _NUMBER.pack(number))
+        self._log.forget(_owner(key))
         for piece in range(known.pieces):
-            self._shelf.drop(key + _SNAPSHOT + _NUMBER.pack(piece))
-        self._shelf.drop(key + _HEAD)
+            self._shelf.drop(_piece(key, piece))
+        self._shelf.drop(_HEADS + key)
         del self._known[key]
 
-    def _write(self, key: bytes, known: _Known) -> None:
+    def _write(self, key: bytes, known: _Known, agent: Agent) -> None:
         """Put a snapshot in place of the last one and of the records since."""
-        body = known.agent.to_bytes(self._shelf)
+        body = agent.to_bytes(self._shelf)
         pieces = [body[at : at + PIECE] for at in range(0, len(body), PIECE)]
         for number, piece in enumerate(pieces):
-            self._shelf.put(key + _SNAPSHOT + _NUMBER.pack(number), piece)
+            self._shelf.put(_piece(key, number), piece)
         for number in range(len(pieces), known.pieces):
-            self._shelf.drop(key + _SNAPSHOT + _NUMBER.pack(number))
-        for number in range(known.first, known.next):
-            self._shelf.drop(key + _RECORD + _NUMBER.pack(number))
+            self._shelf.drop(_piece(key, number))
+        self._log.forget(_owner(key))
         known.first, known.pieces = known.next, len(pieces)
-        self._shelf.put(key + _HEAD, marshal.dumps((known.first, known.pieces, self.time.now)))
+        self._shelf.put(_HEADS + key, _WHERE.pack(known.born, known.first, known.pieces, self.time.now))
 
     # --- A take-over --------------------------------------------------------------------------------------------------
 
     def _restore(self) -> None:
-        heads: dict[bytes, tuple[int, int, float]] = {}
-        pieces: dict[bytes, list[bytes]] = {}
-        records: dict[bytes, list[bytes]] = {}
-        for place, value in self._shelf.items():  # in order of keys, so pieces and records come in theirs
-            key, kind = _divided(place)
-            if kind == _HEAD:
-                heads[key] = marshal.loads(value)  # noqa: S302 (our own)
-            elif kind == _SNAPSHOT:
-                pieces.setdefault(key, []).append(value)
-            elif kind == _RECORD:
-                records.setdefault(key, []).append(value)
-        for key in dict.fromkeys((*heads, *records)):
-            known = self._known[key] = _Known(self._new())
-            if key in heads:
-                known.first, known.pieces, self.time.now = heads[key]
-                self._bring_back(known, b"".join(pieces.get(key, ())))
-            known.next = known.first
-            self._repeat(known, records.get(key, ()))
-        self._reach(max((_TIME.unpack_from(some[-1])[0] for some in records.values()), default=0.0))
-        self._reach(max((since for _, _, since in heads.values()), default=0.0))
+        """Which agents there are, and how far time has come."""
+        records: dict[bytes, list[Entry]] = {}
+        for place, value in self._shelf.items():
+            if place.startswith(_HEADS):
+                key, head = place[len(_HEADS) :], Head(*_WHERE.unpack(value))
+                self._known[key] = _Known(None, head)
+                self._reach(head.now)
+            for entry in self._log.restore(place, value) or ():
+                records.setdefault(_key_of(entry), []).append(entry)
+        self._log.begin()
+        for key, entries in records.items():
+            self._lay_by(key, entries)
+        self._asleep.update(dict.fromkeys(self._known))
 
-    def _bring_back(self, known: _Known, body: bytes) -> None:
+    def _lay_by(self, key: bytes, entries: list[Entry]) -> None:
+        """The records since the snapshot of an agent, until it wakes; not those of one before it that was forgotten."""
+        known = self._known.get(key)
+        born = max(entry.born for entry in entries) if known is None else known.born
+        first = 0 if known is None else known.first
+        since = sorted(entry for entry in entries if entry.born == born and entry.number >= first)
+        if known is None and (not since or since[0].number):
+            self._log.forget(_owner(key))
+            return
+        if known is None:
+            known = self._known[key] = _Known(None, Head(born, 0, 0, 0.0))
+        known.since = since
+        if since:
+            known.next = since[-1].number + 1
+            self._reach(_BODY.unpack_from(since[-1].body)[0])
+
+    def _awake(self, key: bytes, known: _Known) -> Agent:
+        """An agent, read back if it slept. Meanwhile it is the time of its records; then what was due since is met."""
+        if known.agent is not None:
+            return known.agent
+        now = self.time.now
+        agent = self._brought_back(key, known) if known.pieces else self._new()
+        self._repeat(agent, known)
+        agent.advance()
+        self.time.now = now
+        agent.advance()
+        known.agent, known.since = agent, []
+        del self._asleep[key]
+        return agent
+
+    def _brought_back(self, key: bytes, known: _Known) -> Agent:
+        pieces = [self._shelf.get(_piece(key, number)) or b"" for number in range(known.pieces)]
+        agent, self.time.now = self._new(), known.now
         try:
-            if not known.agent.restore(body, self._shelf):
+            if not agent.restore(b"".join(pieces), self._shelf):
                 self.refused["other_version"] += 1
         except codec.Damaged:
             self.refused["damaged"] += 1
-            known.agent = self._new()
+            return self._new()
+        return agent
 
-    def _repeat(self, known: _Known, records: Sequence[bytes]) -> None:
+    def _repeat(self, agent: Agent, known: _Known) -> None:
         """Take in again what came since the snapshot, each at its own time."""
-        for kept in records:
-            known.next += 1
-            self.time.now = _TIME.unpack_from(kept)[0]
+        for entry in known.since:
+            self.time.now, size = _BODY.unpack_from(entry.body)
             try:
-                known.agent.take(read(kept[_TIME.size :]))
+                agent.take(self._read(entry.body[_BODY.size + size :]))
             except BadRecord:
                 self.refused["other_version"] += 1
-        known.agent.advance()
 
 
-def _divided(place: bytes) -> tuple[bytes, bytes]:
-    """The agent's key and what is kept there."""
-    key, mark, rest = place.partition(b"\x00")
-    return key, mark + rest[:1]
+def _owner(key: bytes) -> bytes:
+    return hashlib.blake2b(key, digest_size=16).digest()
+
+
+def _key_of(entry: Entry) -> bytes:
+    size = _BODY.unpack_from(entry.body)[1]
+    return entry.body[_BODY.size : _BODY.size + size]
+
+
+def _piece(key: bytes, number: int) -> bytes:
+    return _PIECES + key + _NUMBER.pack(number)

@@ -53,9 +53,18 @@ class Aggregate:
         """Another has it now: nothing more is told of its agents here."""
         self._partitions.pop(number, None)
 
+    def wake(self, seconds: float) -> bool:
+        """Wake agents that nothing has come of since their partition was taken over."""
+        asleep = [one.agents for one in self._partitions.values() if one.agents.asleep]
+        for agents in asleep:
+            agents.wake(seconds / len(asleep))
+        return not any(agents.asleep for agents in asleep)
+
     def tell(self, seconds: float) -> Iterator[Told] | None:
-        """The readings of all partitions, every so often."""
+        """The readings of all partitions, every so often. Agents that sleep have none, so it waits for them."""
         if self._kafka.readings is None or seconds < self._due or not self._partitions:
+            return None
+        if any(one.agents.asleep for one in self._partitions.values()):
             return None
         self._due = seconds + self._kafka.tell
         return self._told(self._kafka.readings)

@@ -55,6 +55,10 @@ class Assemble:
         if gone is not None:
             self._before.add(gone.numbers)
 
+    def wake(self, seconds: float) -> bool:
+        """Traces are read back when something happens to them."""
+        return True
+
     def tell(self, seconds: float) -> Iterator[Told] | None:
         """It sends nothing of itself."""
         return None

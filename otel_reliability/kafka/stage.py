@@ -66,6 +66,10 @@ class Stage(Protocol):
         """Another has it now, or nobody."""
         ...
 
+    def wake(self, seconds: float) -> bool:
+        """Go on with reading back what can wait, for about so long. Whether all is there: before, nothing is told of it."""
+        ...
+
     def tell(self, seconds: float) -> Iterator[Told] | None:
         """What is to be sent of itself now, all being committed; None: nothing is due. `seconds` is any steady clock."""
         ...

@@ -73,7 +73,7 @@ class TraceLog:
     def __init__(self, shelf: Shelf) -> None:
         self.now = 0.0
         """When the last part came, of those that stood there at first."""
-        self._log = Log(shelf)
+        self._shelf, self._log = shelf, Log(shelf)
         self.birth, self.write, self.forget = self._log.birth, self._log.write, self._log.forget
 
     @property
@@ -101,15 +101,20 @@ class TraceLog:
     def restore(self) -> dict[TraceId, Standing]:
         """Every trace of which something stands there. What its parts hold is read when it is asked for."""
         found: dict[TraceId, Standing] = {}
-        for entry in self._log.restore():
-            known = found.get(entry.trace_id)
-            if known is None or known.born < entry.born:
-                known = found[entry.trace_id] = Standing(entry.born)
-            if known.born == entry.born:
-                known.see(entry)
-            if entry.kind == _PART:
-                self.now = max(self.now, _TIME.unpack_from(entry.body)[0])
+        for key, kept in self._shelf.items():
+            for entry in self._log.restore(key, kept) or ():
+                self._see(entry, found)
+        self._log.begin()
         return found
+
+    def _see(self, entry: Entry, found: dict[TraceId, Standing]) -> None:
+        known = found.get(entry.owner)
+        if known is None or known.born < entry.born:
+            known = found[entry.owner] = Standing(entry.born)
+        if known.born == entry.born:
+            known.see(entry)
+        if entry.kind == _PART:
+            self.now = max(self.now, _TIME.unpack_from(entry.body)[0])
 
 
 def _part(body: bytes) -> Part | None:

@@ -36,6 +36,8 @@ LOOK: Final = 2.0
 """Seconds between two looks at how far behind each partition is."""
 STANDBY: Final = 15.0
 """Seconds without a partition after which a worker is told to be one too many."""
+SLICE, LONGEST_SLICE, SHARE = 0.02, 1.0, 4
+"""Seconds of other work after which what sleeps is read back for so many times as long, and for how long at most."""
 PATIENCE: Final = 20.0
 """Seconds that the brokers may take to answer when a worker starts."""
 FAULT: Final = "fault"
@@ -115,6 +117,8 @@ class Worker:
         self._now: dict[int, float] = {}
         self._began = self._looked = self.account.beat = time.monotonic()
         self._offsets: dict[tuple[str, int], int] = {}
+        self._given = self._woke = self._began
+        self._is_awake = True
 
     def run(self) -> None:
         """Work until `stop`, or until something breaks: then it raises, and nothing of what was not committed has happened."""
@@ -217,7 +221,7 @@ class Worker:
         self._ticker.partitions = [(topic, number) for topic in self._stage.inputs for number in self._open]
         self.account.partitions = sorted(self._open)
         if given:
-            self.account.assigned(time.monotonic() - self.account.beat)
+            self._given, self._is_awake = self.account.beat, False
 
     def _shelf(self, number: int, store: Any) -> Shelf:
         def transaction() -> Any:
@@ -234,6 +238,7 @@ class Worker:
             stores = self._stores()
             if {number: store for number, (store, _) in self._open.items()} != stores:
                 self._sync(dict(stores))
+            self._wake(now)
             self._stand(now)
         self._tell(now)
         if now >= self._looked + LOOK:
@@ -241,10 +246,20 @@ class Worker:
             self._look()
         self.account.beat = now
 
+    def _wake(self, now: float) -> None:
+        """Read back what sleeps, while messages are taken in between."""
+        spent = now - self._woke
+        if self._is_awake or spent < SLICE:
+            return
+        self._is_awake = self._stage.wake(min(SHARE * spent, LONGEST_SLICE))
+        self._woke = time.monotonic()
+        if self._is_awake:
+            self.account.assigned(self._woke - self._given)
+
     def _stand(self, now: float) -> None:
-        """Ready with partitions, and without them once it is clear that there are none for it."""
+        """Ready with partitions that are awake, and without any once it is clear that there are none for it."""
         if self._open:
-            self.account.ready = True
+            self.account.ready = self._is_awake
         elif not self.account.ready and now >= self._began + STANDBY:
             self.account.ready = True
             _logger.warning(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,7 +92,9 @@ class Aggregating:
         self.workers[partition] = Agents(self.settings, self.shelves[partition], {})
 
     def readings(self) -> dict[tuple[AgentKey, str], Mapping[str, Reading]]:
-        """Every reading of every window."""
+        """Every reading of every window, all agents awake."""
+        for worker in self.workers:
+            worker.wake(math.inf)
         fleets = [agent.engine.fleet for worker in self.workers for agent in worker.all()]
         states = [fleet.agent(key) for fleet in fleets for key in fleet.keys()]  # noqa: SIM118  a fleet is no mapping
         return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.kafka import agents as keeping
 from otel_reliability.kafka.agents import Agents
 from otel_reliability.kafka.exposition import Expositions, Together
+from otel_reliability.kafka.log import PAGE
 from otel_reliability.kafka.messages import Outgoing, write
 from otel_reliability.kafka.shelf import MemoryShelf
 from otel_reliability.model.event import RunChange
@@ -36,7 +38,8 @@ def take(agents: Agents, *some: Outgoing, now: float = BEGIN) -> None:
 
 
 def numbers(agents: Agents) -> dict[str, float]:
-    """What is told of them."""
+    """What is told of them, once all are awake."""
+    agents.wake(math.inf)
     exposition = Expositions(Together(lambda: 0, agents.all), agents.all, tuple)
     return numbers_of("".join(Prometheus(exposition, {}).text()))
 
@@ -57,7 +60,35 @@ def test_a_take_over_changes_no_number(least: int, monkeypatch: pytest.MonkeyPat
 
     assert numbers(agents) == pytest.approx(numbers(undisturbed))
     assert sum(numbers(agents)[series] for series in numbers(agents) if "runs_total" in series) == 59
-    assert (len(shelf.kept) < 50) is (least == 4)
+    records = sum(len(kept) for place, kept in shelf.items() if place.startswith(b"log1"))
+    assert (records < 1.2 * PAGE) is (least == 4)
+
+
+def test_agents_sleep_until_they_are_needed() -> None:
+    """A take-over reads none of them back; a record wakes its own agent, and time wakes the others, as they were."""
+    shelf = MemoryShelf()
+    undisturbed, before = Agents(SETTINGS, MemoryShelf(), {}), Agents(SETTINGS, shelf, {})
+    names = [f"agent {number}" for number in range(5)]
+    for number in range(1, 40):
+        some = [told(number, change, names[number % 5]) for change in (RunChange.CLOSED, RunChange.SETTLED)]
+        for agents in (undisturbed, before):
+            take(agents, *some, now=BEGIN + number)
+    after = Agents(SETTINGS, shelf, {})
+    asleep = [after.asleep]
+    for agents in (undisturbed, after):
+        take(agents, told(41, RunChange.CLOSED, names[1]), now=BEGIN + 50)
+    asleep.append(after.asleep)
+    after.wake(0.0)
+    asleep.append(after.asleep)
+    while after.asleep:
+        after.wake(0.0)
+    for agents in (undisturbed, after):
+        agents.tick(BEGIN + 60)
+
+    assert asleep == [5, 4, 3]
+    assert len(after.all()) == len(after) == 5
+    assert after.time.now == BEGIN + 60
+    assert numbers(after) == pytest.approx(numbers(undisturbed))
 
 
 def test_large_snapshots_are_kept_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +99,7 @@ def test_large_snapshots_are_kept_in_pieces(monkeypatch: pytest.MonkeyPatch) -> 
     agents = Agents(SETTINGS, shelf, {})
     for number in range(1, 9):
         take(agents, told(number, RunChange.CLOSED))
-    kept = [value for place, value in shelf.items() if b"\x00s\x00" in place]
+    kept = [value for place, value in shelf.items() if place.startswith(b"snap1")]
 
     assert len(kept) > 2
     assert max(map(len, kept)) <= 1_000
@@ -84,6 +115,7 @@ def test_an_agent_of_whom_nothing_comes_for_a_day_is_let_go() -> None:
     agents.tick(BEGIN + 180_000)
 
     assert (len(agents), shelf.kept) == (0, {})
+    assert len(Agents(SETTINGS, shelf, {})) == 0
     (gone,) = agents.gone
     together = Together(lambda: 0, agents.all)
     together.end(gone)
@@ -98,17 +130,19 @@ def test_agents_beyond_the_ceiling_are_counted() -> None:
     assert (len(agents), agents.refused["agents"]) == (1, 1)
 
 
-def test_damaged_state_costs_one_agent() -> None:
+def test_damaged_state_costs_one_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     """It begins anew, and is counted; what is no record is refused with nothing taken."""
+    monkeypatch.setattr(keeping, "LEAST", 64)
     shelf = MemoryShelf()
     agents = Agents(SETTINGS, shelf, {})
     for number in range(1, 70):
         take(agents, told(number, RunChange.CLOSED), told(number, RunChange.CLOSED, "another"))
-    place = next(place for place in shelf.kept if b"\x00s" in place and b"support" in place)
+    place = next(place for place in shelf.kept if place.startswith(b"snap1") and b"support" in place)
     shelf.put(place, b"\x01" + shelf.kept[place][1:-3])
     after = Agents(SETTINGS, shelf, {})
     with pytest.raises(BadRecord):
         after.take(b"key", b"{}", BEGIN)
 
+    after.wake(math.inf)
     assert after.refused["damaged"] == 1
     assert {agent.rows for agent in after.all()} == {5, 69}

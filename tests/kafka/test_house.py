@@ -9,7 +9,7 @@ import otel_reliability.kafka
 
 FOLDER = Path(str(otel_reliability.kafka.__file__)).parent
 DOORS = {
-    "assembly": {"otel_reliability.assembly.assembler.Assembler"},
+    "assembly": {"otel_reliability.assembly.assembler.Assembler", "otel_reliability.assembly.build.Builder"},
     "conventions": {"otel_reliability.conventions", "otel_reliability.conventions.reader.Reader"},
     "change": {"otel_reliability.change.units.Unit"},
     "windows": {"otel_reliability.windows.kept.adapted"},
@@ -34,7 +34,7 @@ def test_workers_use_the_doors_of_the_single_process() -> None:
         of_stage = {name for name in imported() if name.split(".")[1] == stage}
         assert of_stage <= doors, stage
     assert "otel_reliability.engine.Engine" in imported()
-    assert "otel_reliability.assembly.assembler.Assembler" in imported()
+    assert "otel_reliability.assembly.assembler.Assembler", "otel_reliability.assembly.build.Builder" in imported()
 
 
 def test_workers_compute_nothing() -> None:
