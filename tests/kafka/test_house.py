@@ -34,7 +34,7 @@ def test_workers_use_the_doors_of_the_single_process() -> None:
         of_stage = {name for name in imported() if name.split(".")[1] == stage}
         assert of_stage <= doors, stage
     assert "otel_reliability.engine.Engine" in imported()
-    assert "otel_reliability.assembly.assembler.Assembler", "otel_reliability.assembly.build.Builder" in imported()
+    assert "otel_reliability.assembly.assembler.Assembler" in imported()
 
 
 def test_workers_compute_nothing() -> None:
