@@ -290,14 +290,6 @@ cdef inline void _set(object made, Py_ssize_t at, object value) noexcept:
     PyTuple_SET_ITEM(made, at, value)
 
 
-cdef inline object _copy(object of, object template):
-    cdef Py_ssize_t size = PyTuple_GET_SIZE(template), at
-    made = _named(of, size)
-    for at in range(size):
-        _set(made, at, <object>PyTuple_GET_ITEM(template, at))
-    return made
-
-
 # --- What is known of spans -------------------------------------------------------------------------------------------
 
 
