@@ -29,7 +29,7 @@ from otel_reliability.telemetry.series import Book
 
 _logger = logging.getLogger("otel_reliability.kafka")
 
-LEAST: Final = 128
+LEAST: Final = 64
 """Records that come between two snapshots of an agent, at least."""
 SWEEP: Final = 30.0
 """Seconds between two looks at agents of which nothing comes: their sessions end, and they expire."""
