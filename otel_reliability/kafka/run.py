@@ -151,6 +151,9 @@ class Runner:
         finally:
             self._ready.worker = None
             self._account.ready = False
+            self._listen()  # the engine underneath leaves the signals to itself, also when it has failed
+            if worker.asked:
+                self._stopping.set()
 
     def _say(self, reason: str, what: str) -> None:
         self._account.starts[reason] += 1
@@ -164,16 +167,20 @@ class Runner:
     @contextmanager
     def _signals(self) -> Generator[None]:
         """Until a stage is at work the process ends by these; then the engine underneath takes them."""
-
-        def stop(*_: object) -> None:
-            self._stopping.set()
-
-        before = {number: signal.signal(number, stop) for number in SIGNALS}
+        before = {number: signal.getsignal(number) for number in SIGNALS}
+        self._listen()
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def _listen(self) -> None:
+        def stop(*_: object) -> None:
+            self._stopping.set()
+
+        for number in SIGNALS:
+            signal.signal(number, stop)
 
 
 def run(name: str, config: Config) -> None:

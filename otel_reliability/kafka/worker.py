@@ -7,6 +7,8 @@ not at all. Everything here runs on the thread that calls `run`, but for `stop` 
 from __future__ import annotations
 
 import logging
+import os
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -40,6 +42,8 @@ SLICE, LONGEST_SLICE, SHARE = 0.02, 1.0, 4
 """Seconds of other work after which what sleeps is read back for so many times as long, and for how long at most."""
 PATIENCE: Final = 20.0
 """Seconds that the brokers may take to answer when a worker starts."""
+ENDING: Final = 25.0
+"""Seconds that the last commit may take after somebody asked for the end; whoever asks waits for half a minute, as a rule."""
 FAULT: Final = "fault"
 """The reason of a dead letter over which our own code failed."""
 _FAULTS: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -109,6 +113,12 @@ class Worker:
         self._main = self._frames[0]
         self._context: Any = self._main.processing_context
         self._store_of: str = self._main.stream_id
+        self._end: Callable[..., None] = self._app.stop
+        self._app.stop = self._stopped
+        self._ending = threading.Timer(ENDING, _leave)
+        self._ending.daemon = True
+        self.asked = False
+        """Whether somebody asked for the end."""
         self._join()
         self._producer: Any = self._app.get_producer()
         self._producer.poll(0)  # makes it, before two threads use it
@@ -129,10 +139,18 @@ class Worker:
             self._ticker.stop()
             self._sync({})
             self._producer.flush(2.0)
+            self._ending.cancel()
 
     def stop(self) -> None:
         """Commit, leave the group, end. From any thread."""
         self._app.stop()
+
+    def _stopped(self, fail: bool = False) -> None:
+        """What the engine underneath calls when it is to end: by a signal, by `stop`, and when it has ended."""
+        if not fail and not self.asked:
+            self.asked = True
+            self._ending.start()
+        self._end(fail)
 
     @property
     def restoring(self) -> bool:
@@ -311,6 +329,16 @@ class Account:
         self.rebalances += 1
         self.restore = seconds
         _logger.info("Partitions %s are at work after %.1f s.", ", ".join(map(str, self.partitions)), seconds)
+
+
+def _leave() -> None:
+    """End without the last commit, which the brokers do not take. As with any worker that dies, nothing of it has happened."""
+    _logger.error(
+        "The brokers have not taken the last commit for %.0f s: the worker ends without it. Nothing is lost; "
+        "whoever takes its partitions goes on from the commit before.",
+        ENDING,
+    )
+    os._exit(1)
 
 
 def connection_of(kafka: KafkaSettings) -> dict[str, Any]:
