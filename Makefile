@@ -70,13 +70,14 @@ validate: .venv/ready
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
 
-#: The long trials of the service, an hour of load among them, written down in docs; then all long tests, and the property tests with many more examples.
+#: The long trials of the service and of workers on Kafka, an hour of load among them, written down in docs; then all long tests, and the property tests with many more examples.
 soak: .venv/ready
 	$(BIN)/python tests/real/install.py --optional
 	$(BIN)/python -m tests.service.soak
+	$(BIN)/python -m tests.kafka.soak
 	$(BIN)/python -m benchmarks.over_time 10000000 60
-	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=soak -m "not soak" tests/service
-	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=soak --ignore=tests/service
+	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=soak -m "not soak" tests/service tests/kafka
+	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=soak --ignore=tests/service --ignore=tests/kafka
 
 #: Lock the newest versions of everything, the oldest that pyproject.toml allows, and the image's part of them.
 lock: .venv/ready

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from otel_reliability.kafka.messages import read
 from otel_reliability.model.event import RunChange
 from otel_reliability.model.record import RunRecord
-from otel_reliability.testing import traces_protobuf
-from tests.kafka.streams import final
+from otel_reliability.model.run import Run
+from otel_reliability.testing import span, trace_id, traces_protobuf
+from tests.kafka.expected import Expected
+from tests.kafka.streams import final, plain
 from tests.kafka.workers import DEAD, LOGS, RUNS, SPANS, Reader, Worker, Workers, by_trace, send, topics_of
 from tests.real.kafka.handle import Kafka, Kafkas
 from tests.real.ports import HOST, free_port
 from tests.real.waiting import until
-from tests.service.running import run_of
+from tests.service.running import run_of, sum_of
 
 pytestmark = pytest.mark.real
+
+CALL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
 
 
 def reasons(worker: Worker) -> dict[str, str]:
@@ -62,7 +68,8 @@ def _settled(reader: Reader) -> list[RunRecord]:
     return [one for one in found if one.change is RunChange.SETTLED]
 
 
-def test_what_is_not_there_yet_is_told_and_waited_for(kafka: Kafkas, workers: Workers) -> None:
+@pytest.mark.parametrize("away", [2.0, pytest.param(60.0, id="a minute", marks=pytest.mark.soak)])
+def test_what_is_not_there_yet_is_told_and_waited_for(away: float, kafka: Kafkas, workers: Workers) -> None:
     """Brokers that are away, then topics that are missing: one message each, no end of the process; then it works. Brokers that
     go away in mid-stream: what was sent before and after is there, once.
     """
@@ -81,11 +88,11 @@ def test_what_is_not_there_yet_is_told_and_waited_for(kafka: Kafkas, workers: Wo
     with Reader(broker, RUNS) as reader:
         reader.until_settled(1)
     broker.kill()
-    time.sleep(2.0)
+    time.sleep(away)
     broker.start()
     send(broker, by_trace(run_of(2)))
     with Reader(broker, RUNS) as reader:
-        records = reader.until_settled(2, patience=90.0)
+        records = reader.until_settled(2, patience=120.0)
 
     assert len(final(records)) == 2
     assert sum(one.change.value == "settled" for one in records) == 2
@@ -145,22 +152,140 @@ def ended(workers: Workers, broker: Kafka, *options: str) -> subprocess.Complete
 
 
 @pytest.mark.soak
-def test_a_topic_that_is_not_permitted_is_told(kafka: Kafkas, workers: Workers, tmp_path: Path) -> None:
-    """By its name, and waited for: somebody may permit it."""
+def test_traces_that_are_broken_harm_no_other(kafka: Kafkas, workers: Workers) -> None:
+    """A trace under many keys falls apart, and is counted; one of a hundred thousand spans ends at its limit, and is counted;
+    the runs before, between and behind are what they are.
+    """
+    broker, good = kafka(), [run_of(number, ("search", "book")) for number in range(1, 61)]
+    topics_of(broker, partitions=2)
+    worker, second = workers("assemble", broker), workers("aggregate", broker)
+    apart, endless = run_of(100, ("search",) * 15), trace_id(200)
+    send(broker, [one for some in good[:20] for one in by_trace(some)])
+    send(broker, ((bytes([number]) * 32, traces_protobuf([one])) for number, one in enumerate(apart)))
+    bodies = [
+        traces_protobuf(span(2 + number, 1, trace=200, attributes=CALL) for number in range(at, at + 500))
+        for at in range(0, 100_000, 500)
+    ]
+    for at, body in enumerate(bodies):
+        send(broker, [(endless.hex().encode(), body), *(by_trace(good[20 + at // 10]) if at % 10 == 0 else ())])
+    send(broker, [one for some in good[40:] for one in by_trace(some)])
+
+    expected = Expected(one for some in good for one in some).runs
+    with Reader(broker, RUNS) as reader:
+
+        def all_good() -> dict[str, Run]:
+            found = {run_id: plain(run) for run_id, run in final(reader.records()).items() if run_id in expected}
+            return found if found.keys() == expected.keys() else {}
+
+        found = until(all_good, "the good runs", patience=180.0)
+        broken = [one.run for one in reader.records() if one.run.run_id not in expected]
+
+    def refused() -> str:
+        told = worker.numbers()
+        limited = sum_of(told, "otel_reliability_spans_total", reason="span_limit")
+        late = sum_of(told, "otel_reliability_spans_total", disposition="late")
+        return told if limited + late == 100_000 - 10_000 else ""
+
+    numbers = until(refused, "what is beyond the limit to be counted")
+    assert found == expected
+    assert sum_of(numbers, "otel_reliability_kafka_apart_total", what="other_key") == len(apart)
+    assert {run.trace_id for run in broken} == {trace_id(100), endless}
+    assert max(len(run.path or ()) for run in broken if run.trace_id == endless) <= 10_000
+    assert "otel_reliability_kafka_dead_letters_total{" not in numbers
+    for one in (worker, second):
+        assert sum_of(one.numbers(), "otel_reliability_kafka_starts_total") == 1
+        assert one.stop() == 0
+
+
+@pytest.mark.soak
+def test_a_worker_ends_though_the_brokers_are_away(kafka: Kafkas, workers: Workers) -> None:
+    """It waits for them to take the last commit, but not for ever, and says that nothing is lost."""
     broker = kafka()
-    broker.stop()
-    properties = Path(broker.command[-1])
-    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-    with properties.open("a") as file:
-        file.write(f"authorizer.class.name={authorizer}\nallow.everyone.if.no.acl.found=true\n")
-    broker.start()
     topics_of(broker, partitions=1)
-    acl = "org.apache.kafka.tools.AclCommand"
-    rule = ("--add", "--allow-principal", "User:somebody", "--operation", "All", "--topic", SPANS)
-    broker.tool(acl, "--bootstrap-server", broker.address, *rule)
-
     worker = workers("assemble", broker)
+    until(lambda: worker.get("/readyz").status == 200, "the worker to be ready")
+    send(broker, by_trace(run_of(1)))
+    broker.kill()
 
-    until(lambda: "permit" in worker.said(), "the worker to say so")
-    assert "denied" in reasons(worker)
+    assert worker.stop(patience=90.0) in {0, 1}
+    broker.start()
+    again = workers("assemble", broker)
+    with Reader(broker, RUNS) as reader:
+        assert len(final(reader.until_settled(1))) == 1
+    assert again.stop() == 0
+
+
+class Acl:
+    """What is denied to everybody, on a broker that asks."""
+
+    def __init__(self, broker: Kafka) -> None:
+        broker.stop()
+        with Path(broker.command[-1]).open("a") as file:
+            authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+            file.write(f"authorizer.class.name={authorizer}\nallow.everyone.if.no.acl.found=true\n")
+        broker.start()
+        self._admin = cast("Any", importlib.import_module("confluent_kafka.admin"))
+        self._client = self._admin.AdminClient({"bootstrap.servers": broker.address})
+
+        # What any rule is about, is denied to those whom none permits it.
+        literal, everything = self._admin.ResourcePatternType.LITERAL, self._admin.AclOperation.ALL
+        whats = [(self._admin.ResourceType[kind], "*", literal, *WHO, everything) for kind, *_ in RULES]
+        self._make(
+            [self._admin.AclBinding(*what, self._admin.AclPermissionType.ALLOW) for what in dict.fromkeys(whats)]
+        )
+
+    def _rule(self, kind: str, name: str, operation: str) -> tuple[Any, ...]:
+        """It is denied. Whose names begin so, are meant too."""
+        admin = self._admin
+        what = (admin.ResourceType[kind], name, admin.ResourcePatternType.PREFIXED)
+        return (*what, *WHO, admin.AclOperation[operation], admin.AclPermissionType.DENY)
+
+    def _make(self, rules: Sequence[Any]) -> None:
+        for made in self._client.create_acls(rules).values():
+            made.result(20)
+
+    def deny(self, *rule: str) -> None:
+        """From now on."""
+        self._make([self._admin.AclBinding(*self._rule(*rule))])
+
+    def permit(self, *rule: str) -> None:
+        """No more."""
+        for gone in self._client.delete_acls([self._admin.AclBindingFilter(*self._rule(*rule))]).values():
+            assert len(gone.result(20)) == 1
+
+
+WHO = ("User:ANONYMOUS", "*")
+RULES = [
+    ("TOPIC", RUNS, "DESCRIBE"),
+    ("TOPIC", SPANS, "READ"),
+    ("TOPIC", RUNS, "WRITE"),
+    ("TOPIC", "changelog__", "WRITE"),
+    ("GROUP", "otel-reliability", "READ"),
+    ("TRANSACTIONAL_ID", "otel-reliability", "WRITE"),
+]
+
+
+@pytest.mark.soak
+def test_what_is_not_permitted_is_told_and_waited_for(kafka: Kafkas, workers: Workers) -> None:
+    """Whatever right it is that lacks, at the start and in mid-stream: one message that says so, no end of the process, no loss;
+    once it is granted, the worker goes on by itself.
+    """
+    broker = kafka()
+    acl = Acl(broker)
+    topics_of(broker, partitions=1)
+    worker = workers("assemble", broker)
+    for number, rule in enumerate(RULES, 1):
+        until(lambda: worker.get("/readyz").status == 200, f"the worker to be ready before {rule}", patience=120.0)
+        acl.deny(*rule)
+        if rule[0] in {"GROUP", "TRANSACTIONAL_ID"} or rule[2] == "DESCRIBE":  # asked for at the start only
+            worker.kill()
+            worker.start()
+        send(broker, by_trace(run_of(number)))
+        until(lambda: "denied" in reasons(worker), f"the worker to say that {rule} is denied", patience=120.0)
+        assert "permit" in worker.said()
+        assert worker.get("/healthz").status == 200
+        acl.permit(*rule)
+        with Reader(broker, RUNS) as reader:
+            records = reader.until_settled(number, patience=180.0)
+        assert len(final(records)) == sum(one.change.value == "settled" for one in records) == number
     assert worker.stop() == 0

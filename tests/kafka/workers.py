@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Self, TypeAlias, cast
 
 import pytest
 
@@ -120,17 +120,45 @@ def topics_of(broker: Kafka, *, partitions: int = 4, names: Sequence[str] = (SPA
         made.result(20)
 
 
-def send(
-    broker: Kafka,
-    messages: Iterable[tuple[bytes | None, bytes] | tuple[bytes | None, bytes, float]],
-    topic: str = SPANS,
-) -> None:
-    """Write messages, each under its key, and as of some second where one is told."""
-    producer = CLIENT.Producer({"bootstrap.servers": broker.address, "linger.ms": 5})
-    for key, value, *seconds in messages:
-        producer.produce(topic, value, key, timestamp=round(seconds[0] * 1e3) if seconds else 0)
-        producer.poll(0)
-    assert producer.flush(30) == 0
+Outgoing: TypeAlias = tuple[bytes | None, bytes] | tuple[bytes | None, bytes, float]
+"""Key and value, and the second at which it was sent where that is not now."""
+
+
+class Sender:
+    """Writes messages, each under its key."""
+
+    def __init__(self, broker: Kafka) -> None:
+        self._producer = CLIENT.Producer({"bootstrap.servers": broker.address, "linger.ms": 5})
+        self._lost: list[str] = []
+
+    def send(self, messages: Iterable[Outgoing], topic: str = SPANS) -> None:
+        """Write messages, in the end: brokers that are away get them when they are back."""
+
+        def delivered(error: Any, _: Any) -> None:
+            if error is not None:
+                self._lost.append(str(error))
+
+        for key, value, *seconds in messages:
+            at = round(seconds[0] * 1e3) if seconds else 0
+            while True:
+                try:
+                    self._producer.produce(topic, value, key, timestamp=at, on_delivery=delivered)
+                    break
+                except BufferError:
+                    self._producer.poll(0.5)
+            self._producer.poll(0)
+
+    def flush(self) -> None:
+        """Wait until all is written."""
+        assert self._producer.flush(120) == 0
+        assert not self._lost
+
+
+def send(broker: Kafka, messages: Iterable[Outgoing], topic: str = SPANS) -> None:
+    """Write messages, and wait until they are written."""
+    sender = Sender(broker)
+    sender.send(messages, topic)
+    sender.flush()
 
 
 def by_trace(spans: Iterable[RawSpan], size: int = 1_000) -> Iterator[tuple[bytes, bytes]]:

@@ -76,7 +76,7 @@ def of_service(name: str, spans: Sequence[Span]) -> ResourceSpans:
 
 def send(url: str, *groups: ResourceSpans) -> None:
     """Send spans by OTLP/HTTP in protobuf to a server's base address."""
-    _deliver(f"{url}/v1/traces", ExportTraceServiceRequest(resource_spans=groups).SerializeToString(), "x-protobuf")
+    deliver(f"{url}/v1/traces", ExportTraceServiceRequest(resource_spans=groups).SerializeToString(), "x-protobuf")
 
 
 def send_grpc(target: str, *groups: ResourceSpans) -> None:
@@ -105,9 +105,21 @@ def replay(path: Path, url: str, *, encoding: str = "protobuf") -> int:
             ("traces", ExportTraceServiceRequest) if "resourceSpans" in fields else ("logs", ExportLogsServiceRequest)
         )
         body = text.encode() if encoding == "json" else from_json(fields, kind()).SerializeToString()
-        _deliver(f"{url}/v1/{signal}", body, "json" if encoding == "json" else "x-protobuf")
+        deliver(f"{url}/v1/{signal}", body, "json" if encoding == "json" else "x-protobuf")
         sent += 1
     return sent
+
+
+def deliver(url: str, body: bytes, kind: str) -> None:
+    """Send one request; a server that is busy is asked again when it says."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        answer = ask(url, body=body, headers={"Content-Type": f"application/{kind}"})
+        if answer.status == 200:
+            return
+        if answer.status not in LATER or time.monotonic() > deadline:
+            raise Refused(f"{url} answered {answer.status}: {answer.body[:500]!r}")
+        time.sleep(min(float(answer.headers.get("Retry-After", "0.2")), 5.0))
 
 
 def written(path: Path) -> list[Written]:
@@ -150,14 +162,3 @@ def _value(key: str, value: Any) -> Any:
 
 def _service(group: ResourceSpans) -> str:
     return next((item.value.string_value for item in group.resource.attributes if item.key == "service.name"), "")
-
-
-def _deliver(url: str, body: bytes, kind: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        answer = ask(url, body=body, headers={"Content-Type": f"application/{kind}"})
-        if answer.status == 200:
-            return
-        if answer.status not in LATER or time.monotonic() > deadline:
-            raise Refused(f"{url} answered {answer.status}: {answer.body[:500]!r}")
-        time.sleep(min(float(answer.headers.get("Retry-After", "0.2")), 5.0))

@@ -18,22 +18,19 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from xml.etree import ElementTree as ET
+
+from tests.kafka.trials import TRIALS as OF_WORKERS
+from tests.trial import Trial
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 RESULTS: Final = ROOT / "benchmarks" / "soak.json"
 PAGE: Final = ROOT / "docs" / "soak.md"
 
 
-class Trial(NamedTuple):
-    """A test that takes long: what it does, how much of it, and where it is."""
-
-    name: str
-    shows: str
-    size: str
-    tests: tuple[str, ...]
-
+FOUND: Final = "found: "
+"""How a line begins by which a test tells what it has seen."""
 
 _KILL: Final = "tests/service/test_kill.py"
 TRIALS: Final = (
@@ -106,12 +103,14 @@ def run(trial: Trial) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         report = Path(name) / "report.xml"
         options = ["--hypothesis-profile=soak", "--no-cov", "-p", "no:randomly", "-q", f"--junitxml={report}"]
+        options += ["-o", "junit_logging=system-out"]
         ended = subprocess.run([sys.executable, "-m", "pytest", *trial.tests, *options], cwd=ROOT, check=False)
-        counts, why = _counts(report), _why(report)
+        counts, why, found = _counts(report), _why(report), _found(report)
     return {
         "outcome": _outcome(ended.returncode, counts),
         **counts,
         "why": why,
+        "found": found,
         "seconds": round(time.monotonic() - began),
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "version": version("otel-reliability"),
@@ -139,6 +138,14 @@ def _why(report: Path) -> str:
     found = ET.parse(report).find(".//testcase/failure")
     lines = "" if found is None else found.get("message", "")
     return " ".join(lines.partition("\n")[0].replace("|", "/").split())[:120]
+
+
+def _found(report: Path) -> str:
+    """What tests have printed as found, one after the other."""
+    if not report.exists():
+        return ""
+    printed = (line for out in ET.parse(report).iter("system-out") for line in (out.text or "").splitlines())
+    return "; ".join(line.removeprefix(FOUND).strip() for line in printed if line.startswith(FOUND))
 
 
 def _outcome(code: int, counts: Mapping[str, int]) -> str:
@@ -176,14 +183,17 @@ def keep(name: str, result: Mapping[str, Any]) -> None:
         PAGE.write_text(page(results), encoding="utf-8")
 
 
-HEAD: Final = """# Long trials of the service
+HEAD: Final = """# Long trials
 
-<!-- Made by `python -m tests.service.soak`, which `make soak` runs. -->
+<!-- Made by `python -m tests.service.soak` and `python -m tests.kafka.soak`, which `make soak` runs. -->
 
 What takes too long for every change is run now and then, and what came of it stands here, failures too. `load` is the load
 average of a quarter of an hour on that machine: how much else it had to do.
 
-| Trial | What it shows | How much | Outcome | Took | When |
+## Of the service
+
+"""
+TABLE: Final = """| Trial | What it shows | How much | Outcome | Took | When |
 |---|---|---|---|---|---|
 """
 
@@ -192,12 +202,14 @@ def page(results: Mapping[str, Any]) -> str:
     """The results as a page.
 
     >>> page({}).splitlines()[-1]
-    '| outage | Prometheus and the sink of our numbers away, while a real Collector sends on | 10 minutes | not run | | |'
+    '| denied | rights of every kind taken away and given back: told, waited for, nothing lost | 6 rights | not run | | |'
     """
-    rows = [_line(trial, results.get(trial.name)) for trial in TRIALS]
+    service, workers = (
+        "\n".join(_line(trial, results.get(trial.name)) for trial in some) for some in (TRIALS, OF_WORKERS)
+    )
     machines = dict.fromkeys(f"- {one['date']}: {one['machine']}" for one in results.values())
     told = f"\n## On what\n\n{chr(10).join(sorted(machines))}\n" if machines else ""
-    return HEAD + "\n".join(rows) + "\n" + told
+    return f"{HEAD}{TABLE}{service}\n\n## Of workers on Kafka\n\n{TABLE}{workers}\n{told}"
 
 
 def _line(trial: Trial, found: Mapping[str, Any] | None) -> str:
@@ -206,20 +218,21 @@ def _line(trial: Trial, found: Mapping[str, Any] | None) -> str:
         return f"{about} not run | | |"
     minutes, seconds = divmod(found["seconds"], 60)
     when = f"{found['date']}, version {found['version']}, `{found['commit']}`"
-    outcome = f"{found['outcome']}: {found['why']}" if found.get("why") else found["outcome"]
+    more = found.get("why") or found.get("found")
+    outcome = f"{found['outcome']}: {more}" if more else found["outcome"]
     return f"{about} {outcome} | {minutes} min {seconds} s | {when} |"
 
 
-def main(names: Sequence[str]) -> int:
+def main(names: Sequence[str], trials: Sequence[Trial] = TRIALS) -> int:
     """Run these trials, or all. 1: one of them failed."""
-    unknown = set(names) - {trial.name for trial in TRIALS}
+    unknown = set(names) - {trial.name for trial in trials}
     if unknown:
         print(
-            f"No trial is called {', '.join(sorted(unknown))}; there are {', '.join(trial.name for trial in TRIALS)}."
+            f"No trial is called {', '.join(sorted(unknown))}; there are {', '.join(trial.name for trial in trials)}."
         )
         return 2
     failed = False
-    for trial in TRIALS:
+    for trial in trials:
         if not names or trial.name in names:
             found = run(trial)
             keep(trial.name, found)

@@ -10,19 +10,20 @@ from typing import Any
 import pytest
 
 from tests.service import soak
-from tests.service.soak import PAGE, RESULTS, ROOT, TRIALS, main, page
+from tests.service.soak import OF_WORKERS, PAGE, RESULTS, ROOT, TRIALS, main, page
+from tests.trial import Trial
 
 
 def test_the_page_says_what_the_results_say() -> None:
-    """Whoever changes one changes the other: `python -m tests.service.soak` does."""
+    """Whoever changes one changes the other: `python -m tests.service.soak` does, and that of workers."""
     results: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     assert PAGE.read_text(encoding="utf-8") == page(results)
-    assert set(results) <= {trial.name for trial in TRIALS}
+    assert set(results) <= {trial.name for trial in (*TRIALS, *OF_WORKERS)}
 
 
 def test_every_trial_is_a_test() -> None:
     """Also when tests are renamed."""
-    wanted = [test for trial in TRIALS for test in trial.tests]
+    wanted = [test for trial in (*TRIALS, *OF_WORKERS) for test in trial.tests]
     options = ["--collect-only", "-q", "--no-cov", "--hypothesis-profile=soak", "-p", "no:randomly"]
     collected = subprocess.run(
         [sys.executable, "-m", "pytest", *wanted, *options], cwd=ROOT, capture_output=True, text=True, check=False
@@ -35,9 +36,9 @@ def test_a_trial_that_fails_is_written_down(monkeypatch: pytest.MonkeyPatch) -> 
     """With when and on what; an unknown one is bad usage."""
     kept: dict[str, object] = {}
     monkeypatch.setattr(soak, "keep", kept.__setitem__)
-    monkeypatch.setattr(soak, "TRIALS", (soak.Trial("none", "nothing", "0", ("tests/service/no_such_test.py",)),))
-    assert main([]) == 1
-    assert main(["something else"]) == 2
+    trials = [Trial("none", "nothing", "0", ("tests/service/no_such_test.py",))]
+    assert main([], trials) == 1
+    assert main(["something else"], trials) == 2
     found = kept["none"]
     assert isinstance(found, dict)
     assert found["outcome"] == "failed"

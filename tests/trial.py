@@ -1,0 +1,14 @@
+"""A test that takes too long for every change."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Trial(NamedTuple):
+    """What it does, how much of it, and where it is."""
+
+    name: str
+    shows: str
+    size: str
+    tests: tuple[str, ...]
