@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from otel_reliability.cli.service_options import given_by
+from otel_reliability.cli.service_options import ALLOW_PUBLIC, CONFIG, LOG_LEVEL, METRICS, Option, given_by, one_setting
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.service.config_file import Config, load_config
 from otel_reliability.service.log import log_to_stderr
@@ -23,30 +23,17 @@ FLAGS: Final[Mapping[str, str]] = {
 }
 """The settings that have a flag of their own; every other has `--set`."""
 
-_OPTIONS: Final[Sequence[Callable[[Any], Any]]] = (
-    click.option(
-        "--config",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Settings from a .yaml, .toml or .json file (docs/configuration.md).",
-    ),
+_OPTIONS: Final[Sequence[Option]] = (
+    CONFIG,
     click.option("--brokers", metavar="HOST:PORT,…", help="Where the brokers are."),
     click.option("--topic", metavar="NAME", help="The topic it reads: spans (assemble) or run records (aggregate)."),
     click.option("--group", metavar="NAME", help="What the consumer groups begin with."),
     click.option("--state", metavar="DIR", help="Keep this worker's copy of its state there, for a quicker start."),
-    click.option("--metrics", metavar="HOST:PORT", help="Where Prometheus reads /metrics; off closes the door."),
+    METRICS,
     click.option("--pages", metavar="HOST:PORT", help="Where the probes are."),
-    click.option("--allow-public", is_flag=True, help="Listen to other machines without encryption and tokens."),
-    click.option(
-        "--set", "assignments", multiple=True, metavar="NAME=VALUE", help="One setting, like kafka.tick=1s; repeatable."
-    ),
-    click.option(
-        "--log-level",
-        type=click.Choice(("debug", "info", "warning", "error")),
-        default="info",
-        show_default=True,
-        help="What the process tells of itself on standard error.",
-    ),
+    ALLOW_PUBLIC,
+    one_setting("kafka.tick=1s"),
+    LOG_LEVEL,
 )
 
 

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from otel_reliability.cli.service_options import of_service
+from otel_reliability.cli.service_options import LOG_LEVEL, of_service
 from otel_reliability.service.config_file import Config
 from otel_reliability.service.log import log_to_stderr
 from otel_reliability.service.serve import serve
@@ -14,13 +14,7 @@ from otel_reliability.service.serve import serve
 
 @click.command("serve")
 @of_service
-@click.option(
-    "--log-level",
-    type=click.Choice(("debug", "info", "warning", "error")),
-    default="info",
-    show_default=True,
-    help="What the process tells of itself on standard error.",
-)
+@LOG_LEVEL
 def command(config: Config, log_level: str) -> None:
     """Take OTLP from agents or a Collector, and give reliability metrics to Prometheus or any OTLP receiver.
 

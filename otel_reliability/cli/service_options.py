@@ -1,11 +1,11 @@
-"""What `serve` and `check-config` have in common: where their settings stand."""
+"""What commands that run or check a service have in common: where their settings stand."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import click
 
@@ -27,16 +27,40 @@ FLAGS: Final[Mapping[str, str]] = {
 }
 """The settings that have a flag of their own; every other has `--set`."""
 
-_OPTIONS: Final[Sequence[Callable[[Any], Any]]] = (
-    click.option(
-        "--config",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Settings from a .yaml, .toml or .json file (docs/configuration.md).",
-    ),
+Option: TypeAlias = Callable[[Any], Any]
+
+CONFIG: Final[Option] = click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Settings from a .yaml, .toml or .json file (docs/configuration.md).",
+)
+METRICS: Final[Option] = click.option(
+    "--metrics", metavar="HOST:PORT", help="Where Prometheus reads /metrics; off closes the door."
+)
+ALLOW_PUBLIC: Final[Option] = click.option(
+    "--allow-public", is_flag=True, help="Listen to other machines without encryption and tokens."
+)
+LOG_LEVEL: Final[Option] = click.option(
+    "--log-level",
+    type=click.Choice(("debug", "info", "warning", "error")),
+    default="info",
+    show_default=True,
+    help="What the process tells of itself on standard error.",
+)
+
+
+def one_setting(example: str) -> Option:
+    """`--set`, for every setting that has no flag of its own."""
+    told = f"One setting, like {example}; repeatable."
+    return click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help=told)
+
+
+_OPTIONS: Final[Sequence[Option]] = (
+    CONFIG,
     click.option("--grpc", metavar="HOST:PORT", help="Where OTLP comes in over gRPC; off closes the door."),
     click.option("--http", metavar="HOST:PORT", help="Where OTLP comes in over HTTP."),
-    click.option("--metrics", metavar="HOST:PORT", help="Where Prometheus reads /metrics."),
+    METRICS,
     click.option("--pages", metavar="HOST:PORT", help="Where pages, probes and API are."),
     click.option(
         "--state", metavar="DIR", help="Keep state there, so that nothing acknowledged is lost when the process dies."
@@ -47,16 +71,10 @@ _OPTIONS: Final[Sequence[Callable[[Any], Any]]] = (
         help="full: acknowledge only what outlives a loss of power.",
     ),
     click.option("--token-file", metavar="FILE", help="Bearer tokens, one a line, of which clients must send one."),
-    click.option("--allow-public", is_flag=True, help="Listen to other machines without encryption and tokens."),
+    ALLOW_PUBLIC,
     click.option("--push", metavar="URL", help="Send metrics there by OTLP."),
     click.option("--emit-runs", metavar="URL", help="Send closed runs there, to another service."),
-    click.option(
-        "--set",
-        "assignments",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="One setting, like service.queue=1GiB; repeatable.",
-    ),
+    one_setting("service.queue=1GiB"),
 )
 
 
