@@ -49,6 +49,10 @@ class Metric(ABC):
     wants: ClassVar[int] = 0
     """What evidence a row must carry to count here at all (`metrics.evidence`); of other rows a window says nothing."""
 
+    alike: ClassVar[bool] = False
+    """Whether it looks at nothing in which rows of one kind differ (`metrics.alike`): a window then counts what came and went
+    of each kind, and tells when somebody asks (`count`)."""
+
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         """Empty: no row has come yet."""
         super().__init__()
@@ -63,6 +67,12 @@ class Metric(ABC):
     @abstractmethod
     def evict(self, row: Row) -> None:
         """A row that was added leaves the window. Undoes `add` exactly."""
+
+    def count(self, row: Row, times: int) -> None:
+        """So many rows like this one come, or as many leave as it is below 0."""
+        change = self.add if times > 0 else self.evict
+        for _ in range(abs(times)):
+            change(row)
 
     @abstractmethod
     def read(self) -> Reading:

@@ -42,29 +42,29 @@ class Multiset(Generic[V]):
 
     def add(self, value: V) -> None:
         """The value once more."""
-        counts, sizes = self._counts, self._sizes
-        before = counts.get(value, 0)
-        after = counts[value] = before + 1
-        self.total += 1
-        sizes[after] = sizes.get(after, 0) + 1
-        if before:
-            self._fewer(before)
-        self.modal = max(self.modal, after)
+        self.count(value, 1)
 
     def remove(self, value: V) -> None:
         """The value, which is there, once less."""
+        self.count(value, -1)
+
+    def count(self, value: V, times: int) -> None:
+        """The value so many times more; as many less where it is below 0, which is no more than it is there."""
         counts, sizes = self._counts, self._sizes
-        before = counts[value]
-        after = before - 1
-        self.total -= 1
+        before = counts.get(value, 0)
+        after = before + times
+        self.total += times
         if after:
             counts[value] = after
             sizes[after] = sizes.get(after, 0) + 1
         else:
             del counts[value]
-        self._fewer(before)
-        if self.modal not in sizes:
+        if before:
+            self._fewer(before)
+        if after > self.modal:
             self.modal = after
+        elif self.modal not in sizes:
+            self.modal = max(sizes, default=0)
 
     def bits(self) -> float:
         """The Shannon entropy in bits: log2 n − (Σ c log2 c) / n. 0 for one value or none."""

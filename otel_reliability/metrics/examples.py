@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any, Final
@@ -11,6 +10,7 @@ from otel_reliability.model.row import BASELINE, Path, Retries, Row
 from otel_reliability.model.run import Outcome
 
 _CODES: Final[dict[str, str]] = {}
+_PATHS: Final[dict[str, Path]] = {}
 _ORDINALS: Final = count()
 
 
@@ -22,9 +22,7 @@ def path_of(names: str | Sequence[str]) -> Path:
     """
     steps = tuple(names.split()) if isinstance(names, str) else tuple(names)
     code = "".join(_CODES.setdefault(step, chr(0x21 + len(_CODES))) for step in steps)
-    counts = Counter(steps)
-    tools = tuple(sorted(counts))
-    return Path(steps, code, tools, tuple([counts[tool] for tool in tools]))
+    return _PATHS.setdefault(code, Path(steps, code))
 
 
 def row(

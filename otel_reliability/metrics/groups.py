@@ -11,7 +11,7 @@ from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.evidence import PATH, UNDISTURBED
 from otel_reliability.metrics.exact import FixedSum
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
-from otel_reliability.model.row import BASELINE, OTHER_TASK, Row
+from otel_reliability.model.row import BASELINE, OTHER_TASK, Path, Row
 
 
 class Share(NamedTuple):
@@ -173,3 +173,37 @@ class PathMetric(Metric, Generic[G]):
         if not groups.weight:
             return NO_EVIDENCE
         return Reading(groups.sums[at].mean(groups.weight), groups.runs)
+
+
+class PathGroup(Group):
+    """A group of runs of which only the paths matter, and how often each was taken."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def count(self, path: Path, times: int) -> None:
+        """So many runs more took this path, or as many less as it is below 0."""
+
+    def add(self, row: Row) -> None:
+        if row.path is not None:
+            self.count(row.path, 1)
+
+    def evict(self, row: Row) -> None:
+        if row.path is not None:
+            self.count(row.path, -1)
+
+
+P = TypeVar("P", bound=PathGroup)
+
+
+class PathCountMetric(PathMetric[P]):
+    """A metric about how often each path was taken."""
+
+    __slots__ = ()
+
+    alike = True
+
+    def count(self, row: Row, times: int) -> None:
+        group = self._group(row)
+        if group is not None and row.path is not None:
+            group.count(row.path, times)

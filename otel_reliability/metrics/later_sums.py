@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sized
+from collections.abc import KeysView, Mapping, Sized
 from typing import Final, Generic, TypeVar
 
 import numpy as np
@@ -88,9 +88,9 @@ class LaterSums(Generic[K]):
         return self._times_runs(self._shares(code))
 
     @property
-    def codes(self) -> Mapping[K, object]:
+    def codes(self) -> KeysView[K]:
         """What runs did."""
-        return self._places
+        return self._places.keys()
 
     def _place(self, code: K) -> int:
         """A place for a new code: one that is free, which has no runs, or a further one."""

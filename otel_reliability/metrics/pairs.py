@@ -47,7 +47,7 @@ class PairSums(Generic[K]):
     @property
     def codes(self) -> KeysView[K]:
         """The distinct codes."""
-        return self._counts.keys()
+        return self._counts.keys() if self._many is None else self._many.codes
 
     @property
     def total(self) -> int:
@@ -61,40 +61,34 @@ class PairSums(Generic[K]):
     def add(self, code: K) -> None:
         """A run comes."""
         self._number += 1
-        counts = self._counts
-        counts[code] = counts.get(code, 0) + 1
         if self._many is not None:
             self._many.add(code)
-        elif len(counts) > HABITS:
-            self._many = LaterSums(self._column, counts)
-        else:
-            self._total = None
+            return
+        counts = self._counts
+        counts[code] = counts.get(code, 0) + 1
+        self._total = None
+        if len(counts) > HABITS:
+            self._many, self._counts = LaterSums(self._column, counts), {}
 
     def remove(self, code: K) -> None:
         """A run that came leaves."""
         self._number -= 1
+        if self._many is not None:
+            self._many.remove(code)
+            if len(self._many.codes) <= FEW_HABITS:
+                self._many, self._counts = None, self._many.counts()
+            return
         counts = self._counts
-        left = counts[code] - 1
-        if left:
-            counts[code] = left
-        else:
+        counts[code] -= 1
+        self._total = None
+        if not counts[code]:
             del counts[code]
-        if self._many is None:
-            self._total = None
-        else:
-            self._remove_of_many(code)
 
     def distance(self, code: K) -> int:
         """The sum of the distances of a code to all runs, in units of 2^-52."""
         if self._many is not None:
             return self._many.distance(code)
         return _weighted(self._shares(code, list(self._counts)), self._counts)
-
-    def _remove_of_many(self, code: K) -> None:
-        if len(self._counts) <= FEW_HABITS:
-            self._many, self._total = None, None
-        elif self._many is not None:
-            self._many.remove(code)
 
     def _compared(self) -> int:
         """The sum over all pairs, from how many runs did what."""

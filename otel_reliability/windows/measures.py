@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics import TABLE
+from otel_reliability.metrics.alike import like, likeness
 from otel_reliability.metrics.base import Derived, Lender, Metric
 from otel_reliability.metrics.evidence import carried
 from otel_reliability.model.row import Row
 
 Blank: TypeAlias = tuple[Metric | Derived, ...]
 
-METRICS: Final = tuple((at, row.wants) for at, row in enumerate(TABLE) if issubclass(row, Metric))
-"""The metrics' places in the table, and what evidence each wants."""
+METRICS: Final = tuple((at, row.wants, row.alike) for at, row in enumerate(TABLE) if issubclass(row, Metric))
+"""The metrics' places in the table, what evidence each wants, and whether to it rows are alike."""
+
+ALIKE: Final = frozenset(at for at, _, alike in METRICS if alike)
+
+MOST_KINDS: Final = 128
+"""Kinds of rows that are counted before the metrics are told."""
 
 _MOST: Final = 16
-_concerned: dict[int, tuple[int, ...]] = {}
+_concerned: dict[tuple[int, bool], tuple[int, ...]] = {}
 _blank: dict[int, tuple[Settings, Blank]] = {}
 
 
@@ -24,54 +30,79 @@ class Measures:
     """What answers for each row of the table of metrics.
 
     Most agents send evidence for a few metrics only, so those that nobody has told anything are the same for all windows.
+    And most do the same again and again, while somebody asks once in a while: what came and went of each kind of rows is
+    counted, and told to the metrics to which rows of a kind are alike when one of them is asked.
     """
 
-    __slots__ = ("_blank", "_lender", "_made", "_settings")
+    __slots__ = ("_blank", "_lender", "_made", "_settings", "_untold")
 
     def __init__(self, settings: Settings, lender: Lender | None = None) -> None:
         self._settings = settings
         self._lender = lender
         self._blank = blank(settings)
-        self._made: list[Metric | None] = [None] * len(TABLE)
+        self._made: dict[int, Metric] = {}
+        self._untold: dict[tuple[Any, ...], int] = {}
 
     def __getitem__(self, at: int) -> Metric | Derived:
         """What answers for a row of the table. Only to be asked."""
-        made = self._made[at]
+        if self._untold and at in ALIKE:
+            self._tell()
+        made = self._made.get(at)
         return self._blank[at] if made is None else made
 
     def add(self, row: Row) -> None:
         """A row comes: whoever it concerns learns of it."""
+        self._count(likeness(row), 1)
         made = self._made
         for at in concerned(carried(row)):
-            metric = made[at]
+            metric = made.get(at)
             if metric is None:
-                metric = made[at] = self._make(at)
+                metric = self._make(at)
             metric.add(row)
 
     def evict(self, row: Row) -> None:
         """A row that came leaves."""
+        self._count(likeness(row), -1)
         made = self._made
         for at in concerned(carried(row)):
-            metric = made[at]
+            metric = made.get(at)
             if metric is not None:
                 metric.evict(row)
 
+    def _count(self, kind: tuple[Any, ...], step: int) -> None:
+        untold = self._untold
+        times = untold.get(kind, 0) + step
+        if times:
+            untold[kind] = times
+            if len(untold) > MOST_KINDS:
+                self._tell()
+        else:
+            del untold[kind]
+
+    def _tell(self) -> None:
+        untold, self._untold = self._untold, {}
+        for kind, times in untold.items():
+            row = like(kind)
+            for at in concerned(carried(row), alike=True):
+                (self._made.get(at) or self._make(at)).count(row, times)
+
     def _make(self, at: int) -> Metric:
-        metric = cast("type[Metric]", TABLE[at])(self._settings)
+        metric = self._made[at] = cast("type[Metric]", TABLE[at])(self._settings)
         if self._lender is not None:
             metric.lend(self._lender)
         return metric
 
 
-def concerned(evidence: int) -> tuple[int, ...]:
-    """The places of the metrics for which such evidence is enough to count.
+def concerned(evidence: int, *, alike: bool = False) -> tuple[int, ...]:
+    """The places of the metrics for which such evidence is enough to count; those to which rows are alike, or the others.
 
-    >>> len(concerned(0)) < len(concerned(511)) == len(METRICS)
+    >>> len(concerned(0)) < len(concerned(511)) < len(concerned(511)) + len(concerned(511, alike=True)) == len(METRICS)
     True
     """
-    found = _concerned.get(evidence)
+    found = _concerned.get((evidence, alike))
     if found is None:
-        found = _concerned[evidence] = tuple(at for at, wants in METRICS if wants & evidence == wants)
+        found = tuple(at for at, wants, told in METRICS if wants & evidence == wants and told is alike)
+        _concerned[evidence, alike] = found
     return found
 
 

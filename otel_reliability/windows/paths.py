@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Final
 
 from otel_reliability.model.row import Path
@@ -28,14 +27,13 @@ class PathTable:
     True
     """
 
-    __slots__ = ("_codes", "_free", "_held", "_limit", "_made", "_paths", "_uses")
+    __slots__ = ("_codes", "_free", "_limit", "_made", "_paths", "_uses")
 
     def __init__(self, limit: int = CODES) -> None:
         self._limit = limit
-        self._paths: dict[tuple[str, ...], Path] = {}
-        self._held: dict[tuple[str, ...], int] = {}
+        self._paths: dict[str | tuple[str, ...], Path] = {}
         self._codes: dict[str, str] = {}
-        self._uses: Counter[str] = Counter()
+        self._uses: dict[str, int] = {}
         self._free: list[str] = []
         self._made = 0
 
@@ -44,26 +42,31 @@ class PathTable:
 
     def intern(self, names: tuple[str, ...]) -> Path:
         """The path of these names, held once more. Whoever is done with it says so by `release`."""
-        path = self._paths.get(names)
+        codes = self._codes
+        try:
+            code = "".join([codes[name] for name in names])
+        except KeyError:
+            code = "".join([self._code(name) for name in names])
+        key = code if SHARED_CODE not in code else names
+        path = self._paths.get(key)
         if path is None:
-            path = self._paths[names] = self._make(names)
-        self._held[names] = self._held.get(names, 0) + 1
+            path = self._paths[key] = self._make(names, code)
+        path.held += 1
         return path
 
     def release(self, path: Path) -> None:
         """One holder less."""
-        self._held[path.names] -= 1
-        if not self._held[path.names]:
-            del self._held[path.names], self._paths[path.names]
+        path.held -= 1
+        if not path.held:
+            del self._paths[path.code if SHARED_CODE not in path.code else path.names]
             for tool in path.tools:
                 self._unuse(tool)
 
-    def _make(self, names: tuple[str, ...]) -> Path:
-        counts = Counter(names)
-        self._uses.update(counts.keys())
-        code = "".join([self._code(name) for name in names])
-        tools = tuple(sorted(counts))
-        return Path(names, code, tools, tuple([counts[tool] for tool in tools]))
+    def _make(self, names: tuple[str, ...], code: str) -> Path:
+        path, uses = Path(names, code), self._uses
+        for tool in path.tools:
+            uses[tool] = uses.get(tool, 0) + 1
+        return path
 
     def _unuse(self, tool: str) -> None:
         self._uses[tool] -= 1

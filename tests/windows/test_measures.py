@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 
+import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings
 from otel_reliability.metrics import TABLE
+from otel_reliability.metrics.alike import like, likeness
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.evidence import carried
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
+from otel_reliability.windows import measures
 from otel_reliability.windows.measures import Measures
 from tests.metrics.strategies import rows
 
@@ -29,18 +34,58 @@ def said(metric: object) -> tuple[Reading | Sequence[object], ...]:
 def test_a_row_concerns_no_metric_but_those_that_are_told(rows: list[Row]) -> None:
     """Every metric says of the rows, come and partly gone, what it says when it is told of each."""
     for settings in SETTINGS:
-        measures = Measures(settings)
+        measured = Measures(settings)
         everybody = {at: cls(settings) for at, cls in METRICS}
         for row in rows:
-            measures.add(row)
+            measured.add(row)
         for row in rows[::3]:
-            measures.evict(row)
+            measured.evict(row)
         for at, metric in everybody.items():
             for row in rows:
                 metric.add(row)
             for row in rows[::3]:
                 metric.evict(row)
-            assert said(measures[at]) == said(metric), metric.spec.name
+            assert said(measured[at]) == said(metric), metric.spec.name
+
+
+@given(rows(most=40), st.integers(0, 5), st.randoms(use_true_random=False))
+def test_rows_are_counted_and_told_when_somebody_asks(rows: list[Row], most: int, dice: Random) -> None:
+    """However many kinds are counted before metrics are told, and whenever somebody asks, they say what their rows say."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measures, "MOST_KINDS", most)
+        counted, there = Measures(DEFAULTS), list[Row]()
+        for row in rows:
+            counted.add(row)
+            there.append(row)
+            if dice.random() < 0.5:
+                counted.evict(there.pop(dice.randrange(len(there))))
+            if dice.random() < 0.2:
+                at, cls = dice.choice(METRICS)
+                assert said(counted[at]) == said(told(cls(), there)), cls.spec.name
+        assert [said(counted[at]) for at, _ in METRICS] == [said(told(cls(), there)) for _, cls in METRICS]
+
+
+@given(rows(), st.integers(1, 3), st.integers(0, 3))
+def test_rows_that_are_alike_come_and_go_together(rows: list[Row], come: int, go: int) -> None:
+    """To metrics that say so, so many rows like one are as many rows, whatever makes them differ otherwise."""
+    for cls in (cls for _, cls in METRICS if cls.alike):
+        one_by_one, together = cls(), cls()
+        for row in rows:
+            for _ in range(come):
+                one_by_one.add(row)
+            for _ in range(min(come, go)):
+                one_by_one.evict(row)
+            together.count(like(likeness(row)), come)
+            if go:
+                together.count(like(likeness(row)), -min(come, go))
+        assert said(together) == said(one_by_one), cls.spec.name
+
+
+def told(metric: Metric, rows: list[Row]) -> Metric:
+    """A metric that was told of these rows."""
+    for row in rows:
+        metric.add(row)
+    return metric
 
 
 def test_what_nobody_was_told_is_shared() -> None:

@@ -86,6 +86,7 @@ class BranchInstability(Metric):
     __slots__ = ("_groups",)
 
     wants = UNDISTURBED | LIKENESS
+    alike = True
 
     spec = MetricSpec(
         name="branch_instability",

@@ -28,6 +28,7 @@ class DistinctPaths(Metric):
     __slots__ = ("_paths",)
 
     wants = UNDISTURBED | PATH
+    alike = True
 
     spec = MetricSpec(
         name="distinct_paths",
@@ -49,12 +50,14 @@ class DistinctPaths(Metric):
         self._paths = Multiset[str]()
 
     def add(self, row: Row) -> None:
-        if row.path is not None and row.condition == BASELINE:
-            self._paths.add(row.path.code)
+        self.count(row, 1)
 
     def evict(self, row: Row) -> None:
+        self.count(row, -1)
+
+    def count(self, row: Row, times: int) -> None:
         if row.path is not None and row.condition == BASELINE:
-            self._paths.remove(row.path.code)
+            self._paths.count(row.path.code, times)
 
     def read(self) -> Reading:
         runs = self._paths.total

@@ -29,6 +29,7 @@ class Loops(Metric):
     __slots__ = ("_looping", "_repeats", "_runs", "_unknown")
 
     wants = UNDISTURBED | CALLS
+    alike = True
 
     spec = MetricSpec(
         name="loops",
@@ -66,10 +67,18 @@ class Loops(Metric):
         self._runs = self._looping = self._repeats = self._unknown = 0
 
     def add(self, row: Row) -> None:
-        self._count(row, 1)
+        self.count(row, 1)
 
     def evict(self, row: Row) -> None:
-        self._count(row, -1)
+        self.count(row, -1)
+
+    def count(self, row: Row, times: int) -> None:
+        if row.retries is not None and row.condition == BASELINE:
+            self._runs += times
+            self._unknown += times * (not row.arguments_known)
+            if row.retries.repeats:
+                self._looping += times
+                self._repeats += times * row.retries.repeats
 
     def read(self) -> Reading:
         return self._over_runs(self._repeats)
@@ -81,11 +90,3 @@ class Loops(Metric):
         if not self._runs:
             return NO_EVIDENCE
         return Reading(count / self._runs, self._runs, note=arguments_note(self._unknown, self._runs))
-
-    def _count(self, row: Row, sign: int) -> None:
-        if row.retries is not None and row.condition == BASELINE:
-            self._runs += sign
-            self._unknown += sign * (not row.arguments_known)
-            if row.retries.repeats:
-                self._looping += sign
-                self._repeats += sign * row.retries.repeats

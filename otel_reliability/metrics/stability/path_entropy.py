@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.counts import Multiset
-from otel_reliability.metrics.groups import Group, PathMetric, Share
+from otel_reliability.metrics.groups import PathCountMetric, PathGroup, Share
 from otel_reliability.metrics.means import clamp
 from otel_reliability.model.reading import MetricSpec, Reading
-from otel_reliability.model.row import Row
+from otel_reliability.model.row import Path
 
 
-class PathCounts(Group):
+class PathCounts(PathGroup):
     """How often each path was taken in one group of runs."""
 
     __slots__ = ("_paths",)
@@ -24,13 +24,8 @@ class PathCounts(Group):
     def __len__(self) -> int:
         return self._paths.total
 
-    def add(self, row: Row) -> None:
-        if row.path is not None:
-            self._paths.add(row.path.code)
-
-    def evict(self, row: Row) -> None:
-        if row.path is not None:
-            self._paths.remove(row.path.code)
+    def count(self, path: Path, times: int) -> None:
+        self._paths.count(path.code, times)
 
     def share(self) -> Share | None:
         runs = self._paths.total
@@ -40,7 +35,7 @@ class PathCounts(Group):
         return Share((clamp(bits / math.log2(runs)), bits, self._paths.modal / runs), runs, runs)
 
 
-class PathEntropy(PathMetric[PathCounts]):
+class PathEntropy(PathCountMetric[PathCounts]):
     """Shannon entropy of the paths of n runs over its maximum: H = −Σ p log2 p, value H / log2 n.
 
     0: every run took the same path. 1: every run took its own. A path is the ordered tool names of a run; a run that called

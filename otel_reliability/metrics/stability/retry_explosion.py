@@ -64,6 +64,7 @@ class RetryExplosion(Metric):
     __slots__ = ("_chains", "_cost_ns", "_exploding", "_retries", "_runs", "_threshold", "_tokens", "_unknown")
 
     wants = UNDISTURBED | CALLS
+    alike = True
 
     spec = MetricSpec(
         name="retry_explosion",
@@ -124,10 +125,25 @@ class RetryExplosion(Metric):
         self._chains: Counter[int] = Counter()
 
     def add(self, row: Row) -> None:
-        self._count(row, 1)
+        self.count(row, 1)
 
     def evict(self, row: Row) -> None:
-        self._count(row, -1)
+        self.count(row, -1)
+
+    def count(self, row: Row, times: int) -> None:
+        retries = row.retries
+        if retries is None or row.condition != BASELINE:
+            return
+        self._runs += times
+        self._unknown += times * (not row.arguments_known)
+        if retries.number:
+            self._exploding += times * (retries.longest_chain >= self._threshold)
+            self._retries += times * retries.number
+            self._tokens += times * retries.tokens
+            self._cost_ns += times * retries.duration_ns
+            self._chains[retries.longest_chain] += times
+            if not self._chains[retries.longest_chain]:
+                del self._chains[retries.longest_chain]
 
     def read(self) -> Reading:
         return self._readings(float(self._exploding > 0))[0]
@@ -147,18 +163,3 @@ class RetryExplosion(Metric):
             return (NO_EVIDENCE,) * len(values)
         note = arguments_note(self._unknown, self._runs)
         return tuple([Reading(value, self._runs, (), note) for value in values])
-
-    def _count(self, row: Row, sign: int) -> None:
-        retries = row.retries
-        if retries is None or row.condition != BASELINE:
-            return
-        self._runs += sign
-        self._unknown += sign * (not row.arguments_known)
-        if retries.number:
-            self._exploding += sign * (retries.longest_chain >= self._threshold)
-            self._retries += sign * retries.number
-            self._tokens += sign * retries.tokens
-            self._cost_ns += sign * retries.duration_ns
-            self._chains[retries.longest_chain] += sign
-            if not self._chains[retries.longest_chain]:
-                del self._chains[retries.longest_chain]

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.groups import Group, PathMetric, Share
+from otel_reliability.metrics.groups import PathCountMetric, PathGroup, Share
 from otel_reliability.model.reading import MetricSpec
-from otel_reliability.model.row import Row
+from otel_reliability.model.row import Path
 
 
-class CallCounts(Group):
+class CallCounts(PathGroup):
     """Σ calls and Σ calls² of each tool, over one group of runs."""
 
     __slots__ = ("_runs", "_sums")
@@ -23,22 +23,14 @@ class CallCounts(Group):
     def __len__(self) -> int:
         return self._runs
 
-    def add(self, row: Row) -> None:
-        if row.path is not None:
-            self._runs += 1
-            sums = self._sums
-            for tool, calls in zip(row.path.tools, row.path.times, strict=True):
-                total, squares = sums.get(tool, (0, 0))
-                sums[tool] = (total + calls, squares + calls * calls)
-
-    def evict(self, row: Row) -> None:
-        if row.path is not None:
-            self._runs -= 1
-            sums = self._sums
-            for tool, calls in zip(row.path.tools, row.path.times, strict=True):
-                total, squares = sums.pop(tool)
-                if total > calls:
-                    sums[tool] = (total - calls, squares - calls * calls)
+    def count(self, path: Path, times: int) -> None:
+        self._runs += times
+        sums = self._sums
+        for tool, calls in zip(path.tools, path.times, strict=True):
+            total, squares = sums.pop(tool, (0, 0))
+            total += times * calls
+            if total:
+                sums[tool] = (total, squares + times * calls * calls)
 
     def share(self) -> Share | None:
         if self._runs < 2:
@@ -48,7 +40,7 @@ class CallCounts(Group):
         return Share((value,), self._runs, self._runs)
 
 
-class ToolCallVariation(PathMetric[CallCounts]):
+class ToolCallVariation(PathCountMetric[CallCounts]):
     """The mean over tools of min(s / mean, 2) / 2 of the calls per run; s over n, a run that never called the tool counts 0.
 
     With Σ and Σ² of a tool's calls, s / mean = √(n·Σ² − (Σ)²) / Σ. 0: each tool is called equally often in every run. A tool

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.counts import Multiset
-from otel_reliability.metrics.groups import Group, PathMetric, Share
+from otel_reliability.metrics.groups import PathCountMetric, PathGroup, Share
 from otel_reliability.model.reading import MetricSpec
-from otel_reliability.model.row import Row
+from otel_reliability.model.row import Path
 
 
-class ToolSets(Group):
+class ToolSets(PathGroup):
     """How often each set of tools was used in one group of runs."""
 
     __slots__ = ("_sets",)
@@ -22,20 +22,15 @@ class ToolSets(Group):
     def __len__(self) -> int:
         return self._sets.total
 
-    def add(self, row: Row) -> None:
-        if row.path is not None:
-            self._sets.add(row.path.tools)
-
-    def evict(self, row: Row) -> None:
-        if row.path is not None:
-            self._sets.remove(row.path.tools)
+    def count(self, path: Path, times: int) -> None:
+        self._sets.count(path.tools, times)
 
     def share(self) -> Share | None:
         runs = self._sets.total
         return Share((self._sets.evenness(),), runs, runs) if runs >= 2 else None
 
 
-class ToolVariance(PathMetric[ToolSets]):
+class ToolVariance(PathCountMetric[ToolSets]):
     """Shannon entropy of the *sets* of tools that n runs used, over its maximum log2 n.
 
     0: every run used the same tools, in whatever order and however often. 1: every run used another set. Computed per task

@@ -21,6 +21,7 @@ class EffectiveRuns(Metric):
     __slots__ = ("_runs", "_squares", "_weights")
 
     wants = UNDISTURBED
+    alike = True
 
     spec = MetricSpec(
         name="window.effective_runs",
@@ -42,16 +43,16 @@ class EffectiveRuns(Metric):
         self._runs = self._weights = self._squares = 0
 
     def add(self, row: Row) -> None:
-        self._count(row, 1)
+        self.count(row, 1)
 
     def evict(self, row: Row) -> None:
-        self._count(row, -1)
+        self.count(row, -1)
+
+    def count(self, row: Row, times: int) -> None:
+        if row.condition == BASELINE:
+            self._runs += times
+            self._weights += times * row.weight
+            self._squares += times * row.weight * row.weight
 
     def read(self) -> Reading:
         return Reading(self._weights**2 / self._squares, self._runs) if self._squares else NO_EVIDENCE
-
-    def _count(self, row: Row, sign: int) -> None:
-        if row.condition == BASELINE:
-            self._runs += sign
-            self._weights += sign * row.weight
-            self._squares += sign * row.weight * row.weight

@@ -21,6 +21,7 @@ class WindowRuns(Metric):
     __slots__ = ("_runs",)
 
     wants = UNDISTURBED
+    alike = True
 
     spec = MetricSpec(
         name="window.runs",
@@ -42,10 +43,13 @@ class WindowRuns(Metric):
         self._runs = 0
 
     def add(self, row: Row) -> None:
-        self._runs += row.condition == BASELINE
+        self.count(row, 1)
 
     def evict(self, row: Row) -> None:
-        self._runs -= row.condition == BASELINE
+        self.count(row, -1)
+
+    def count(self, row: Row, times: int) -> None:
+        self._runs += times * (row.condition == BASELINE)
 
     def read(self) -> Reading:
         return Reading(float(self._runs), self._runs)
