@@ -10,14 +10,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from otel_reliability.assembly.rows import ID, PARENT, Models, Rows, Tools
+from otel_reliability.assembly import compiled, rows
+from otel_reliability.assembly.rows import ID, ID_BYTES, PARENT, Models, Rows, Tools
 from otel_reliability.assembly.unit import SPAN_BYTES, Place, Trace, Unit
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Kind, SpanId, TraceId
 
-_ID_BYTES: Final = 8
 _MODEL, _TOOL, _AGENT = Kind.MODEL, Kind.TOOL, Kind.AGENT
 
 Past: TypeAlias = tuple[
@@ -121,9 +121,7 @@ class Bundle:
     @property
     def ids(self) -> list[SpanId]:
         """The ids of its spans."""
-        found = self.models[ID :: Models.width] + self.tools[ID :: Tools.width]
-        found += [span.span_id for span in self.others]
-        return found
+        return rows.ids_of(self.models, self.tools, self.others)
 
     @property
     def parents(self) -> set[SpanId | None]:
@@ -171,8 +169,8 @@ class Bundle:
     def make_index(self) -> None:
         """From here on every span is held once. It must be so already."""
         index = {span.span_id: ~at for at, span in enumerate(self.others)}
-        for odd, rows in enumerate((self.models, self.tools)):
-            index.update(zip(rows.column(ID), range(odd, 2 * len(rows), 2 * rows.width), strict=True))
+        for odd, calls in enumerate((self.models, self.tools)):
+            index.update(zip(calls.column(ID), range(odd, 2 * len(calls), 2 * calls.width), strict=True))
         self.index = index
 
     def find(self, span_id: SpanId) -> AgentSpan | None:
@@ -228,8 +226,8 @@ class Bundle:
     def _hooks(self) -> set[tuple[SpanId | None, bool | None]]:
         """The parents of its spans, each with whether it is remote."""
         found = {(span.parent_id, span.parent_remote) for span in self.others}
-        for rows in (self.models, self.tools):
-            found.update((parent, rows.remote) for parent in set(rows.column(PARENT)))
+        for calls in (self.models, self.tools):
+            found.update((parent, calls.remote) for parent in set(calls.column(PARENT)))
         return found
 
     def _hangs(self, parent: SpanId | None, remote: bool | None, here: set[SpanId]) -> bool:
@@ -253,11 +251,8 @@ class Bundle:
 
     def past(self) -> Past:
         """What is remembered once its run is final, as small as can be."""
-        ids = self.ids
-        packed: bytes | tuple[SpanId, ...] = b"".join(ids)
-        if len(packed) != _ID_BYTES * len(ids) or max(map(len, ids), default=0) > _ID_BYTES:
-            packed = tuple(ids)
-        return "" if self.run is None else self.run.key.agent, packed, self.places, self.open or None
+        ids = compiled.packed(self.models, self.tools, self.others) or tuple(self.ids)
+        return "" if self.run is None else self.run.key.agent, ids, self.places, self.open or None
 
     def let_go(self) -> None:
         """It is no bundle any more: whoever still plans to look at it shall not keep its spans."""
@@ -270,13 +265,13 @@ def ids_of(past: Past) -> set[SpanId]:
     """The ids of the spans of a bundle that is past."""
     ids = past[1]
     if isinstance(ids, bytes):
-        return {ids[at : at + _ID_BYTES] for at in range(0, len(ids), _ID_BYTES)}
+        return {ids[at : at + ID_BYTES] for at in range(0, len(ids), ID_BYTES)}
     return set(ids)
 
 
 def count_of(past: Past) -> int:
     """How many ids that is."""
-    return len(past[1]) // _ID_BYTES if isinstance(past[1], bytes) else len(past[1])
+    return len(past[1]) // ID_BYTES if isinstance(past[1], bytes) else len(past[1])
 
 
 class Traces(dict[TraceId, Trace]):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from otel_reliability.assembly.bundle import Bundle, State, count_of, ids_of
+from otel_reliability.assembly.compiled import are_distinct, take_rows
 from otel_reliability.assembly.gathering import MAX_OPEN, Accounts, Gathering, is_kept, place_of, place_order
 from otel_reliability.assembly.unit import SPAN_BYTES, Trace
 from otel_reliability.model.run import Run
@@ -32,33 +33,38 @@ class Bundles:
         self._bundles, self._pasts = gathering.traces.bundles, gathering.traces.pasts
         gathering.traces.unfold, gathering.traces.remember = self.unfold, self._recall
 
-    def take(self, spans: Iterable[AgentSpan], now: float, gather: Callable[[AgentSpan, float], None]) -> None:
+    def take(self, spans: Sequence[AgentSpan], now: float, gather: Callable[[AgentSpan, float], None]) -> None:
         """Take in spans. What does not fit into a bundle is handed to `gather`.
 
         Spans of one trace come in a row, most of them calls of models and tools: so those are what this is quick at.
         """
-        trace_id, models, tools = b"", None, None
-        room = taken = 0
-        for span in spans:
-            if span.trace_id != trace_id:
-                trace_id = span.trace_id
-                bundle = self._bundles.get(trace_id)
-                if bundle is not None and bundle.is_plain and (bundle.due and bundle.latest == now):
-                    models, tools, room = bundle.models, bundle.tools, self._most - bundle.count
-                else:
-                    models = tools = None
-            kind = span.kind
-            if room > 0 and (
-                (kind is _MODEL and models is not None and models.take(span))
-                or (kind is _TOOL and tools is not None and tools.take(span))
-            ):
-                taken += 1
-                room -= 1
-                continue
+        at, end = 0, len(spans)
+        while at < end:
+            span = spans[at]
+            if span.kind is _MODEL or span.kind is _TOOL:
+                bundle = self._plain(span, now)
+                if bundle is not None:
+                    taken = take_rows(spans, at, bundle.models, bundle.tools, self._most - bundle.count)
+                    self._gathering.open_bytes += taken * SPAN_BYTES
+                    at += taken
+                    if taken:
+                        continue
             if not self._take(span, now):
                 gather(span, now)
-            trace_id = b""
-        self._gathering.open_bytes += taken * SPAN_BYTES
+            at += 1
+
+    def _plain(self, span: AgentSpan, now: float) -> Bundle | None:
+        """The bundle that a model or tool call is sure to be kept in as it is; it may be new."""
+        bundle = self._bundles.get(span.trace_id)
+        if bundle is None:
+            if self._is_known(span.trace_id) or span.link is not None or not self._most:
+                return None
+            bundle = self._bundles[span.trace_id] = Bundle(span.trace_id, now)
+        elif not bundle.is_plain or span.link is not None or bundle.count >= self._most:
+            return None
+        if now != bundle.latest or not bundle.due:
+            self._touch(bundle, now)
+        return bundle
 
     def opened(self, trace_id: TraceId, span_id: SpanId, parent_id: SpanId | None, now: float) -> bool:
         """A span has started. False: that is to be told to the gathering."""
@@ -100,8 +106,7 @@ class Bundles:
         """See to it that a bundle holds every span once. False: there are two versions of one, which is for the gathering."""
         if bundle.index is not None:
             return True
-        ids = bundle.ids
-        if len(set(ids)) == len(ids):
+        if are_distinct(bundle.models, bundle.tools, bundle.others) or len(set(bundle.ids)) == bundle.count:
             return True
         fresh = bundle.without_repeats()
         if fresh is None:

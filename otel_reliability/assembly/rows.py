@@ -7,7 +7,7 @@ in it is an object that has to be looked at for garbage. A span that is not like
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final, Self
 
 from otel_reliability.model.span import (
@@ -30,6 +30,9 @@ MODEL, ASKED_MODEL, INPUT, OUTPUT, ASKS, RESPONSE, MORE = range(5, 12)
 NAME, CALL_ID, ARGUMENTS, SOFTLY, RESULT, EFFECT = range(5, 11)
 """What follows of a tool call. `SOFTLY`: whether the call failed, which its span may not say."""
 
+ID_BYTES: Final = 8
+_NO_MORE: Final = (False, (), None, None, False)
+_MODEL, _TOOL = Kind.MODEL, Kind.TOOL
 _OWN: Final = slice(AgentSpan._fields.index("span_id"), AgentSpan._fields.index("scope"))
 _SHARED: Final = slice(AgentSpan._fields.index("scope"), None)
 _SPEAKS: Final = slice(3, 6)
@@ -94,7 +97,7 @@ class Rows(list[Any]):
         """Take in a span. False: it is not like the others, or tells what has no place in a row."""
         raise NotImplementedError
 
-    def _begins(self, span: AgentSpan) -> bool:
+    def begins(self, span: AgentSpan) -> bool:
         """Whether a span with other `shared` is the first, which the others are to be like."""
         shared = span[_SHARED]
         if self.shared is not None or shared[_SPEAKS] != _SILENT:
@@ -115,7 +118,7 @@ class Models(Rows):
     kind = Kind.MODEL
 
     def take(self, span: AgentSpan) -> bool:
-        if span[_SHARED] != self.shared and not self._begins(span):
+        if span[_SHARED] != self.shared and not self.begins(span):
             return False
         own: tuple[Any, ...] = span[_OWN]
         span_id, parent, remote, start, end, kind, _, failed, facts = own
@@ -149,7 +152,7 @@ class Tools(Rows):
     kind = Kind.TOOL
 
     def take(self, span: AgentSpan) -> bool:
-        if span[_SHARED] != self.shared and not self._begins(span):
+        if span[_SHARED] != self.shared and not self.begins(span):
             return False
         own: tuple[Any, ...] = span[_OWN]
         span_id, parent, remote, start, end, kind, _, failed, facts = own
@@ -171,4 +174,36 @@ class Tools(Rows):
         return ToolFacts((Call(*rest),))
 
 
-_NO_MORE: Final = (False, (), None, None, False)
+def ids_of(models: Models, tools: Tools, others: Iterable[AgentSpan]) -> list[SpanId]:
+    """The ids of rows and other spans."""
+    found = models[ID :: Models.width] + tools[ID :: Tools.width]
+    found += [span.span_id for span in others]
+    return found
+
+
+def packed(models: Models, tools: Tools, others: Iterable[AgentSpan]) -> bytes | None:
+    """The same, one after the other; None where one is not of the usual length."""
+    ids = ids_of(models, tools, others)
+    found = b"".join(ids)
+    return found if len(found) == ID_BYTES * len(ids) and max(map(len, ids), default=0) <= ID_BYTES else None
+
+
+def are_distinct(models: Models, tools: Tools, others: Iterable[AgentSpan]) -> bool:
+    """Whether they surely differ."""
+    ids = ids_of(models, tools, others)
+    return len(set(ids)) == len(ids)
+
+
+def take_rows(spans: Sequence[AgentSpan], at: int, models: Models, tools: Tools, room: int) -> int:
+    """Take the spans of one trace from a place on, at most so many, up to the first that is no row. How many they were."""
+    trace_id = spans[at].trace_id
+    begun, end = at, min(len(spans), at + room)
+    while at < end:
+        span = spans[at]
+        kind = span.kind
+        if span.trace_id != trace_id:
+            break
+        if not ((kind is _MODEL and models.take(span)) or (kind is _TOOL and tools.take(span))):
+            break
+        at += 1
+    return at - begun

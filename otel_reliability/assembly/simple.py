@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 from otel_reliability.assembly import calls, outcome, retries, rows
 from otel_reliability.assembly.bundle import Bundle
 from otel_reliability.assembly.calls import Item
+from otel_reliability.assembly.compiled import CALLER
 from otel_reliability.assembly.judged import best
 from otel_reliability.assembly.limits import ContextLimits
 from otel_reliability.assembly.notes import NO_NOTES, merged
@@ -86,6 +87,7 @@ class SimpleBuilder:
         self._outcome, self._limits = settings.outcome, limits
         self._parallel: Literal["canonical", "as_started"] = settings.assembly.parallel
         self._default = _BY_STATUS if settings.outcome.fallback == "status" else _COMPLETED
+        self._caller = CALLER
         self._marks: dict[tuple[tuple[str, ...], tuple[bool, ...]], Marks] = {}
         self._keys: dict[str, tuple[Resource, tuple[tuple[str, str], ...], AgentKey]] = {}
 
@@ -161,6 +163,13 @@ class SimpleBuilder:
         """Model calls that are surely not one told by two instrumentations; None where they might be."""
         if not found.models:
             return _NO_MODELS if facts_of_root.tokens is None else None
+        usual = None if self._caller is None else self._caller.models(found.models, facts_of_root.name)
+        if usual is not None:
+            made, used, wrote, most, start, end = usual
+            found.starts.append(start)
+            found.ends.append(end)
+            limit = told_limit or self._limits.named(found.models[rows.MODEL], found.models[rows.ASKED_MODEL])
+            return made, used, wrote, None if limit is None else min(most / limit, 1.0), None
         told, width = _in_order(found.models), Models.width
         named, asked = told[rows.MODEL :: width], told[rows.ASKED_MODEL :: width]
         inputs, outputs = told[rows.INPUT :: width], told[rows.OUTPUT :: width]
@@ -206,6 +215,12 @@ class SimpleBuilder:
         """Tool calls that are each another call, or none where that is surely observed; None where it is not sure."""
         if not found.tools:
             return None if _may_be_hidden(found, facts_of_root) else _NO_TOOLS
+        usual = None if self._caller is None else self._caller.tools(found.tools, facts_of_root.name, self._marks_of)
+        if usual is not None:
+            made, names, known, start, end = usual
+            found.starts.append(start)
+            found.ends.append(end)
+            return made, names, known
         told, width = _in_order(found.tools), ToolRows.width
         ids = _known(told[rows.CALL_ID :: width])
         if len(set(ids)) < len(ids):
@@ -217,7 +232,7 @@ class SimpleBuilder:
         if len(set(names)) == len(names) or (known and len(set(zip(names, arguments, strict=True))) == len(names)):
             marks = _ALL_FIRST
         elif in_turn and not any(arguments):
-            marks = self._marks.get((names, failed)) or self._marked(names, failed)
+            marks = self._marks_of(names, failed)
         else:
             marks = _columns(retries.mark(_timed(told, width)))
         made = zip(
@@ -226,8 +241,11 @@ class SimpleBuilder:
         )  # fmt: skip
         return tuple(map(_tool_call, made)), names if in_turn else self._path(found, told, width), known
 
-    def _marked(self, names: tuple[str, ...], failed: tuple[bool, ...]) -> Marks:
+    def _marks_of(self, names: tuple[str, ...], failed: tuple[bool, ...]) -> Marks:
         """What calls one after the other with unknown arguments are to one another, worked out once."""
+        known = self._marks.get((names, failed))
+        if known is not None:
+            return known
         each = enumerate(zip(names, failed, strict=True))
         marks = _columns(retries.mark([_step(at, Call(name, failed=bad)) for at, (name, bad) in each]))
         if len(self._marks) >= MOST_KNOWN:

@@ -1,0 +1,37 @@
+"""Rows and calls by the compiled module, where it is installed (`otel-reliability-native`); otherwise, and for all that is
+unusual, by `rows` and `simple`, which tests compare it with.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+from otel_reliability.assembly import rows
+from otel_reliability.assembly.rows import Models, Tools
+from otel_reliability.model.run import ModelCall, ToolCall
+from otel_reliability.model.span import AgentSpan, Kind, ModelFacts, ToolFacts
+
+MODULE: Final = "otel_reliability_native_rows"
+Packed: TypeAlias = Callable[[Models, Tools, list[AgentSpan]], bytes | None]
+Distinct: TypeAlias = Callable[[Models, Tools, list[AgentSpan]], bool]
+TakeRows: TypeAlias = Callable[[Sequence[AgentSpan], int, Models, Tools, int], int]
+
+
+def load() -> Any:
+    """The compiled module, None where it is not installed or cannot be loaded."""
+    try:
+        return importlib.import_module(MODULE)
+    except ImportError:
+        return None
+
+
+NATIVE: Final = load()
+CALLER: Final[Any] = None if NATIVE is None else NATIVE.Caller(ModelCall, ToolCall)
+"""Makes calls of rows; None: they are made in Python."""
+packed: Final[Packed] = rows.packed if NATIVE is None else NATIVE.packed
+are_distinct: Final[Distinct] = rows.are_distinct if NATIVE is None else NATIVE.are_distinct
+take_rows: Final[TakeRows] = (
+    rows.take_rows if NATIVE is None else NATIVE.Taker(Kind.MODEL, Kind.TOOL, ModelFacts, ToolFacts).take
+)
