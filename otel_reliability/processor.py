@@ -10,15 +10,16 @@ for a lock, and no exception leaves one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from opentelemetry.context import Context
 from opentelemetry.metrics import MeterProvider
-from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 from otel_reliability.config import Settings
 from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import AgentSpan
+from otel_reliability.sources.batch import LATEST_NS
 from otel_reliability.telemetry.capture import Capture
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.live import PATIENCE, live_of
@@ -31,7 +32,7 @@ HARD_CAPACITY: Final = 8 * CAPACITY
 STRIDE: Final = 64
 """Every so many spans a thread looks whether a deadline may have passed."""
 HELPING: Final = 512
-"""Spans that one thread takes from the queue at most, while a span of the host waits for it."""
+"""Spans, ordinary ones and others, so many of each, that one thread takes from the queue at most while a span waits for it."""
 
 _ON_START: Final = Guard("ReliabilitySpanProcessor.on_start")
 _ON_END: Final = Guard("ReliabilitySpanProcessor.on_end")
@@ -61,24 +62,44 @@ class ReliabilitySpanProcessor(SpanProcessor):
     def restart(self) -> None:
         """Begin anew, as a forked child does."""
         self._queue = Capture(self._engine)
+        self._begun, self._ordinary = self._queue.begun, self._queue.ordinary
         self._hindered = self._stopped
 
     # --- Hooks --------------------------------------------------------------------------------------------------------
 
-    # These two are called for every span: a `try` costs nothing there, a `with` a twentieth of what they may take.
+    # These two are called for every span: a `try` costs nothing there, a `with` a twentieth of what they may take. They look at
+    # fields where the SDK keeps them, under their names with an underscore: a property is a call.
 
-    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+    def on_start(self, span: Any, parent_context: Context | None = None) -> None:
         """Note that a span is open: its run will not be closed before it ends."""
         try:
-            context = span.context
-            if context is not None:
-                self._queue.opened(context, span.parent)
-        except Exception as error:
-            if not _ON_START.stops(error):
-                raise
+            context, parent = span._context, span._parent
+            self._begun.extend((context[1], context if parent is None else parent))
+        except (AttributeError, TypeError):  # no span as the SDK makes them
+            with _ON_START:
+                self._queue.begin(span.context, span.parent)
 
-    def on_end(self, span: ReadableSpan) -> None:
-        """Take what is needed of a span and leave at once."""
+    def on_end(self, span: Any) -> None:
+        """Take what is needed of a span and leave at once. Of one that is ordinary at a glance that is its id."""
+        try:
+            ordinary = self._ordinary
+            if (
+                ordinary.keys.issuperset(span._attributes._dict)
+                and span._name in ordinary.names
+                and span._instrumentation_scope._name in ordinary.scopes
+                and not span._events._dq
+                and (span._parent is not None or not span._links._dq)
+                and ordinary.since <= span._start_time <= span._end_time <= LATEST_NS
+                and not self._hindered
+            ):
+                ended = ordinary.ended
+                ended.append(span._context[1])
+                if len(ended) > ordinary.mark:
+                    with _ON_END:
+                        self._look(span)
+                return
+        except (AttributeError, TypeError):
+            pass  # no span as the SDK makes them
         try:
             if self._hindered and not self._may_take(span):
                 return
@@ -111,18 +132,18 @@ class ReliabilitySpanProcessor(SpanProcessor):
 
     def drain(self, wait: float) -> bool:
         """Hand the engine all that is queued, and tell it what is open."""
-        return self._tell(wait) and self._engine.receive(self._read(len(self._queue)), wait=wait)
+        return self._engine.receive(self._read(len(self._queue)), wait=wait) and self._tell(wait)
 
     def _tell(self, wait: float) -> bool:
-        opened = self._engine.opened(self._queue.opened_since(), wait=wait)
-        return opened and self._engine.lost(self._queue.lost_since(), wait=wait)
+        lost = self._engine.lost(self._queue.lost_since(), wait=wait)
+        return lost and self._engine.opened(self._queue.opened_since(), wait=wait)
 
     def _look(self, span: ReadableSpan) -> None:
         """Every now and then: see whether the queue is full, and meet deadlines that nobody else met."""
         self._live.begin(span.resource)
         self._hindered = self._stopped or len(self._queue) >= CAPACITY
-        if self._live.due() and self._tell(0):
-            self._engine.receive(self._read(HELPING), wait=0)
+        self._ordinary.mark, self._ordinary.latest = len(self._ordinary.ended) + STRIDE, span.end_time or 0
+        if self._live.due() and self._engine.receive(self._read(HELPING), wait=0) and self._tell(0):
             self._live.tick(0)
 
     def _may_take(self, span: ReadableSpan) -> bool:
@@ -139,13 +160,15 @@ class ReliabilitySpanProcessor(SpanProcessor):
         return False
 
     def _read(self, number: int, *, until_root: bool = False) -> Iterator[AgentSpan]:
-        """Take spans off the queue and read them."""
-        for _ in range(number):
-            try:
-                span = self._queue.read()
-            except IndexError:
-                return
-            if span is not None:
-                yield span
-                if until_root and span.parent_id is None:
-                    return
+        """Take spans off the queue and read them: so many ordinary ones, and so many others."""
+        self._queue.settle()
+        for read in (self._queue.read_ordinary, self._queue.read):
+            for _ in range(number):
+                try:
+                    span = read()
+                except IndexError:
+                    break
+                if span is not None:
+                    yield span
+                    if until_root and span.parent_id is None:
+                        break

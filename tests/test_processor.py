@@ -6,22 +6,36 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
-from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, Tracer, TraceState, set_span_in_context
+from opentelemetry.trace import (
+    Link,
+    NonRecordingSpan,
+    SpanContext,
+    SpanKind,
+    TraceFlags,
+    Tracer,
+    TraceState,
+    set_span_in_context,
+)
 
 from otel_reliability import processor as processor_module
+from otel_reliability.assembly.gathering import is_kept, place_of
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.span import AgentSpan, RawSpan
 from otel_reliability.processor import CAPACITY, HARD_CAPACITY, STRIDE, ReliabilitySpanProcessor
+from otel_reliability.sources import sdk
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.live import live_of
 from otel_reliability.testing import FakeClock
 from tests.telemetry.meters import Meters
-from tests.telemetry.spans import Calling, agent_run, provider, run, tool_call
+from tests.telemetry.spans import TOOL, Calling, Keeping, agent_run, provider, run, tool_call
 
 
 class Host:
@@ -103,7 +117,7 @@ def _shape(span: ReadableSpan) -> str:
     )
 
 
-@pytest.mark.parametrize("hook", ["take", "opened", "queue"])
+@pytest.mark.parametrize("hook", ["take", "begin", "queue"])
 def test_a_bug_of_ours_is_kept_from_the_host(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In production a planted error in a hook costs numbers and nothing else; under tests it is loud."""
 
@@ -111,6 +125,8 @@ def test_a_bug_of_ours_is_kept_from_the_host(hook: str, monkeypatch: pytest.Monk
         raise RuntimeError("planted")
 
     host = Host()
+    if hook == "begin":
+        host.processor._begun = None  # pyright: ignore[reportAttributeAccessIssue]
     if hook == "queue":
         host.processor._queue = None  # pyright: ignore[reportAttributeAccessIssue]
     else:
@@ -246,6 +262,103 @@ def test_a_queue_that_nobody_can_work_off_refuses_and_counts(monkeypatch: pytest
 def test_capacities_are_in_order() -> None:
     """There is room between helping and refusing."""
     assert STRIDE < CAPACITY < HARD_CAPACITY
+
+
+WEB = {"http.request.method": "GET", "http.route": "/orders/{id}", "server.port": 443}
+
+
+@st.composite
+def scenes(draw: st.DrawFn) -> dict[str, Any]:
+    """One span, as a host may begin and end it: mostly ordinary, or nearly."""
+    also = st.sampled_from(
+        [{}, {"session.id": "s"}, {"reliability.task.id": "t"}, TOOL, {"gen_ai.agent.name": "a"}, {"own": 1}]
+    )
+    return {
+        "name": draw(st.sampled_from(["GET", "GET", "execute_tool search", "chat m", "invocation", "SELECT"])),
+        "scope": draw(st.sampled_from(["web", "web", "gcp.vertex.agent"])),
+        "attributes": {**WEB, **draw(also)},
+        "event": draw(st.sampled_from([None, None, "exception", "gen_ai.evaluation.result"])),
+        "linked": draw(st.sampled_from([False, False, True])),
+        "kind": draw(st.sampled_from([SpanKind.INTERNAL, SpanKind.CLIENT, SpanKind.CONSUMER])),
+        "above": draw(st.sampled_from(["none", "local", "local", "remote"])),
+        "start": draw(st.sampled_from([None, None, None, 5])),
+    }
+
+
+def play(tracer: Callable[[str], Tracer], scene: dict[str, Any]) -> None:
+    """Begin and end such a span, below another where it stands below one."""
+    context = SpanContext(5, 6, is_remote=True, trace_flags=TraceFlags(1))
+    link = Link(SpanContext(8, 9, is_remote=True))
+    over = tracer("web").start_span("GET", attributes=WEB, context=Context())
+    above = {
+        "none": Context(),
+        "local": set_span_in_context(over),
+        "remote": set_span_in_context(NonRecordingSpan(context)),
+    }
+    span = tracer(scene["scope"]).start_span(
+        scene["name"],
+        above[scene["above"]],
+        kind=scene["kind"],
+        attributes=scene["attributes"],
+        links=[link] if scene["linked"] else [],
+        start_time=scene["start"],
+    )
+    if scene["event"]:
+        span.add_event(scene["event"], {"gen_ai.evaluation.name": "ok", "gen_ai.evaluation.score.value": 1.0})
+    span.end()
+    over.end()
+
+
+@given(st.lists(scenes(), min_size=1, max_size=4))
+def test_at_a_glance_a_span_is_what_it_is_at_a_closer_look(played: list[dict[str, Any]]) -> None:
+    """Spans that are nobody's work are told by keys, name and scope: what is kept of them is what matters of the whole span."""
+    host, keeping = Host(), Keeping()
+    host.live.tick(0)
+    host.provider.add_span_processor(keeping)
+    host.provider.get_tracer("web").start_span("GET", attributes=WEB).end()
+    for scene in [*played, *played]:
+        play(host.provider.get_tracer, scene)
+    read = host.live.engine.reader.read
+    expected = sorted(kept(read(sdk.read(span))) for span in keeping.ended)
+    glanced = len(host.processor._ordinary.ended)
+
+    assert glanced >= 2 * len(played)
+    assert sorted(kept(span) for span in host.processor._read(1_000)) == expected
+    assert host.processor.queued[0] == 0
+
+
+def kept(span: AgentSpan) -> tuple[bytes, bytes, str]:
+    """What assembly keeps of a span: all of it, or its place."""
+    return span.trace_id, span.span_id, repr(span if is_kept(span) or span.link else place_of(span))
+
+
+def test_spans_that_began_unseen_are_looked_at_closely() -> None:
+    """Before the processor was there, or before a fork: where such a span stands is asked of itself."""
+    host = Host()
+    run(host.tracer)
+    with host.tracer.start_as_current_span("GET"):
+        with agent_run(host.tracer):
+            host.processor.restart()
+        for _ in range(3):
+            host.tracer.start_span("GET").end()
+    host.provider.force_flush()
+    look = host.look()
+
+    assert look.value("spans", disposition="other") == 4
+    assert not [point for point in look.points("spans") if point.attributes["disposition"] == "refused"]
+    assert look.values("agent.reliability.runs", "gen_ai.agent.name")["agent"] == 1
+
+
+def test_an_ordinary_span_whose_beginning_was_forgotten_is_counted() -> None:
+    """Beyond the ceiling of notes it is not known where such a span stood."""
+    host = Host()
+    for _ in range(2):
+        host.tracer.start_span("GET").end()
+    host.processor._begun.clear()
+    look = host.look()
+
+    assert look.value("spans", disposition="refused", reason="place_unknown") == 1
+    assert look.value("spans", disposition="other") == 1
 
 
 def test_force_flush_records_everything_at_once() -> None:

@@ -22,6 +22,8 @@ from otel_reliability.model.span import (
 )
 
 _MODELS: Final = frozenset({"chat", "generate_content", "text_completion"})
+BEGINNINGS: Final = frozenset({"exec", "invo", "chat", "gene", "text", "clau", "crew"})
+"""How the names of spans begin that any convention may tell by their name alone."""
 
 
 class ByName:

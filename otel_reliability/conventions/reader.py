@@ -12,6 +12,7 @@ from typing import Any, Final
 from otel_reliability.config import Settings
 from otel_reliability.conventions import evaluations, notes, values
 from otel_reliability.conventions.base import NOTHING, Convention, Told
+from otel_reliability.conventions.by_name import BEGINNINGS
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.conventions.mapping import Mapped
 from otel_reliability.conventions.naming import ToolNames
@@ -132,6 +133,10 @@ class Reader:
         """The name a scope is told by, where no convention is keyed on it; None where one is."""
         plans = self._plans(scope)
         return None if any(convention.scopes for convention in plans.conventions) else plans.scope
+
+    def is_ordinary(self, scope: str, name: str) -> bool:
+        """Whether no convention knows a span of this scope and name if it carries none of the wanted attributes."""
+        return name[:4] not in BEGINNINGS and self.ordinary_scope(scope) is not None
 
     def _agent_span(self, span: RawSpan, told: Told, plan: Plan) -> AgentSpan:
         (

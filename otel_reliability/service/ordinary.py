@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from otel_reliability.config import Settings
+from otel_reliability.conventions.by_name import BEGINNINGS
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.sources import otlp_guard, otlp_places
 from otel_reliability.sources.markers import Markers
@@ -27,7 +28,7 @@ MARKERS: Final[Mapping[str, tuple[bytes, ...]]] = {
 """What a span of each convention that is keyed on attributes must hold, beside what its name tells."""
 SHARED: Final = (b"session.id", b"reliability.", b"evaluation.", b"annotation.")
 """What any span may hold that is needed of it: sessions, users' notes, judgements."""
-NAMES: Final = frozenset({"exec", "invo", "chat", "gene", "text", "clau", "crew"})
+NAMES: Final = BEGINNINGS
 """How the names of spans begin that are recognised by their name; others end in ` run`."""
 
 

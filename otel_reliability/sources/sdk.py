@@ -5,12 +5,13 @@ Attribute values pass through as the SDK holds them: its sequences are tuples, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from opentelemetry.sdk.resources import Resource as SdkResource
 from opentelemetry.sdk.trace import Event, ReadableSpan, SpanProcessor
-from opentelemetry.trace import Link, SpanContext
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import Link, SpanContext, SpanKind, StatusCode, TraceState
 
 from otel_reliability.errors import MalformedSpan
 from otel_reliability.model.span import RawEvent, RawSpan, Resource, SpanRef
@@ -25,6 +26,8 @@ from otel_reliability.sources.batch import (
 )
 
 _RESOURCES: Final = 64
+_LAST_TRACE: Final = 2 ** (8 * TRACE_ID_BYTES) - 1
+_LAST_SPAN: Final = 2 ** (8 * SPAN_ID_BYTES) - 1
 _KINDS_FROM_ONE: Final = 1
 """OTLP's kinds begin with UNSPECIFIED, the SDK's do not: each is one more there. Status codes are the same."""
 
@@ -50,30 +53,70 @@ def read(span: ReadableSpan) -> RawSpan:
 
 
 def _read(span: ReadableSpan) -> RawSpan:
-    """Runs on the thread that ends the span: what every span has is written out here, what few have costs a call."""
-    context, above = span.context, span.parent
-    start_ns, end_ns = span.start_time, span.end_time
-    if context is None or not context.is_valid or start_ns is None or end_ns is None or not _sound(start_ns, end_ns):
-        raise _malformed(context, start_ns, end_ns)
-    name, scope, state = span.name, span.instrumentation_scope, context.trace_state
+    context = span.context
+    if context is None:
+        raise _malformed(0, 0, span.start_time, span.end_time)
+    return raw(
+        context.trace_id,
+        context.span_id,
+        span.parent,
+        span.name,
+        span.kind,
+        span.start_time,
+        span.end_time,
+        span.status.status_code,
+        _attributes(span.attributes),
+        tuple(map(_event, span.events)) if getattr(span, "_events", True) else (),
+        span.links if getattr(span, "_links", True) else (),
+        span.instrumentation_scope,
+        span.resource,
+        context.trace_state,
+    )
+
+
+def raw(
+    trace_id: int,
+    span_id: int,
+    parent: SpanContext | None,
+    name: str,
+    kind: SpanKind,
+    start_ns: int | None,
+    end_ns: int | None,
+    status: StatusCode,
+    attributes: Mapping[str, Any],
+    events: tuple[RawEvent, ...],
+    links: Sequence[Link],
+    scope: InstrumentationScope | None,
+    resource: SdkResource,
+    state: TraceState | None,
+) -> RawSpan:
+    """A span of these parts, in the SDK's own words. Raises `MalformedSpan` for one without proper ids or times, as `read`."""
+    if (
+        not (0 < trace_id <= _LAST_TRACE and 0 < span_id <= _LAST_SPAN)
+        or start_ns is None
+        or end_ns is None
+        or not _sound(start_ns, end_ns)
+    ):
+        raise _malformed(trace_id, span_id, start_ns, end_ns)
+    above = parent.span_id if parent else 0
     return _tuple(
         RawSpan,
         (
-            context.trace_id.to_bytes(TRACE_ID_BYTES),
-            context.span_id.to_bytes(SPAN_ID_BYTES),
-            above.span_id.to_bytes(SPAN_ID_BYTES) if above and above.span_id else None,
+            trace_id.to_bytes(TRACE_ID_BYTES),
+            span_id.to_bytes(SPAN_ID_BYTES),
+            above.to_bytes(SPAN_ID_BYTES) if above else None,
             name if isinstance(name, str) else "",  # pyright: ignore[reportUnnecessaryIsInstance] - nobody checks it
-            span.kind.value + _KINDS_FROM_ONE,
+            kind._value_ + _KINDS_FROM_ONE,
             start_ns,
             ordered(start_ns, end_ns),
-            span.status.status_code.value,
-            above.is_remote if above else False,
-            _attributes(span.attributes),
-            tuple(map(_event, span.events)) if getattr(span, "_events", True) else (),
-            tuple(filter(None, map(_link, span.links))) if getattr(span, "_links", True) else (),
+            status._value_,
+            parent.is_remote if parent else False,
+            attributes,
+            events,
+            tuple(filter(None, map(_link, links))) if links else (),
             scope.name if scope else "",
             (scope.version or "") if scope else "",
-            _resource(span.resource),
+            _resource(resource),
             state.to_header() if state else "",
         ),
     )
@@ -85,21 +128,15 @@ def _sound(start_ns: object, end_ns: object) -> bool:
     )
 
 
-def _malformed(context: SpanContext | None, start_ns: object, end_ns: object) -> MalformedSpan:
-    problem = fault(*_ids(context), b"", _time(start_ns), _time(end_ns))
-    return (
-        MalformedSpan(*problem[:2])
-        if problem
-        else MalformedSpan(Reason.SHAPE, "a span context that calls itself invalid")
-    )
+def _malformed(trace_id: int, span_id: int, start_ns: object, end_ns: object) -> MalformedSpan:
+    problem = fault(*_ids(trace_id, span_id), b"", _time(start_ns), _time(end_ns))
+    return MalformedSpan(*problem[:2]) if problem else MalformedSpan(Reason.SHAPE, "times that are no numbers")
 
 
-def _ids(context: SpanContext | None) -> tuple[bytes, bytes]:
-    """The ids as bytes, empty where there is no context, or a number too large for one."""
-    if context is None:
-        return b"", b""
+def _ids(trace_id: int, span_id: int) -> tuple[bytes, bytes]:
+    """The ids as bytes, empty where a number is too large for one."""
     try:
-        return context.trace_id.to_bytes(TRACE_ID_BYTES), context.span_id.to_bytes(SPAN_ID_BYTES)
+        return trace_id.to_bytes(TRACE_ID_BYTES), span_id.to_bytes(SPAN_ID_BYTES)
     except OverflowError:
         return b"", b""
 
@@ -121,7 +158,7 @@ def _event(event: Event) -> RawEvent:
 
 
 def _link(link: Link) -> SpanRef | None:
-    return link_ref(*_ids(link.context))
+    return link_ref(*_ids(link.context.trace_id, link.context.span_id))
 
 
 def _resource(resource: SdkResource) -> Resource:

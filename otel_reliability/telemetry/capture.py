@@ -7,16 +7,13 @@ messages is read at once instead, and what is kept of it are hashes.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import count
-from operator import attrgetter
 from sys import getsizeof
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final
 
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import Event, ReadableSpan
-from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-from opentelemetry.trace import Link, SpanContext, SpanKind, StatusCode, TraceState
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import Link, SpanContext
 
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import Engine, Opened
@@ -25,10 +22,10 @@ from otel_reliability.model.span import AgentSpan, ModelFacts, RawSpan, SpanRef
 from otel_reliability.sources import sdk
 from otel_reliability.sources.batch import SPAN_ID_BYTES, TRACE_ID_BYTES
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.telemetry.plans import Attributes, Plan, Plans, Values
+from otel_reliability.telemetry.open_spans import MAX_OPEN, OpenSpans
+from otel_reliability.telemetry.ordinary import Ordinary, place
+from otel_reliability.telemetry.plans import Attributes, Plan, Plans
 
-MAX_OPEN: Final = 100_000
-"""Spans noted as begun; beyond, none is noted: then runs close by time."""
 SMALL_TEXT: Final = 128
 """Characters up to which arguments are held without a slot: a full queue of them is a few MiB."""
 LARGEST_TEXT: Final = 16 * 1024
@@ -45,86 +42,49 @@ FINISH: Final = frozenset({"gen_ai.response.finish_reasons", "gen_ai.response.fi
 _READ: Final = Guard("reading a span")
 _NUMBERS: Final = frozenset({bool, int, float})
 
-_OF_A_SPAN: Final = (
-    "name", "context", "parent", "kind", "start_time", "end_time", "status.status_code", "resource", "instrumentation_scope",
-)  # fmt: skip
-_within: Final[Callable[[ReadableSpan], tuple[Any, ...]]] = attrgetter(
-    *(f"_{name}" for name in _OF_A_SPAN), "_events._dq", "_attributes._dict"
-)
-"""What is looked at of a span, in one call made in C.
 
-The SDK keeps each field under its name with an underscore. Asked for there, without the properties, copies and locks of the
-public names, they cost a quarter, and that is half of all that `on_end` may cost. Spans that keep them elsewhere (made by hand,
-or by another SDK) are asked in public.
-"""
-_in_public: Final[Callable[[ReadableSpan], tuple[Any, ...]]] = attrgetter(*_OF_A_SPAN, "events", "attributes")
+def _within(span: Any) -> tuple[Any, ...]:
+    """What is looked at of a span, where the SDK keeps it: under each field's name with an underscore.
+
+    Asked for there, without the properties, copies and locks of the public names, it costs a tenth, and that is most of what
+    `on_end` may cost. Spans that keep it elsewhere (made by hand, or by another SDK) are asked in public.
+    """
+    return (
+        span._name, span._context, span._parent, span._kind, span._start_time, span._end_time, span._status._status_code,
+        span._resource, span._instrumentation_scope, span._events._dq, span._attributes._dict,
+    )  # fmt: skip
 
 
-class Kept(NamedTuple):
-    """What is kept of a span until it is read: what `sources.sdk` looks at, in the SDK's own words, and no text."""
-
-    plan: Plan
-    slots: int
-    links: Sequence[Link]
-    trace_id: int
-    span_id: int
-    trace_state: TraceState
-    parent_id: int | None
-    parent_remote: bool
-    name: str
-    kind: SpanKind
-    start_time: int | None
-    end_time: int | None
-    status_code: StatusCode
-    resource: Resource
-    instrumentation_scope: InstrumentationScope | None
-    values: Values
-
-    @property
-    def context(self) -> SpanContext:
-        """Its place."""
-        return SpanContext(self.trace_id, self.span_id, is_remote=False, trace_state=self.trace_state)
-
-    @property
-    def parent(self) -> SpanContext | None:
-        """Its parent's place."""
-        return None if self.parent_id is None else SpanContext(self.trace_id, self.parent_id, self.parent_remote)
-
-    @property
-    def attributes(self) -> Attributes:
-        """What was wanted of them."""
-        return dict(zip(self.plan.keys, self.values, strict=True))
-
-    @property
-    def status(self) -> Kept:
-        """Where the status code is. A status has a description too, which may be anybody's text."""
-        return self
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """A span that has any is read at once."""
-        return ()
+def _in_public(span: ReadableSpan) -> tuple[Any, ...]:
+    return (
+        span.name, span.context, span.parent, span.kind, span.start_time, span.end_time, span.status.status_code,
+        span.resource, span.instrumentation_scope, span.events, dict(span.attributes or {}),
+    )  # fmt: skip
 
 
 _FIRST: Final = (Plan, AgentSpan)
 """What the fields of a span begin with."""
-_FLAT: Final = len(Kept._fields) - 1
-"""Fields of a span that lie in the queue one by one: all but its values."""
+_FLAT: Final = 13
+"""Fields of a span that lie in the queue between its plan and its values."""
 
 
 class Capture:
     """A queue of spans for one engine.
 
-    What is kept of a span lies flat in one deque: the fields of a `Kept`, then the values that its plan, the first of them, asks
-    for. A tuple a span would cost more: it would be one more object for the garbage collector to look at. A span that was read
-    at once lies there as it is. Any thread may `take`, one at a time may `read`.
+    What is kept of a span lies flat in one deque: its plan, what else there is of it, then the values that the plan asks for.
+    A tuple a span would cost more: it would be one more object for the garbage collector to look at. A span that was read
+    at once lies there as it is. Any thread may `begin`, `take` and `refuse`, one at a time may do the rest.
+
+    The ids of spans that are told as ordinary at a glance lie apart, in `ordinary`; what begins, in `begun`.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._plans = Plans(engine.reader)
         self._queue: deque[Any] = deque()
-        self._open: dict[int, tuple[SpanContext, SpanContext | None]] = {}
+        self._open = OpenSpans()
+        self.begun = self._open.begun
+        self.ordinary = Ordinary(engine.reader)
         self._lost: deque[tuple[int, int]] = deque(maxlen=MAX_OPEN)
         self._slots = deque(range(SLOTS))
         self._numbers = count()
@@ -132,12 +92,14 @@ class Capture:
         self._given = 0
 
     def __len__(self) -> int:
-        return self._last + 1 - self._given
+        return self._last + 1 - self._given + len(self.ordinary.ended)
 
-    def opened(self, context: SpanContext, parent: SpanContext | None) -> None:
+    # --- Where spans begin and end ------------------------------------------------------------------------------------
+
+    def begin(self, context: SpanContext | None, parent: SpanContext | None) -> None:
         """A span has begun."""
-        if len(self._open) < MAX_OPEN:
-            self._open[context[1]] = (context, parent)
+        if context is not None:
+            self.begun.extend((context.span_id, parent or context))
 
     def take(self, span: ReadableSpan) -> int:
         """Keep what is needed of a span, or read it at once; one that cannot be read is counted. Its running number."""
@@ -145,23 +107,18 @@ class Capture:
             name, context, parent, kind, start, end, status, resource, scope, events, attributes = _within(span)
         except AttributeError:
             name, context, parent, kind, start, end, status, resource, scope, events, attributes = _in_public(span)
-            attributes = dict(attributes or {})
-        trace_id, span_id, _, _, trace_state, _ = context
-        self._open.pop(span_id, None)
         keys = tuple(attributes)
         plan = self._plans.known.get(keys) or self._plans.make(keys)
         slots = self._slots_for(attributes, plan) if plan.arguments or plan.suspects else 0
         if slots is None or events:
             return self._read_now(span, {key: attributes[key] for key in plan.keys})
-        if parent is None:
-            parent_id, remote, links = None, False, [Link(link.context) for link in span.links]
-        else:
-            _, parent_id, remote, _, _, _ = parent
-            links = ()
+        if not plan.keys and self.begun and scope is not None:
+            self.ordinary.meet(scope.name, name, keys)
+        links = () if parent is not None else [Link(link.context) for link in span.links]
         self._queue.extend(
             (
-                plan, slots, links, trace_id, span_id, trace_state, parent_id, remote, name, kind, start, end, status, resource,
-                scope, *plan.get(attributes),
+                plan, slots, links, context[0], context[1], context[4], parent, name, kind, start, end, status, resource, scope,
+                *plan.get(attributes),
             )
         )  # fmt: skip
         number = self._last = next(self._numbers)
@@ -171,24 +128,36 @@ class Capture:
         """A span has no place in the queue; what waits for its end need not."""
         context = span.context
         if context is not None:
-            self._open.pop(context.span_id, None)
             self._lost.append((context.trace_id, context.span_id))
+
+    # --- Where they are read ------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Take in what has begun, before anything is read that has ended."""
+        self.ordinary.mark = 0
+        self._open.settle()
 
     def opened_since(self) -> Iterator[Opened]:
         """The spans that began since last asked and have not ended."""
-        for _ in range(len(self._open)):
-            try:
-                _, (context, parent) = self._open.popitem()
-            except KeyError:
-                return
-            parent_id = None if parent is None else parent.span_id.to_bytes(SPAN_ID_BYTES)
-            yield context.trace_id.to_bytes(TRACE_ID_BYTES), context.span_id.to_bytes(SPAN_ID_BYTES), parent_id
+        self._open.settle()
+        yield from self._open.tell()
 
     def lost_since(self) -> Iterator[SpanRef]:
         """The spans that ended since last asked and will never be read."""
+        self._open.settle()
         for _ in range(len(self._lost)):
             trace_id, span_id = self._lost.popleft()
+            self._open.end(span_id)
             yield trace_id.to_bytes(TRACE_ID_BYTES), span_id.to_bytes(SPAN_ID_BYTES)
+
+    def read_ordinary(self) -> AgentSpan | None:
+        """The next ordinary span; None, and counted, if nothing is known of it. IndexError: there is none."""
+        span_id = self.ordinary.ended.popleft()
+        above = self._open.end(span_id)
+        found = None if above is None else place(span_id, above, self.ordinary.latest)
+        if found is None:
+            self._engine.count("refused", "place_unknown")
+        return found
 
     def read(self) -> AgentSpan | None:
         """Read the next span in the queue; None, and counted, if it cannot be read. IndexError: there is none."""
@@ -200,21 +169,29 @@ class Capture:
             )  # a signal handler's exception broke off the reading of the span before, and its rest lies here
         self._given += 1
         if isinstance(first, AgentSpan):
+            self._open.end(int.from_bytes(first.span_id))
             return first
-        fields = [pop() for _ in range(1, _FLAT)]
-        kept = Kept._make((first, *fields, tuple([pop() for _ in first.keys])))
-        self._slots.extend(range(kept.slots))
-        return self._read(cast("ReadableSpan", kept))
-
-    def _read(self, span: ReadableSpan, attributes: Attributes | None = None) -> AgentSpan | None:
-        found = read_span(span, self._engine, attributes)
+        slots, links, trace_id, span_id, state, parent, name, kind, start, end, status, resource, scope = [
+            pop() for _ in range(_FLAT)
+        ]
+        attributes = {key: pop() for key in first.keys}
+        if slots:
+            self._slots.extend(range(slots))
+        parts = (
+            trace_id, span_id, parent, name, kind, start, end, status, attributes, (), links, scope, resource, state,
+        )  # fmt: skip
+        found = _read(self._engine, sdk.raw, parts)
         if found is None:
-            self.refuse(span)
+            self._lost.append((trace_id, span_id))
+        else:
+            self._open.end(span_id)
         return found
 
     def _read_now(self, span: ReadableSpan, attributes: Attributes) -> int:
-        read = self._read(span, attributes)
-        if read is not None:
+        read = read_span(span, self._engine, attributes)
+        if read is None:
+            self.refuse(span)
+        else:
             self._queue.append(read)
             self._last = next(self._numbers)
         return self._last
@@ -251,14 +228,21 @@ class Capture:
 
 def read_span(span: ReadableSpan, engine: Engine, attributes: Attributes | None = None) -> AgentSpan | None:
     """The span in our vocabulary; None, and counted, if it cannot be read. `attributes`: all that is wanted of its own."""
-    with _READ:
-        try:
-            raw = sdk.read(span)
-        except MalformedSpan as error:
-            engine.count("malformed", str(error.reason))
-            return None
+    return _read(engine, sdk.read, (span,), attributes)
+
+
+def _read(
+    engine: Engine, make: Callable[..., RawSpan], parts: tuple[Any, ...], attributes: Attributes | None = None
+) -> AgentSpan | None:
+    try:
+        raw = make(*parts)
         return engine.reader.read(raw) if attributes is None else _read_at_once(raw, attributes, engine.reader)
-    engine.count("refused", "fault")
+    except MalformedSpan as error:
+        engine.count("malformed", str(error.reason))
+    except Exception as error:
+        if not _READ.stops(error):
+            raise
+        engine.count("refused", "fault")
     return None
 
 

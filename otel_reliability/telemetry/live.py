@@ -147,6 +147,7 @@ class Live:
 
     def flush(self, reason: CloseReason, wait: float) -> bool:
         """Take in all that is queued, close and record every run. False: busy for `wait` seconds."""
+        self._next_tick = self.engine.now() + TICK  # what is closed has no deadline
         return self._drain(wait) and self.engine.flush(reason, wait=wait) and self._record(wait)
 
     def collect(self) -> Snapshot:

@@ -131,6 +131,7 @@ def test_a_span_lies_in_the_queue_as_plain_values() -> None:
     assert span not in fields
     assert span.context not in fields
     shared = {
+        id(span.parent),
         id(span.resource),
         id(span.instrumentation_scope),
         id(span.kind),
@@ -306,11 +307,12 @@ def test_reading_finds_its_place_after_an_interrupt() -> None:
 
 
 def test_spans_known_to_be_open() -> None:
-    """Told once, unless they ended before anybody asked; beyond a ceiling they are not noted."""
+    """Told once, unless they ended before anybody asked."""
     queue, _ = made()
     one, two = SpanContext(7, 1, False), SpanContext(7, 2, False)
-    queue.opened(one, None)
-    queue.opened(two, one)
+    queue.begin(one, None)
+    queue.begin(two, one)
+    queue.begin(None, one)
     found = sorted(queue.opened_since(), key=lambda opened: opened[1])
 
     seven = (7).to_bytes(16)
@@ -318,22 +320,22 @@ def test_spans_known_to_be_open() -> None:
     assert list(queue.opened_since()) == []
 
 
-def test_a_span_that_ended_is_not_told_as_open() -> None:
-    """Whether it was taken or refused."""
+@pytest.mark.parametrize("name", ["plain", "at once", "malformed", "refused"])
+def test_a_span_that_ended_is_not_told_as_open(name: str) -> None:
+    """However it was taken, or if it was not: once it is read it is forgotten."""
     queue, _ = made()
-    for end in (queue.take, queue.refuse):
-        span = ended({})
-        assert span.context is not None
-        queue.opened(span.context, span.parent)
-        end(span)
-        assert list(queue.opened_since()) == []
+    span = ended(call_message(10) if name == "at once" else {**TOOL, "gen_ai.tool.name": "search"})
+    if name == "malformed":
+        span._start_time = 0
+    queue.begin(span.context, span.parent)
+    if name == "refused":
+        queue.refuse(span)
+    else:
+        queue.take(span)
+        queue.settle()
+        queue.read()
+    lost = list(queue.lost_since())
 
-
-def test_notes_of_open_spans_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host that begins spans and never ends them does not fill the memory with our notes."""
-    monkeypatch.setattr(capture_module, "MAX_OPEN", 10)
-    queue, _ = made()
-    for number in range(1, 50):
-        queue.opened(SpanContext(1, number, False), None)
-
-    assert len(list(queue.opened_since())) == 10
+    assert len(lost) == (name in {"malformed", "refused"})
+    assert list(queue.opened_since()) == []
+    assert len(queue._open) == 0
