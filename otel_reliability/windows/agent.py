@@ -130,8 +130,11 @@ class AgentState:
         self._restore_standings(standings)
 
     def _find(self, run_id: str) -> Row | None:
-        found = (window.find(run_id) for window in self.windows.values())
-        return next((row for row in found if row is not None), None)
+        for window in self.windows.values():
+            row = window.find(run_id)
+            if row is not None:
+                return row
+        return None
 
     def _kept(self) -> list[Row]:
         """The rows of all windows, each once, in order."""

@@ -16,37 +16,39 @@ class OrderedRows:
     turns over within `assembly.reopen` is never packed, and what lies for long takes little room.
     """
 
-    __slots__ = ("_blocked", "_fresh", "_packed")
+    __slots__ = ("_blocked", "_fresh", "_number", "_packed")
 
     def __init__(self) -> None:
         self._packed = PackedRows()
+        self._number = 0
+        """How many are packed."""
         self._fresh: list[Row] = []
         self._blocked: dict[str, Row] | None = None
         """Rows that are settled and not packed, because one before them is not."""
 
     def __len__(self) -> int:
-        return len(self._packed) + len(self._fresh)
+        return self._number + len(self._fresh)
 
     # --- Looking ------------------------------------------------------------------------------------------------------
 
     def end_ns(self, at: int) -> int:
         """When a run ended."""
-        packed = len(self._packed)
+        packed = self._number
         return self._fresh[at - packed].end_ns if at >= packed else self._packed.end_ns(at)
 
     def run_id(self, at: int) -> str:
         """Which run it is."""
-        packed = len(self._packed)
+        packed = self._number
         return self._fresh[at - packed].run_id if at >= packed else self._packed.run_id(at)
 
     def row(self, at: int) -> Row:
         """A row."""
-        packed = len(self._packed)
+        packed = self._number
         return self._fresh[at - packed] if at >= packed else self._packed.row(at)
 
     def rows(self, first: int = 0) -> list[Row]:
         """The rows from some place on."""
-        packed = len(self._packed)
+        packed = self._number
         return [*self._packed.rows(first), *self._fresh] if first < packed else self._fresh[first - packed :]
 
     def beyond(self, end_ns: int) -> int:
@@ -65,13 +67,13 @@ class OrderedRows:
         fresh = self._fresh
         at = bisect_left(fresh, row)
         if at < len(fresh) and fresh[at].run_id == row.run_id:
-            return len(self._packed) + at
+            return self._number + at
         return self._packed.index(row) if not at else None
 
     def find(self, run_id: str) -> Row | None:
         """The row of a settled run."""
         row = None if self._blocked is None else self._blocked.get(run_id)
-        if row is not None or not len(self._packed):
+        if row is not None or not self._number:
             return row
         at = self._packed.find(run_id)
         return None if at is None else self._packed.row(at)
@@ -83,12 +85,12 @@ class OrderedRows:
         fresh = self._fresh
         at = len(fresh)
         if not at or row < fresh[-1]:
-            packed = self._packed
-            if len(packed) and packed.place(row.end_ns, row.run_id) < len(packed):
-                return packed.insert(row)
+            if self._number and self._packed.place(row.end_ns, row.run_id) < self._number:
+                self._number += 1
+                return self._packed.insert(row)
             at = bisect_left(fresh, row)
         fresh.insert(at, row)
-        return len(self._packed) + at
+        return self._number + at
 
     def extend(self, rows: Iterable[Row], reopenable: Container[str]) -> None:
         """Rows come that sort after all that are here, in their order."""
@@ -99,9 +101,11 @@ class OrderedRows:
 
     def delete(self, first: int, number: int = 1) -> None:
         """So many rows go."""
-        packed = len(self._packed)
+        packed = self._number
         if first < packed:
-            self._packed.delete(first, min(number, packed - first))
+            packed_gone = min(number, packed - first)
+            self._packed.delete(first, packed_gone)
+            self._number -= packed_gone
         gone = slice(max(first - packed, 0), max(first + number - packed, 0))
         if self._blocked:
             for row in self._fresh[gone]:
@@ -110,7 +114,7 @@ class OrderedRows:
 
     def settled(self, at: int, row: Row, start: int, reopenable: Container[str]) -> None:
         """The row at this place will not change any more: pack what can be. The window begins at `start`."""
-        packed = len(self._packed)
+        packed = self._number
         if at < packed:
             return
         self._blocked = self._blocked or {}
@@ -123,6 +127,7 @@ class OrderedRows:
         number = next((at for at, row in enumerate(fresh) if row.run_id in reopenable), len(fresh))
         for row in fresh[:number]:
             self._packed.insert(row)
+        self._number += number
         self._release(fresh[:number])
         del fresh[:number]
 

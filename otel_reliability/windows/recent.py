@@ -70,9 +70,9 @@ class RecentRuns:
 
     def add(self, run: Run) -> None:
         """A run was closed."""
-        runs = self._runs
+        runs, place = self._runs, (run.end_ns, run.run_id)
         at = len(runs)
-        while at and self._order(runs[at - 1]) > (run.end_ns, run.run_id):
+        while at and self._order(runs[at - 1]) > place:
             at -= 1
         runs.insert(at, run)
         self._loose.add(run.run_id)

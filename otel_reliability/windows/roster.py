@@ -158,9 +158,15 @@ class Roster:
         for at in range(self._start):
             settled -= kept.run_id(at) not in self._reopenable
             ended = kept.end_ns(at)
-            if not any(rule.is_spent(ended, settled, self._settled_ns) for rule in self._rules):
+            if not self._is_spent(ended, settled):
                 return at
         return self._start
+
+    def _is_spent(self, end_ns: int, settled: int) -> bool:
+        for rule in self._rules:  # noqa: SIM110 (`any` takes three times as long)
+            if rule.is_spent(end_ns, settled, self._settled_ns):
+                return True
+        return False
 
     def _forget(self, number: int) -> None:
         gone = [self._kept.row(at) for at in range(number)]

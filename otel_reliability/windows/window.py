@@ -11,7 +11,7 @@ from otel_reliability.metrics import OWNERS, SPECS, TABLE, nearest, specs_of
 from otel_reliability.metrics.base import Derived, Metric
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
-from otel_reliability.model.row import Row
+from otel_reliability.model.row import BASELINE, Row
 from otel_reliability.windows.base import Rule
 from otel_reliability.windows.count import LastRuns
 from otel_reliability.windows.kept import Standing
@@ -178,31 +178,28 @@ class AgentWindow:
 
     def add(self, row: Row) -> None:
         """A row enters: told by the roster."""
-        self._changed()
-        self._count(row, 1)
+        self._changed(row, 1)
         self._measures.add(row)
 
     def evict(self, row: Row) -> None:
         """A row leaves: told by the roster."""
-        self._changed()
-        self._count(row, -1)
+        self._changed(row, -1)
         self._measures.evict(row)
 
     def drop(self, row: Row) -> None:
         """A row is let go of: told by the roster."""
         self._dropped(row)
 
-    def _count(self, row: Row, step: int) -> None:
-        if row.baseline:
-            success = row.success
-            self._baseline += step
-            self._known += step * (success is not None)
-            self._passed += step * (success is True)
-
-    def _changed(self) -> None:
+    def _changed(self, row: Row, step: int) -> None:
         if self._readings:
             self._readings = {}
         self._series = None
+        if row.condition == BASELINE:
+            self._baseline += step
+            success = row.success
+            if success is not None:
+                self._known += step
+                self._passed += step * success
 
     def _measure(self, at: int) -> None:
         if at in DERIVED:
