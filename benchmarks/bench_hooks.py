@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import Thread
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.metrics import MeterProvider
@@ -21,17 +21,26 @@ from opentelemetry.trace import Tracer
 from benchmarks.measure import Row, Work, ratios, row, seconds
 from otel_reliability.processor import CAPACITY, ReliabilitySpanProcessor
 
-GENAI: Final = {
+
+class Spans(NamedTuple):
+    """What a host makes: runs of a root and so many spans below it."""
+
+    root: str
+    name: str
+    attributes: Mapping[str, Any]
+
+
+GENAI: Final = Spans("invoke_agent", "execute_tool search", {
     "gen_ai.operation.name": "execute_tool", "gen_ai.agent.name": "agent", "gen_ai.tool.name": "search",
     "gen_ai.tool.call.id": "call-1", "gen_ai.tool.call.arguments": '{"query": "refund"}', "gen_ai.request.model": "model-1",
     "gen_ai.usage.input_tokens": 100, "server.address": "localhost", "server.port": 443,
     "gen_ai.response.finish_reasons": ("stop",),
-}  # fmt: skip
-ORDINARY: Final = {
+})  # fmt: skip
+ORDINARY: Final = Spans("GET", "GET /orders/{id}", {
     "http.request.method": "GET", "url.scheme": "https", "url.path": "/orders/7", "http.route": "/orders/{id}",
     "server.address": "localhost", "server.port": 443, "client.address": "10.0.0.7", "network.protocol.version": "1.1",
     "user_agent.original": "Mozilla/5.0", "http.response.status_code": 200,
-}  # fmt: skip
+})  # fmt: skip
 SPANS: Final = CAPACITY // 2
 """Spans of one measurement: the queue is emptied before each, and is never full."""
 RUN: Final = 16
@@ -64,27 +73,27 @@ def tracing(*processors: SpanProcessor) -> TracerProvider:
     return provider
 
 
-def spans(tracer: Tracer, attributes: Mapping[str, Any], number: int) -> None:
+def make(spans: Spans, tracer: Tracer, number: int) -> None:
     """So many spans, run by run."""
-    start = tracer.start_span
+    start, (root, name, attributes) = tracer.start_span, spans
     for _ in range(number // RUN):
-        with tracer.start_as_current_span("invoke_agent"):
+        with tracer.start_as_current_span(root):
             for _ in range(RUN - 1):
-                start("execute_tool search", attributes=attributes).end()
+                start(name, attributes=attributes).end()
 
 
-def alone(attributes: Mapping[str, Any], *processors: SpanProcessor) -> Work:
+def alone(spans: Spans, *processors: SpanProcessor) -> Work:
     """One thread that makes spans."""
     tracer = tracing(*processors).get_tracer("agent")
-    return lambda: spans(tracer, attributes, SPANS)
+    return lambda: make(spans, tracer, SPANS)
 
 
-def together(attributes: Mapping[str, Any], *processors: SpanProcessor) -> Work:
+def together(spans: Spans, *processors: SpanProcessor) -> Work:
     """As many spans by many threads at a time."""
     tracer = tracing(*processors).get_tracer("agent")
 
     def work() -> None:
-        threads = [Thread(target=spans, args=(tracer, attributes, SPANS // THREADS)) for _ in range(THREADS)]
+        threads = [Thread(target=make, args=(spans, tracer, SPANS // THREADS)) for _ in range(THREADS)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -111,12 +120,12 @@ def rows() -> list[Row]:
 def _row(
     name: str,
     host: Callable[..., Work],
-    attributes: Mapping[str, Any],
+    spans: Spans,
     processor: ReliabilitySpanProcessor,
     against: str,
     at_most: float,
 ) -> Row:
-    with_ours, without = host(attributes, processor), host(attributes, SpanProcessor())
+    with_ours, without = host(spans, processor), host(spans, SpanProcessor())
     return _measured(name, with_ours, without, processor, against, at_most)
 
 
@@ -129,16 +138,16 @@ def _exported(
     *,
     drained: bool,
 ) -> Row:
-    make_with, make = alone(GENAI, beside, processor), alone(GENAI, batch)
+    with_both, with_batch = alone(GENAI, beside, processor), alone(GENAI, batch)
 
     def with_ours() -> None:
-        make_with()
+        with_both()
         beside.force_flush()
         if drained:
             processor.force_flush()
 
     def without() -> None:
-        make()
+        with_batch()
         batch.force_flush()
 
     return _measured(name, with_ours, without, processor, "without ours", at_most)

@@ -112,7 +112,7 @@ class Capture:
         slots = self._slots_for(attributes, plan) if plan.arguments or plan.suspects else 0
         if slots is None or events:
             return self._read_now(span, {key: attributes[key] for key in plan.keys})
-        if not plan.keys and self.begun and scope is not None:
+        if not plan.keys and self.begun and scope is not None and name.__class__ is str:
             self.ordinary.meet(scope.name, name, keys)
         links = () if parent is not None else [Link(link.context) for link in span.links]
         self._queue.extend(

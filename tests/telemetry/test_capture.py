@@ -16,7 +16,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
 from otel_reliability.engine import Engine
-from otel_reliability.model.span import AgentSpan, ModelFacts
+from otel_reliability.model.span import AgentSpan, Kind, ModelFacts
 from otel_reliability.sources import sdk
 from otel_reliability.telemetry import capture as capture_module
 from otel_reliability.telemetry.capture import LARGEST_MESSAGE, LARGEST_TEXT, SLOTS, SMALL_TEXT, Capture
@@ -277,6 +277,21 @@ def test_a_span_that_cannot_be_read_is_counted_and_harms_no_other() -> None:
     assert queue.read() is not None
     assert [key for key in engine.accounts if key[0] == "malformed"] == [("malformed", "end_time")]
     assert list(queue.lost_since()) == [((1).to_bytes(16), (1).to_bytes(8))]
+
+
+def test_a_name_that_is_no_text_is_none() -> None:
+    """Nobody keeps a host from naming a span by a number; it is another span, and harms nothing."""
+    queue, _ = made()
+    span = ended({})
+    span._name = 7  # pyright: ignore[reportAttributeAccessIssue]
+    queue.begin(span.context, span.parent)
+    queue.take(span)
+    queue.settle()
+    found = queue.read()
+
+    assert found is not None
+    assert found.kind is Kind.OTHER
+    assert not queue.ordinary.names
 
 
 def test_an_error_of_ours_while_reading_costs_one_span(monkeypatch: pytest.MonkeyPatch) -> None:
