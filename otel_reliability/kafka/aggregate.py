@@ -98,6 +98,11 @@ class AggregatePartition:
         self._book = Together(agents.time.wall, agents.all)
         self._requests = Requests(Expositions(self._book, agents.all, tuple), RESOURCE, largest=LARGEST)
 
+    @property
+    def behind(self) -> bool:
+        """No: every message brings about all that is due."""
+        return False
+
     def take(self, message: Message, now: float) -> Iterable[Outgoing]:
         """Take in one message. Raises `Poison`."""
         if not message.value:

@@ -127,6 +127,11 @@ class AssemblePartition:
         found.apart, found.told = Counter(self.traces.apart), Counter(self.traces.told)
         return found
 
+    @property
+    def behind(self) -> bool:
+        """Whether more traces are due than one message may bring about."""
+        return self.traces.behind
+
     def take(self, message: Message, now: float) -> Iterable[Outgoing]:
         """Take in one message. Raises `Poison`."""
         if not message.value:

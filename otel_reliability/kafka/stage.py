@@ -22,6 +22,11 @@ class Poison(Exception):
 class Partition(Protocol):
     """What a stage knows of one partition. Its time is that of the messages; a message without a value tells only that."""
 
+    @property
+    def behind(self) -> bool:
+        """Whether more is due than the last message could bring about: another, without a value, goes on with it."""
+        ...
+
     def take(self, message: Message, now: float) -> Iterable[Outgoing]:
         """Take in one message. Gives what is to be sent with it. Raises `Poison`, with nothing taken."""
         ...

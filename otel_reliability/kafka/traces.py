@@ -25,6 +25,10 @@ from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
 
 _AT_ONCE: Final = 0.0
+MOST: Final = 1_000
+"""Traces that are met because of one message. After a backlog all that it held is due at once, and what one message brings about
+must have an end before the brokers' patience with the transaction has.
+"""
 SPAN_BYTES: Final = 900
 """What a span of a trace in memory is reckoned to weigh, as in the single process."""
 TRACE_BYTES: Final = 8_192
@@ -98,6 +102,11 @@ class Traces:
         self._make_room()
         return self._taken()
 
+    @property
+    def behind(self) -> bool:
+        """Whether more is due than was met."""
+        return bool(self._heap) and self._heap[0][0] <= self.now
+
     def tick(self, now: float) -> list[Outgoing]:
         """Meet what is due. Gives what is to be told."""
         self._advance(now)
@@ -160,12 +169,14 @@ class Traces:
     # --- Time ---------------------------------------------------------------------------------------------------------
 
     def _advance(self, now: float) -> None:
+        """Meet what is due, but no more than `MOST`. Traces know nothing of each other, so it does not matter who comes first."""
         self.now = max(self.now, now)
-        heap = self._heap
-        while heap and heap[0][0] <= self.now:
+        heap, met = self._heap, 0
+        while heap and heap[0][0] <= self.now and met < MOST:
             due, trace_id = heapq.heappop(heap)
             if self._when.get(trace_id) == due:
                 self._meet(trace_id)
+                met += 1
 
     def _meet(self, trace_id: TraceId) -> None:
         if trace_id not in self._live and trace_id not in self._asleep:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 import time
 from collections import Counter
@@ -119,6 +120,7 @@ class Worker:
         self._ending.daemon = True
         self.asked = False
         """Whether somebody asked for the end."""
+        self._broke: BaseException | None = None
         self._join()
         self._producer: Any = self._app.get_producer()
         self._producer.poll(0)  # makes it, before two threads use it
@@ -135,6 +137,8 @@ class Worker:
         self._ticker.start()
         try:
             self._app.run()
+        except Exception as error:
+            raise error from (self._broke if self._broke is not error else None)
         finally:
             self._ticker.stop()
             self._sync({})
@@ -150,6 +154,8 @@ class Worker:
         if not fail and not self.asked:
             self.asked = True
             self._ending.start()
+        if fail:  # clearing up after it may fail too, and would be told in its place
+            self._broke = sys.exc_info()[1]
         self._end(fail)
 
     @property
@@ -193,6 +199,7 @@ class Worker:
             if poison.reason == FAULT:
                 del self._open[number]  # what it has in memory may be half of a step; its shelf is read anew
             self._bury(message, poison.reason, poison.detail, offset, number)
+        self._ticker.hurry(number, behind=partition.behind)
 
     def _taken(self, partition: Partition, message: Message, now: float) -> Iterable[Outgoing]:
         """What comes of a message. Code of ours that fails over it is a fault of ours, and the partition goes on all the same."""
@@ -232,6 +239,7 @@ class Worker:
             if stores.get(number) is not store:
                 del self._open[number]
                 self._now.pop(number, None)
+                self._ticker.hurry(number, behind=False)
                 self._stage.close(number)
         given = [(number, store) for number, store in stores.items() if number not in self._open]
         for number, store in given:

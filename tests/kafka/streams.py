@@ -53,6 +53,8 @@ class Assembling:
             self.now = min(end, self.now + step)
             for worker in self.workers:
                 self.told += worker.tick(self.now)
+                while worker.behind:
+                    self.told += worker.tick(self.now)
 
     def take_over(self, partition: int) -> None:
         """Another worker has it now: all that it knows stands on the shelf."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.kafka.shelf import MemoryShelf
-from otel_reliability.kafka.traces import Traces
+from otel_reliability.kafka.traces import MOST, Traces
 from otel_reliability.model.event import RunChange
 from otel_reliability.model.span import AgentSpan, Evaluation, Notes
 from otel_reliability.testing import agent, model, tool, trace_id
@@ -110,6 +110,19 @@ def test_memory_that_is_short_costs_time_only() -> None:
 
     assert found[0] == found[1]
     assert len(found[0]) == 40
+
+
+def test_one_message_brings_about_no_more_than_its_share() -> None:
+    """After a backlog thousands of traces are due at once: a tick goes on where the last has ended, until all is told, once."""
+    traces, number = Traces(SETTINGS, MemoryShelf()), 2 * MOST + 10
+    for each in range(1, number + 1):
+        traces.take([one._replace(trace_id=trace_id(each)) for one in RUN], (), 1.0)
+    shares = [traces.tick(100.0)]
+    while traces.behind:
+        shares.append(traces.tick(100.0))
+
+    assert [len(share) for share in shares] == [2 * MOST, 2 * MOST, 20]
+    assert traces.told == {"closed": number, "settled": number}
 
 
 def test_what_crosses_traces_is_counted() -> None:
