@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Any, Final, cast
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Final
 
 from otel_reliability.errors import ConfigurationError, ReliabilityError
 from otel_reliability.kafka.client import AdminClient, KafkaError, KafkaException, TopicCollection
@@ -22,6 +22,9 @@ _DENIED: Final[frozenset[int]] = frozenset(
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     }
+)
+_BROKEN: Final[frozenset[int]] = frozenset(
+    {KafkaError._STATE, KafkaError.INVALID_TXN_STATE}  # noqa: SLF001 (so are they named)
 )
 _STRANGER: Final[frozenset[int]] = frozenset(
     {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL}  # noqa: SLF001 (so are they named)
@@ -41,10 +44,13 @@ def check_topics(stage: Stage, kafka: KafkaSettings) -> dict[str, int]:
 
     Raises `NotYet` for what may heal, and `ConfigurationError` for what somebody must change.
     """
-    needed = {*stage.inputs, stage.output, *stage.others}
+    written = {*stage.inputs, stage.output, *stage.others}  # what it reads it writes too: ticks
     if kafka.dead_letters is not None:
-        needed.add(kafka.dead_letters)
-    sizes = {name: _size(name, found, kafka) for name, found in _described(sorted(needed), kafka).items()}
+        written.add(kafka.dead_letters)
+    sizes: dict[str, int] = {}
+    for name, found in _described(sorted(written), kafka).items():
+        sizes[name] = _size(name, found, kafka)
+        _check_rights(name, found, {"READ", "WRITE"} if name in stage.inputs else {"WRITE"}, kafka)
     counts = {sizes[name] for name in stage.inputs}
     if len(counts) > 1:
         told = ", ".join(f"{name}: {sizes[name]}" for name in stage.inputs)
@@ -56,10 +62,16 @@ def check_topics(stage: Stage, kafka: KafkaSettings) -> dict[str, int]:
 
 def told(error: Exception) -> tuple[str, str]:
     """An error while a stage is at work: the word by which it is counted, and what to do about it."""
-    code = _code(error)
-    if code in _DENIED:
-        return "denied", f"the brokers do not permit it ({error}); permit it, it is tried again"
-    if code is not None:
+    found = {int(one.code()): one for one in _errors(error)}
+    denied = next((found[code] for code in found if code in _DENIED), None)
+    if denied is not None:  # whatever came of it: an abort that fails is told in its place
+        return "denied", f"the brokers do not permit it ({denied.str()}); permit it, it is tried again"
+    if found.keys() & _BROKEN:
+        return (
+            "brokers",
+            f"{error}; where no broker went away, this user may not write a topic of its state (changelog__…)",
+        )
+    if found:
         return "brokers", f"{error}"
     return "error", f"{type(error).__name__}: {error}"
 
@@ -74,7 +86,9 @@ def _described(topics: Sequence[str], kafka: KafkaSettings) -> dict[str, Any]:
     try:
         client = AdminClient({"bootstrap.servers": kafka.brokers, **kafka.client, "error_cb": listen}, logger=_quiet)
         client.list_topics(timeout=PATIENCE)  # that they answer at all
-        asked = client.describe_topics(TopicCollection(list(topics)), request_timeout=PATIENCE)
+        asked = client.describe_topics(
+            TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=PATIENCE
+        )
         return {name: _answer(future) for name, future in asked.items()}
     except ValueError as error:
         raise _client(str(error)) from None
@@ -108,6 +122,15 @@ def _size(name: str, found: Any, kafka: KafkaSettings) -> int:
     return len(found.partitions)
 
 
+def _check_rights(name: str, found: Any, needed: Collection[str], kafka: KafkaSettings) -> None:
+    """That this user may do what is needed. Found out only at work, a right that lacks shows as a transaction that broke."""
+    rights = {right.name for right in found.authorized_operations or ()}
+    lacking = set(needed) - rights
+    if rights and lacking:
+        allowed = f"a topic that this user may {' and '.join(sorted(lacking)).lower()}"
+        raise NotYet("denied", ConfigurationError(_field(name, kafka), name, allowed, "permit it"))
+
+
 def _field(name: str, kafka: KafkaSettings) -> str:
     fields = ("spans", "logs", "runs", "readings", "dead_letters")
     return "kafka." + next(field for field in fields if getattr(kafka, field) == name)
@@ -124,13 +147,17 @@ def _client(why: str) -> ConfigurationError:
 
 def _code(error: BaseException) -> int | None:
     """The code of Kafka's error in an exception, or in what led to it."""
+    return next((int(found.code()) for found in _errors(error)), None)
+
+
+def _errors(error: BaseException) -> Iterator[Any]:
+    """Kafka's errors in an exception, and in what led to it."""
     here: BaseException | None = error
     while here is not None:
         for found in (*here.args, getattr(here, "error", None)):
             if isinstance(found, KafkaError):
-                return int(cast("Any", found).code())
+                yield found
         here = here.__cause__ or here.__context__
-    return None
 
 
 _quiet = logging.getLogger("otel_reliability.kafka.client")

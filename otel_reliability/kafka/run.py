@@ -34,6 +34,8 @@ PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a stage is started again, doubled each time."""
 STEADY: Final = 60.0
 """Seconds after which a stage that runs counts as well."""
+WELL: Final = 15.0
+"""Seconds after which trouble is over: what is not permitted shows when there is something to write."""
 AGAIN: Final = 300.0
 """Seconds after which the same trouble is told again."""
 STUCK: Final = 120.0
@@ -141,14 +143,17 @@ class Runner:
         worker = Worker(self._stage, self._config.kafka, self._state, self._account)
         if self._stopping.is_set():
             return
-        self._trouble.over()
         told_sizes = ", ".join(f"{name} ({sizes[name]} partitions)" for name in self._stage.inputs)
         _logger.info("%s reads %s and writes %s.", self._stage.name, told_sizes, self._stage.output)
         self._ready.worker = worker
         self._ready.release_all()
+        over = threading.Timer(WELL, self._trouble.over)
+        over.daemon = True
+        over.start()
         try:
             worker.run()
         finally:
+            over.cancel()
             self._ready.worker = None
             self._account.ready = False
             self._listen()  # the engine underneath leaves the signals to itself, also when it has failed
