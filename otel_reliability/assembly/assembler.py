@@ -23,6 +23,7 @@ from otel_reliability.assembly.chains import parent_of
 from otel_reliability.assembly.evaluations import Evaluations
 from otel_reliability.assembly.gathering import Gathering
 from otel_reliability.assembly.judged import SettledRuns
+from otel_reliability.assembly.trees import tree_of
 from otel_reliability.assembly.unit import Implicit, SpanKey, Trace, Unit
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent
@@ -194,36 +195,52 @@ class Assembler:
         if not self._bundles.tidy(bundle):
             self._bundles.unfold(bundle)
             return
-        run = self._builder.simple.build(bundle, CloseReason.ROOT)
-        if run is not None and not bundle.open:
+        told = self._told_of(bundle, CloseReason.ROOT)
+        if told is not None and not bundle.open:
             if bundle.last_seen + self._times.linger > now:
                 bundle.due = True
                 self._schedule_bundle(bundle)
             else:
-                self._close_bundle(bundle, run, now)
+                self._close_bundle(bundle, *told, now)
             return
         too_old = bundle.born + self._times.idle_timeout
-        if run is not None or too_old <= now or not bundle.waits:
+        if told is not None or too_old <= now or not bundle.waits:
             self._bundles.unfold(bundle)
         elif not bundle.is_waiting:
             bundle.is_waiting = True
             heapq.heappush(self._due, (too_old, next(self._ticket), bundle))
 
-    def _close_bundle(self, bundle: Bundle, run: Run, now: float) -> None:
-        self.accounts["closed", run.closed_by.value] += 1
-        self.accounts["used", ""] += run.span_count
-        self._bundles.close(bundle, run, now)
+    def _told_of(self, bundle: Bundle, reason: CloseReason) -> tuple[Run | Built, AgentSpan] | None:
+        """What is to be told of a bundle, and the span above all others; None where it is not, or may not be, one whole tree."""
+        root = bundle.root
+        run = None if root is None else self._builder.simple.build(bundle, reason)
+        if run is not None and root is not None:
+            return run, root
+        tree = tree_of(bundle)
+        built = None if tree is None else self._builder.build(tree.unit)
+        if tree is None or built is None or not built.runs or built.loose:
+            return None
+        return built._replace(runs=[run._replace(closed_by=reason) for run in built.runs]), tree.top
+
+    def _close_bundle(self, bundle: Bundle, told: Run | Built, top: AgentSpan, now: float) -> None:
+        if isinstance(told, Run):
+            self.accounts["used", ""] += told.span_count
+        else:
+            self.accounts.update(told.accounts(bundle.count))
+        self._bundles.close(bundle, told, top, now)
         self._closed.append((now, bundle))
-        self._events.append(RunEvent(RunChange.CLOSED, run))
+        for run in bundle.runs:
+            self.accounts["closed", run.closed_by.value] += 1
+            self._events.append(RunEvent(RunChange.CLOSED, run))
 
     def _close_early(self, unit: Unit | Bundle, reason: CloseReason, now: float) -> None:
         """Close what may not be whole."""
         if isinstance(unit, Unit):
             self._close(unit, reason, now)
             return
-        run = self._builder.simple.build(unit, reason) if self._bundles.tidy(unit) else None
-        if run is not None:
-            self._close_bundle(unit, run, now)
+        told = self._told_of(unit, reason) if self._bundles.tidy(unit) else None
+        if told is not None:
+            self._close_bundle(unit, *told, now)
             return
         for one in list(self._bundles.unfold(unit).units):
             if one in self._gathering.open:
@@ -421,10 +438,10 @@ class Assembler:
             self._settle_bundle(unit, closed_at)
 
     def _settle_bundle(self, bundle: Bundle, closed_at: float) -> None:
-        run = bundle.run
-        if run is not None:
-            self._events.append(RunEvent(RunChange.SETTLED, run))
-            self._settled.remember(run)
+        if bundle.state is State.CLOSED:
+            for run in bundle.runs:
+                self._events.append(RunEvent(RunChange.SETTLED, run))
+                self._settled.remember(run)
             self._bundles.settle(bundle, closed_at)
 
     def _has_young_guest(self, unit: Unit, now: float) -> bool:

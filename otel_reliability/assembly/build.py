@@ -66,6 +66,10 @@ class Built(NamedTuple):
     agents: frozenset[str]
     invocations: int
 
+    def accounts(self, spans: int) -> dict[tuple[str, str], int]:
+        """What became of so many spans, of which none is loose."""
+        return {("used", ""): self.used, ("other", "no_run"): spans - self.used}
+
 
 class Builder:
     """Builds runs under one set of settings."""

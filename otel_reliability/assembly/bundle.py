@@ -8,9 +8,9 @@ gathered had there been none.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from otel_reliability.assembly import compiled, rows
 from otel_reliability.assembly.rows import ID, ID_BYTES, PARENT, Models, Rows, Tools
@@ -18,13 +18,16 @@ from otel_reliability.assembly.unit import SPAN_BYTES, Place, Trace, Unit
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Kind, SpanId, TraceId
 
+if TYPE_CHECKING:
+    from otel_reliability.assembly.build import Built
+
 _MODEL, _TOOL, _AGENT = Kind.MODEL, Kind.TOOL, Kind.AGENT
 
 Past: TypeAlias = tuple[
-    str, "bytes | tuple[SpanId, ...]", dict[SpanId, Place] | None, dict[SpanId, SpanId | None] | None
+    "tuple[str, ...]", "bytes | tuple[SpanId, ...]", dict[SpanId, Place] | None, dict[SpanId, SpanId | None] | None
 ]
-"""What is remembered of a bundle whose run is final: its agent's name, the ids of its spans, one after the other; and the places
-of other spans and the open ones, where there are any. A plain tuple of plain values costs no looks for garbage.
+"""What is remembered of a bundle whose runs are final: the names of its agents, two at most; the ids of its spans, one after the
+other; the places of other spans and the open ones, where there are any. Plain values cost no looks for garbage.
 """
 
 
@@ -55,12 +58,14 @@ class Bundle:
     - `marks`: every later time at which spans came. `late`: places that units would have waited for, as (number of spans
       before, when, id).
     - `due`: whether somebody will look at it at `last_seen` and a little; `is_waiting`: whether when it has grown too old.
-    - `run`: what was told of it while CLOSED. `missing`: the parent above its root, in another process, that is not here.
+    - `run`: what was told of it while CLOSED, or `built`, where that is more than one plain run. `missing`: the parent above its
+      root, in another process, that is not here.
     - `unit`: what a CLOSED one became when it was unfolded.
     """
 
     __slots__ = (
         "born",
+        "built",
         "closed_at",
         "due",
         "index",
@@ -97,6 +102,7 @@ class Bundle:
         self.due = self.is_waiting = False
         self.closed_at: float | None = None
         self.run: Run | None = None
+        self.built: Built | None = None
         self.missing: SpanId | None = None
         self.unit: Unit | None = None
 
@@ -244,21 +250,37 @@ class Bundle:
         places = (self.places or {}).values()
         return any(place.parent is not None and place.parent[1] == span_id for place in places)
 
-    def close(self, run: Run, missing: SpanId | None, now: float) -> None:
-        """Its run is told."""
-        self.state, self.is_plain = State.CLOSED, False
-        self.run, self.missing, self.closed_at = run, missing, now
+    def close(self, told: Run | Built, top: AgentSpan, now: float) -> None:
+        """Its run is told, or all that was built of it."""
+        self.state, self.is_plain, self.closed_at = State.CLOSED, False, now
+        if isinstance(told, Run):
+            self.run = told
+        else:
+            self.built = told
+        self.missing = None if top.parent_id is None else self.above(top.parent_id, None)[0]
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """What was told of it while CLOSED."""
+        if self.run is not None:
+            return (self.run,)
+        return () if self.built is None else self.built.runs
 
     def past(self) -> Past:
         """What is remembered once its run is final, as small as can be."""
         ids = compiled.packed(self.models, self.tools, self.others) or tuple(self.ids)
-        return "" if self.run is None else self.run.key.agent, ids, self.places, self.open or None
+        agents = tuple(sorted(self.built.agents)[:2]) if self.run is None and self.built is not None else self._agent
+        return agents, ids, self.places, self.open or None
+
+    @property
+    def _agent(self) -> tuple[str, ...]:
+        return () if self.run is None else (self.run.key.agent,)
 
     def let_go(self) -> None:
         """It is no bundle any more: whoever still plans to look at it shall not keep its spans."""
         self.state = State.PAST
         if self.is_waiting or self.due:
-            self.models, self.tools, self.others, self.run = Models(), Tools(), [], None
+            self.models, self.tools, self.others, self.run, self.built = Models(), Tools(), [], None, None
 
 
 def ids_of(past: Past) -> set[SpanId]:

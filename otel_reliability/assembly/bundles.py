@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from otel_reliability.assembly.adoption import note
+from otel_reliability.assembly.build import Built
 from otel_reliability.assembly.bundle import Bundle, State, count_of, ids_of
 from otel_reliability.assembly.compiled import are_distinct, take_rows
 from otel_reliability.assembly.gathering import MAX_OPEN, Accounts, Gathering, is_kept, place_of, place_order
@@ -118,16 +120,13 @@ class Bundles:
         bundle.latest, bundle.last_seen, bundle.marks = fresh.latest, fresh.last_seen, fresh.marks
         return True
 
-    def close(self, bundle: Bundle, run: Run, now: float) -> None:
-        """The run of a bundle is told; it can still change."""
-        gathering = self._gathering
-        root = bundle.root
-        missing = None if root is None or root.parent_id is None else bundle.above(root.parent_id, None)[0]
-        weight = bundle.weight
+    def close(self, bundle: Bundle, told: Run | Built, top: AgentSpan, now: float) -> None:
+        """The run of a bundle is told, or all that was built of it; it can still change."""
+        gathering, weight = self._gathering, bundle.weight
         gathering.open.pop(bundle, None)
         gathering.open_bytes -= weight
         gathering.closed_bytes += weight
-        bundle.close(run, missing, now)
+        bundle.close(told, top, now)
 
     def settle(self, bundle: Bundle, closed_at: float) -> None:
         """It can change no more."""
@@ -151,18 +150,18 @@ class Bundles:
         else:
             gathering.closed_bytes -= bundle.weight
         self._replay(trace, bundle)
-        if bundle.run is not None:
-            self._close_again(trace, bundle, bundle.run)
+        if bundle.state is State.CLOSED:
+            self._close_again(trace, bundle)
         bundle.let_go()
         return trace
 
     def _recall(self, trace_id: TraceId) -> Trace:
         """Gather what is remembered of a bundle."""
-        agent, _, places, begun = past = self._pasts.pop(trace_id)
+        agents, _, places, begun = past = self._pasts.pop(trace_id)
         trace = self._gathering.traces[trace_id] = Trace(trace_id)
         trace.open.update(begun or {})
         trace.places.update(places or {})
-        trace.gone, trace.agents = ids_of(past), frozenset({agent})
+        trace.gone, trace.agents = ids_of(past), frozenset(agents)
         trace.had_invocation = trace.has_invocation = True
         return trace
 
@@ -281,16 +280,18 @@ class Bundles:
         for _, when, span_id in late:
             self._gathering.put_place(trace, span_id, places[span_id], when)
 
-    def _close_again(self, trace: Trace, bundle: Bundle, run: Run) -> None:
+    def _close_again(self, trace: Trace, bundle: Bundle) -> None:
         """What was one unit is one, closed as it was."""
         gathering = self._gathering
         unit = next(iter(trace.units))
         del gathering.open[unit]
         gathering.open_bytes -= unit.weight
         gathering.closed_bytes += unit.weight
-        unit.closed_at, unit.reason = bundle.closed_at, run.closed_by
-        unit.emitted, gathering.tellers[run.run_id] = {run.run_id: run}, unit
-        unit.counted = {("used", ""): len(unit.spans)}
-        unit.agents, unit.invocations = frozenset({run.key.agent}), 1
-        unit.tops = ((run.start_ns, run.end_ns, run.root_span_id or b""),)
+        runs = bundle.runs
+        unit.closed_at, unit.reason = bundle.closed_at, runs[0].closed_by
+        unit.emitted = {run.run_id: run for run in runs}
+        gathering.tellers.update(dict.fromkeys(unit.emitted, unit))
+        built = bundle.built or Built(list(runs), bundle.count, 0, 0, frozenset({runs[0].key.agent}), 1)
+        unit.counted = built.accounts(bundle.count)
+        note(unit, built)
         bundle.unit = unit

@@ -56,7 +56,9 @@ _ALL_FIRST: Final = (repeat(False), repeat(False), repeat(0))
 
 
 class _Found:
-    """The spans of a run by kind, and what any of them may tell. `starts`, `ends`: the first and the last of each kind."""
+    """The spans of a run by kind, and what any of them may tell. `starts`, `ends`: of those that are
+    no calls, and the first and the last of the calls.
+    """
 
     __slots__ = ("chains", "ends", "evaluations", "models", "notes", "parents", "root", "session", "starts", "tools")
 
@@ -69,7 +71,8 @@ class _Found:
         self.session: Session | None = None
         self.notes: Notes = NO_NOTES
         self.evaluations: tuple[Evaluation, ...] = ()
-        self.starts, self.ends = [root.start_ns], [root.end_ns]
+        self.starts = [span.start_ns for span in bundle.others]
+        self.ends = [span.end_ns for span in bundle.others]
 
 
 _Models: TypeAlias = tuple[tuple[ModelCall, ...], int | None, int | None, float | None, float | None]

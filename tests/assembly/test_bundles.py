@@ -221,6 +221,20 @@ def _beneath(draw: st.DrawFn, number: int, parent: int) -> AgentSpan:
 RUN = (agent(1), model(2, 1, start=0.1, end=0.2), tool(3, 1, "search", start=0.3, end=0.4))
 
 LATER: dict[str, Arrivals] = {
+    "a step that outlasts its agent": [(0.0, [RUN[0], agent_span(Kind.RETRIEVAL, None, 4, 1, start=-1.0, end=9.0)])],
+    "an agent that calls another": [(0.0, [*RUN, agent(4, 1, "billing"), tool(5, 4, "book"), tool(6, 5, "pay")])],
+    "a late span of an agent called by another": [
+        (0.0, [*RUN, agent(4, 1, "billing"), tool(5, 4, "book")]), (5.0, [model(6, 4)]), (100.0, [model(7, 4)]),
+    ],
+    "a judgement of an agent called by another": [
+        (0.0, [*RUN, agent(4, 1, "billing"), tool(5, 4, "book")]),
+        (5.0, [Evaluation("success", 1.0, None, 1, trace_id(1), span_id(4))]),
+    ],
+    "a judgement of settled agents": [
+        (0.0, [*RUN, agent(4, 1, "billing"), tool(5, 4, "book")]),
+        (100.0, [Evaluation("success", 1.0, None, 1, trace_id(1), span_id(4))]),
+    ],
+    "an agent below a circle": [(0.0, [*RUN, agent(4, 5, "billing"), tool(5, 4, "book")])],
     "a late tool call": [(0.0, RUN), (5.0, [tool(4, 1, "book", start=0.5)])],
     "the same span again": [(0.0, RUN), (1.0, RUN[:1]), (5.0, RUN), (90.0, RUN)],
     "another version of one": [(0.0, RUN), (5.0, [RUN[2]._replace(end_ns=RUN[2].end_ns + 1)])],
