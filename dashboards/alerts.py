@@ -95,6 +95,10 @@ _STATE: Final = '{ceiling="state_bytes"}'
 _OTHERS: Final = '{ceiling!="state_bytes"}'
 _LOOK: Final = "The dashboard *Agent*: the alert's link opens it for the agent at hand."
 
+_LAG: Final = f"sum by (job, topic) ({sample_of(names.KAFKA_LAG)})"
+_LAG_BEFORE: Final = f"sum by (job, topic) ({sample_of(names.KAFKA_LAG)} offset 15m)"
+_DEAD: Final = sample_of(names.KAFKA_DEAD_LETTERS)
+
 ALERTS: Final = (
     Alert(
         "AgentTierFell", "warning",
@@ -233,6 +237,26 @@ ALERTS: Final = (
         ["`/readyz` of the instance says which: `recovering`, `memory`, `journal`, `stopping`.", "Its log."],
         ["recovering: wait; it tells how far it is.", "memory: give it more, or lower `limits`.", "journal: is the disk full or read-only?"],
         board="self",
+    ),
+    Alert(
+        "ReliabilityKafkaLagging", "warning",
+        f"{_LAG} > {_LAG_BEFORE} or {_LAG} unless {_LAG_BEFORE}", 1000, "15m",
+        "Workers on Kafka fall behind: {{ .Labels.topic }}",
+        "{{ .Value }} messages of it are not read yet, more than a quarter of an hour ago.",
+        "Messages come faster than the workers of that stage read them. Nothing is lost while the topic keeps what they have not read, but numbers are late.",
+        ["The dashboard *Self*: *Behind*, of all partitions or of one?", "`/readyz` and the log of the workers."],
+        ["All partitions: start more workers, up to the number of partitions.", "One partition: a hot agent (`agent_key` should tell its versions or tenants apart), or a worker that is slow.", "Is the retention of the topic longer than the time behind? Raise it now."],
+        board="self", unit="humanize",
+    ),
+    Alert(
+        "ReliabilityKafkaDeadLetters", "warning",
+        f"sum by (job, reason) (increase({_DEAD}[15m]) > 0 or {_DEAD} unless {_DEAD} offset 15m)", 0, "0m",
+        "Messages on Kafka cannot be used: {{ .Labels.reason }}",
+        "{{ .Value }} of them came in the last fifteen minutes.",
+        "Something writes messages to a topic of the workers that are no spans, no log events or no records of runs. They are laid aside, and the partition goes on without them.",
+        ["The topic of dead letters (`kafka.dead_letters`): headers say why, and where each came from.", "The dashboard *Self*: *Messages that could not be used*."],
+        ["undecodable, run_record: mend or stop what writes there.", "fault: an error of ours; the log says where, report it, please."],
+        board="self", unit="humanize",
     ),
     Alert(
         "ReliabilityJournalFailing", "critical",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboards.board import Board, choice, way
-from dashboards.own import coming, keeping
+from dashboards.own import coming, keeping, workers
 from dashboards.promql import sample_of
 from otel_reliability.telemetry import names
 
@@ -14,7 +14,7 @@ def board() -> Board:
         "self",
         "Agents: Self",
         "Whether the numbers can be trusted: what came, what was lost and why, and how near each ceiling is.",
-        [coming.well(), coming.coming(), keeping.runs(), keeping.ceilings(), keeping.outgoing()],
+        [coming.well(), coming.coming(), keeping.runs(), keeping.ceilings(), keeping.outgoing(), workers.kafka()],
         [
             choice(
                 "instance",

@@ -10,7 +10,7 @@ import pytest
 
 from dashboards.alerts import ALERTS
 from dashboards.promql import ALL, sample_of
-from otel_reliability.telemetry.names import Instrument
+from otel_reliability.telemetry.names import KAFKA, Instrument
 from tests.dashboards.asking import Asked, filled, questions
 from tests.dashboards.bookshop import Shop
 from tests.dashboards.stage import HOUR, SETTINGS, live, past
@@ -36,6 +36,10 @@ LOOKS_BACK = frozenset(
     }
 )
 """What compares with an hour, a day or a version ago: asked of two days instead of the last minute."""
+
+
+OF_WORKERS = "otel_reliability_kafka_"
+"""What only workers on Kafka tell: `tests/kafka/test_dashboard.py` holds those questions to what a worker tells."""
 
 
 def unanswered(server: Prometheus, asked: Iterable[Asked], interval: str, at: float | None = None) -> set[str]:
@@ -74,7 +78,7 @@ GONE = "ReliabilityServiceDown"
 @pytest.mark.real
 def test_every_question_is_answered(prometheus: Prometheuses, promtool: Promtool, tmp_path: Path) -> None:
     """Panels, annotations and alerts: what a Prometheus that scrapes cannot know of the past is asked of two days."""
-    everything = [*questions(), *alerts()]
+    everything = [one for one in (*questions(), *alerts()) if OF_WORKERS not in one.expr]
     named = {str(one) if one.board else one.panel: one for one in everything}
     now = [one for name, one in named.items() if name not in LOOKS_BACK]
     with live(prometheus, tmp_path) as server:
@@ -90,7 +94,7 @@ def test_every_question_is_answered(prometheus: Prometheuses, promtool: Promtool
 
 def test_only_names_that_are_emitted_are_asked_for() -> None:
     """Every metric in a question is an instrument under the name that any translator of OTLP gives it."""
-    known = {name for spec in ALL.values() for name in _samples(spec)}
+    known = {name for spec in (*ALL.values(), *KAFKA) for name in _samples(spec)}
 
     for one in [*questions(), *alerts()]:
         asked = set(re.findall(r"\b((?:agent|otel)_reliability_\w+)", one.expr))
@@ -131,6 +135,7 @@ NOT_SHOWN = {
     "gen_ai.invoke_agent.duration": "the conventions' own, where the user asks for them: any GenAI dashboard shows them",
     "gen_ai.invoke_agent.tool_calls": "the same",
     "gen_ai.invoke_agent.inference_calls": "the same",
+    "otel_reliability.kafka.partitions": "the worker's own share; what is behind is shown",
 }
 
 
@@ -138,7 +143,11 @@ def test_everything_that_is_emitted_is_shown_somewhere() -> None:
     """A metric that is added to the table appears in a panel, or the list above says why it does not."""
     shown = " ".join(one.expr for one in questions())
 
-    hidden = [spec.name for spec in ALL.values() if not re.search(rf"\b{sample_of(spec)}(_bucket|_count)?\b", shown)]
+    hidden = [
+        spec.name
+        for spec in (*ALL.values(), *KAFKA)
+        if not re.search(rf"\b{sample_of(spec)}(_bucket|_count)?\b", shown)
+    ]
 
     assert sorted(hidden) == sorted(NOT_SHOWN)
 
