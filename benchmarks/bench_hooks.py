@@ -21,30 +21,48 @@ from opentelemetry.trace import Tracer
 from benchmarks.measure import Row, Work, ratios, row, seconds
 from otel_reliability.processor import CAPACITY, ReliabilitySpanProcessor
 
-
-class Spans(NamedTuple):
-    """What a host makes: runs of a root and so many spans below it."""
-
-    root: str
-    name: str
-    attributes: Mapping[str, Any]
-
-
-GENAI: Final = Spans("invoke_agent", "execute_tool search", {
-    "gen_ai.operation.name": "execute_tool", "gen_ai.agent.name": "agent", "gen_ai.tool.name": "search",
-    "gen_ai.tool.call.id": "call-1", "gen_ai.tool.call.arguments": '{"query": "refund"}', "gen_ai.request.model": "model-1",
-    "gen_ai.usage.input_tokens": 100, "server.address": "localhost", "server.port": 443,
-    "gen_ai.response.finish_reasons": ("stop",),
-})  # fmt: skip
-ORDINARY: Final = Spans("GET", "GET /orders/{id}", {
-    "http.request.method": "GET", "url.scheme": "https", "url.path": "/orders/7", "http.route": "/orders/{id}",
-    "server.address": "localhost", "server.port": 443, "client.address": "10.0.0.7", "network.protocol.version": "1.1",
-    "user_agent.original": "Mozilla/5.0", "http.response.status_code": 200,
-})  # fmt: skip
-SPANS: Final = CAPACITY // 2
-"""Spans of one measurement: the queue is emptied before each, and is never full."""
 RUN: Final = 16
 """Spans of one run."""
+
+
+class Spans(NamedTuple):
+    """What a host makes: runs of a root and some spans below it, each with its attributes."""
+
+    root: str
+    about: Mapping[str, Any]
+    name: str
+    attributes: Sequence[Mapping[str, Any]]
+
+
+GENAI: Final = Spans(
+    "invoke_agent agent",
+    {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "agent"},
+    "execute_tool search",
+    [
+        {
+            "gen_ai.operation.name": "execute_tool", "gen_ai.agent.name": "agent", "gen_ai.tool.name": "search",
+            "gen_ai.tool.call.id": f"call-{number}", "gen_ai.tool.call.arguments": f'{{"query": "refund {number}"}}',
+            "gen_ai.request.model": "model-1", "gen_ai.usage.input_tokens": 100, "server.address": "localhost",
+            "server.port": 443, "gen_ai.response.finish_reasons": ("stop",),
+        }
+        for number in range(1, RUN)
+    ],
+)  # fmt: skip
+ORDINARY: Final = Spans(
+    "GET",
+    {},
+    "GET /orders/{id}",
+    [
+        {
+            "http.request.method": "GET", "url.scheme": "https", "url.path": f"/orders/{number}", "http.route": "/orders/{id}",
+            "server.address": "localhost", "server.port": 443, "client.address": "10.0.0.7", "network.protocol.version": "1.1",
+            "user_agent.original": "Mozilla/5.0", "http.response.status_code": 200,
+        }
+        for number in range(1, RUN)
+    ],
+)  # fmt: skip
+SPANS: Final = CAPACITY // 2
+"""Spans of one measurement: the queue is emptied before each, and is never full."""
 THREADS: Final = 8
 ROUNDS: Final = 15
 NO_OP: Final = "with a no-op processor"
@@ -75,10 +93,10 @@ def tracing(*processors: SpanProcessor) -> TracerProvider:
 
 def make(spans: Spans, tracer: Tracer, number: int) -> None:
     """So many spans, run by run."""
-    start, (root, name, attributes) = tracer.start_span, spans
+    start, (root, about, name, every) = tracer.start_span, spans
     for _ in range(number // RUN):
-        with tracer.start_as_current_span(root):
-            for _ in range(RUN - 1):
+        with tracer.start_as_current_span(root, attributes=about):
+            for attributes in every:
                 start(name, attributes=attributes).end()
 
 
