@@ -9,7 +9,7 @@ from otel_reliability.metrics import TABLE
 from otel_reliability.metrics.alike import like, likeness
 from otel_reliability.metrics.base import Derived, Lender, Metric
 from otel_reliability.metrics.evidence import carried
-from otel_reliability.model.row import Row
+from otel_reliability.model.row import Path, Row
 
 Blank: TypeAlias = tuple[Metric | Derived, ...]
 
@@ -18,8 +18,10 @@ METRICS: Final = tuple((at, row.wants, row.alike) for at, row in enumerate(TABLE
 
 ALIKE: Final = frozenset(at for at, _, alike in METRICS if alike)
 
-MOST_KINDS: Final = 128
+MOST_KINDS: Final = 32
 """Kinds of rows that are counted before the metrics are told."""
+MOST_PATHS: Final = 128
+"""Paths of one kind of rows that are."""
 
 _MOST: Final = 16
 _concerned: dict[tuple[int, bool], tuple[int, ...]] = {}
@@ -41,7 +43,7 @@ class Measures:
         self._lender = lender
         self._blank = blank(settings)
         self._made: dict[int, Metric] = {}
-        self._untold: dict[tuple[Any, ...], int] = {}
+        self._untold: dict[tuple[Any, ...], dict[Path | None, int]] = {}
 
     def __getitem__(self, at: int) -> Metric | Derived:
         """What answers for a row of the table. Only to be asked."""
@@ -52,7 +54,7 @@ class Measures:
 
     def add(self, row: Row) -> None:
         """A row comes: whoever it concerns learns of it."""
-        self._count(likeness(row), 1)
+        self._count(row, 1)
         made = self._made
         for at in concerned(carried(row)):
             metric = made.get(at)
@@ -62,29 +64,35 @@ class Measures:
 
     def evict(self, row: Row) -> None:
         """A row that came leaves."""
-        self._count(likeness(row), -1)
+        self._count(row, -1)
         made = self._made
         for at in concerned(carried(row)):
             metric = made.get(at)
             if metric is not None:
                 metric.evict(row)
 
-    def _count(self, kind: tuple[Any, ...], step: int) -> None:
-        untold = self._untold
-        times = untold.get(kind, 0) + step
+    def _count(self, row: Row, step: int) -> None:
+        kind, path = likeness(row), row.path
+        paths = self._untold.get(kind)
+        if paths is None:
+            paths = self._untold[kind] = {}
+        times = paths.get(path, 0) + step
         if times:
-            untold[kind] = times
-            if len(untold) > MOST_KINDS:
+            paths[path] = times
+            if len(paths) > MOST_PATHS or len(self._untold) > MOST_KINDS:
                 self._tell()
         else:
-            del untold[kind]
+            del paths[path]
+            if not paths:
+                del self._untold[kind]
 
     def _tell(self) -> None:
         untold, self._untold = self._untold, {}
-        for kind, times in untold.items():
-            row = like(kind)
-            for at in concerned(carried(row), alike=True):
-                (self._made.get(at) or self._make(at)).count(row, times)
+        for kind, paths in untold.items():
+            for path, times in paths.items():
+                row = like(kind, path)
+                for at in concerned(carried(row), alike=True):
+                    (self._made.get(at) or self._make(at)).count(row, times)
 
     def _make(self, at: int) -> Metric:
         metric = self._made[at] = cast("type[Metric]", TABLE[at])(self._settings)

@@ -11,8 +11,9 @@ from otel_reliability.model.row import Path, Row
 from otel_reliability.windows.ids import SIZE, Ids
 from otel_reliability.windows.kinds import Kind, kind_of
 
-_NONE: Final = -(2**63)
-_RECORD: Final = Struct(f"=q{SIZE}sqqqd")
+_NONE: Final = -(2**31)
+_LOW: Final = 2**32 - 1
+_RECORD: Final = Struct(f"=q{SIZE}sIHIHid")
 _ORDER: Final = Struct("=q")
 _WIDTH: Final = _RECORD.size
 
@@ -30,9 +31,10 @@ NO_REST: Final = Rest(None, None, None, ())
 
 
 class PackedRows:
-    """Rows by (end time, run id), as 64 bytes of numbers, a path and a kind, which others have too.
+    """Rows by (end time, run id), as 56 bytes of numbers, a path and a kind, which others have too.
 
-    A row is made anew each time it is asked for. One with numbers that no 64 bits hold is kept as it is.
+    A row is made anew each time it is asked for. One whose numbers do not fit (it took more than three days, or two thousand
+    million tokens) is kept as it is.
     """
 
     __slots__ = ("_data", "_ids", "_kinds", "_paths", "_rests")
@@ -69,19 +71,21 @@ class PackedRows:
         rest = NO_REST if self._rests is None else self._rests[at] or NO_REST
         if isinstance(rest, Row):
             return rest
-        end_ns, packed, start_ns, tokens, latency_ns, pressure = _RECORD.unpack_from(self._data, at * _WIDTH)
+        end_ns, packed, took, far_took, latency, far_latency, tokens, pressure = _RECORD.unpack_from(
+            self._data, at * _WIDTH
+        )
         kind = self._kinds[at].row
         return Row(
             end_ns,
             self._ids.unpack(packed),
-            start_ns,
+            end_ns - took - (far_took << 32),
             *kind[3:7],
             self._paths[at],
             *kind[8:11],
             pressure if pressure == pressure else None,  # noqa: PLR0124 (not a number is none)
             kind.model_calls,
             None if tokens == _NONE else tokens,
-            None if latency_ns == _NONE else latency_ns,
+            latency + (far_latency << 32) - 1 if latency or far_latency else None,
             kind.outcome,
             rest.confidence,
             rest.cost,
@@ -166,18 +170,23 @@ class PackedRows:
 
 def _record(row: Row, packed: bytes) -> tuple[bytes, Rest | Row | None]:
     """The numbers of a row, and what else is its own; the row itself where its numbers do not fit."""
-    tokens, latency_ns, pressure = row.tokens, row.latency_ns, row.pressure
+    tokens, pressure = row.tokens, row.pressure
+    took, latency = row.end_ns - row.start_ns, 0 if row.latency_ns is None else row.latency_ns + 1
     try:
         record = _RECORD.pack(
             row.end_ns,
             packed,
-            row.start_ns,
+            took & _LOW,
+            took >> 32,
+            latency & _LOW,
+            latency >> 32,
             _NONE if tokens is None else tokens,
-            _NONE if latency_ns is None else latency_ns,
             nan if pressure is None else pressure,
         )
     except (error, OverflowError):
-        return _RECORD.pack(0, packed, 0, 0, 0, 0.0), row
+        return _RECORD.pack(0, packed, 0, 0, 0, 0, 0, 0.0), row
+    if tokens == _NONE or row.latency_ns == -1:  # what stands for none
+        return record, row
     if row.confidence is None and row.cost is None and row.session_id is None and not row.signals:
         return record, None
     return record, Rest(row.confidence, row.cost, row.session_id, row.signals)

@@ -53,6 +53,7 @@ def test_rows_are_counted_and_told_when_somebody_asks(rows: list[Row], most: int
     """However many kinds are counted before metrics are told, and whenever somebody asks, they say what their rows say."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measures, "MOST_KINDS", most)
+        patch.setattr(measures, "MOST_PATHS", 2)
         counted, there = Measures(DEFAULTS), list[Row]()
         for row in rows:
             counted.add(row)
@@ -75,9 +76,9 @@ def test_rows_that_are_alike_come_and_go_together(rows: list[Row], come: int, go
                 one_by_one.add(row)
             for _ in range(min(come, go)):
                 one_by_one.evict(row)
-            together.count(like(likeness(row)), come)
+            together.count(like(likeness(row), row.path), come)
             if go:
-                together.count(like(likeness(row)), -min(come, go))
+                together.count(like(likeness(row), row.path), -min(come, go))
         assert said(together) == said(one_by_one), cls.spec.name
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,6 +63,21 @@ def test_rows_are_the_same_before_and_after_they_are_packed(given_rows: list[Row
         ]
         ends = [each.end_ns for each in plain]
         assert [ordered.beyond(end) for end in ends] == [sum(other <= end for other in ends) for end in ends]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"latency_ns": -1}, {"latency_ns": -2}, {"latency_ns": 0}, {"latency_ns": 2**48 - 2}, {"latency_ns": 2**48 - 1},
+        {"tokens": 2**31}, {"tokens": -(2**31)}, {"tokens": 0}, {"start_ns": 2, "end_ns": 1}, {"pressure": 0.0},
+        {"start_ns": 0, "end_ns": 2**48 - 1}, {"start_ns": 0, "end_ns": 2**48}, {"start_ns": -1, "end_ns": 0},
+    ],
+)  # fmt: skip
+def test_all_numbers_come_back(fields: dict[str, Any]) -> None:
+    """Whether they fit into what is usual or not, none, nothing and little stay what they are."""
+    store, one = PackedRows(), row("a", **fields)
+    store.insert(one)
+    assert list(store) == [one]
 
 
 def test_numbers_beyond_64_bits_are_kept() -> None:
