@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -363,7 +364,9 @@ def extra_of(kafka: KafkaSettings) -> dict[str, Any]:
 def _producer(kafka: KafkaSettings) -> dict[str, Any]:
     linger = {"linger.ms": 20, "compression.type": "zstd"}
     if kafka.guarantee == "exactly-once":
-        return {**linger, "transaction.timeout.ms": _ms(kafka.transaction_timeout)}
+        # A name of its own, for two of one name would end each other; rights are given by how it begins.
+        name = f"{kafka.group}-{uuid.uuid4().hex}"
+        return {**linger, "transactional.id": name, "transaction.timeout.ms": _ms(kafka.transaction_timeout)}
     return dict(linger)
 
 

@@ -71,7 +71,8 @@ def disturbed(moments: Iterable[Callable[[list[Worker]], None]], broker: Kafka, 
         assert len(settled) == len(set(settled)), "a run settles once"
     become([worker for worker in running if worker.stage == "aggregate"], expected, patience=120.0)
     print(
-        f"{len(expected.runs)} runs, {len(load.spans)} spans, {len(expected.numbers)} series, {len(running)} workers left"
+        f"found: {len(expected.runs):,} runs, {len(load.spans):,} spans, {len(expected.numbers)} series, "
+        f"{len(running)} workers at the end"
     )
 
 

@@ -154,8 +154,8 @@ def test_every_recording_tells_the_same_however_it_comes(
     assert len(gauges) > 2_000
     assert not differing({key: value for key, value in shown(second).items() if key in gauges}, gauges)
     print(
-        f"found: {len(everything.recordings)} recordings, {everything.spans} spans twice, {len(found)} runs, "
-        f"{len(everything.expected.numbers)} series, {len(gauges)} gauges, {len(apart)} runs that cross traces"
+        f"found: {len(everything.recordings)} files, {everything.spans:,} spans twice, {len(found):,} runs, "
+        f"{len(everything.expected.numbers):,} series, {len(gauges):,} gauges, {len(apart)} runs that cross traces"
     )
     assert [worker.stop() for worker in (*first, *second)] == [0] * 2 * number
 

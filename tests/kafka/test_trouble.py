@@ -259,7 +259,7 @@ RULES = {
     ("TOPIC", RUNS, "DESCRIBE"): "is not a topic that this user may use",
     ("TOPIC", SPANS, "READ"): "permit it",
     ("TOPIC", RUNS, "WRITE"): "is not a topic that this user may write",
-    ("TOPIC", "changelog__", "WRITE"): "may not write a topic of its state",
+    ("TOPIC", "changelog__", "WRITE"): "changelog__",
     ("GROUP", "otel-reliability", "READ"): "the brokers do not permit it",
     ("TRANSACTIONAL_ID", "otel-reliability", "WRITE"): "the brokers do not permit it",
 }
