@@ -19,7 +19,7 @@ from otel_reliability.conventions.naming import ToolNames
 from otel_reliability.conventions.plans import MESSAGING, Plan, Plans
 from otel_reliability.conventions.room import Room
 from otel_reliability.conventions.stencils import CONVERSATION, CONVERSATION_RANK, Stencils, stencils
-from otel_reliability.model.attributes import LazyAttributes
+from otel_reliability.model.attributes import HeldAttributes, LazyAttributes
 from otel_reliability.model.bounded import LONGEST, bounded
 from otel_reliability.model.span import (
     KIND_CONSUMER,
@@ -96,20 +96,22 @@ class Reader:
         """The span in our vocabulary."""
         plans = self._by_scope.get(span.scope) or self._plans(span.scope)
         attributes = span.attributes
-        if type(attributes) is not LazyAttributes:
-            plan = plans.of(tuple(attributes))
-            return self._asked(span if plans.scope == span.scope else span._replace(scope=plans.scope), plan)
-        raw = attributes.raw
+        raw, once = (
+            (attributes.raw, attributes.memo.once) if type(attributes) is LazyAttributes else (attributes, _same)
+        )
         keys = tuple(raw)
         plan = plans.known.get(keys) or plans.made(keys)
-        if plan.stencils is not None:
+        if plan.stencils is not None and (once is not _same or type(attributes) is HeldAttributes):
             whole, sender = self._last
             if whole is not span.resource:
                 sender = self._sender(span.resource)
-            if (found := plan.stencils.read(span, attributes, sender)) is not None:
+            if (found := plan.stencils.read(span, raw, once, sender)) is not None:
                 return found
-        kept = dict(zip(plan.keys, map(attributes.memo.__getitem__, plan.take(raw)), strict=True))
-        span = _tuple(RawSpan, (*span[:_ATTRIBUTES], kept, *span[_EVENTS:_SCOPE], plans.scope, *span[_VERSION:]))
+        if type(attributes) is LazyAttributes:
+            kept = dict(zip(plan.keys, map(attributes.memo.__getitem__, plan.take(raw)), strict=True))
+            span = _tuple(RawSpan, (*span[:_ATTRIBUTES], kept, *span[_EVENTS:_SCOPE], plans.scope, *span[_VERSION:]))
+        elif plans.scope != span.scope:
+            span = span._replace(scope=plans.scope)
         return self._asked(span, plan)
 
     def plan(self, scope: str, keys: tuple[str, ...]) -> tuple[str, Plan]:
@@ -225,6 +227,10 @@ class Reader:
         given = span.attributes, span.resource.attributes
         told = ((values.identifier(attributes.get(key)) for attributes in given) for key in self._agent_key)
         return tuple((key, next(filter(None, found), "")) for key, found in zip(self._agent_key, told, strict=True))
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def canonical_scope(scope: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from otel_reliability.conventions import genai, values
 from otel_reliability.conventions.base import Convention, Told
@@ -20,7 +20,6 @@ from otel_reliability.conventions.naming import ToolNames
 from otel_reliability.conventions.openllmetry import CREW, OpenLLMetry
 from otel_reliability.conventions.pydantic_ai import PydanticAI
 from otel_reliability.conventions.room import Room
-from otel_reliability.model.attributes import LazyAttributes
 from otel_reliability.model.span import (
     STATUS_ERROR,
     AgentSpan,
@@ -53,8 +52,9 @@ STENCIL_BYTES: Final = 1_024
 LONGEST: Final = 1_024
 """Bytes of shared values beyond which a stencil is not kept."""
 
-Raw: TypeAlias = Mapping[str, bytes]
-Once: TypeAlias = Callable[[bytes], Any]
+Raw: TypeAlias = Mapping[str, Any]
+Once: TypeAlias = Callable[[Any], Any]
+Known: TypeAlias = dict[tuple[Any, ...], "Stencil"]
 Ask: TypeAlias = Callable[[RawSpan], Told]
 _KNOWN: Final = frozenset((*SHARED, *OWN))
 _LIKE_GENAI: Final = (GenAI, GenAILangChain, OpenLLMetry, PydanticAI)
@@ -91,16 +91,18 @@ class Stencils:
         """The keys whose values tell a stencil."""
         self._scope, self._ask, self._names, self._hasher = scope, ask, names, hasher
         self._room = room
-        self._well: dict[tuple[bytes, ...], Stencil] = {}
-        self._failed: dict[tuple[bytes, ...], Stencil] = {}
+        self._well: Known = {}
+        self._failed: Known = {}
         self._has_input, self._has_output = INPUT in keys, OUTPUT in keys
         self._has_response, self._has_call = genai.RESPONSE_ID in keys, genai.CALL_ID in keys
         self._has_arguments, self._has_result = genai.ARGUMENTS in keys, genai.RESULT in keys
         self._has_conversation, self._has_agent = CONVERSATION in keys, genai.AGENT_NAME in keys
-        self._last: tuple[bytes, Session | None] = (b"", None)
+        self._last: tuple[Any, Session | None] = (b"", None)
 
-    def read(self, span: RawSpan, attributes: LazyAttributes, sender: Resource) -> AgentSpan | None:
+    def read(self, span: RawSpan, raw: Raw, once: Once, sender: Resource) -> AgentSpan | None:
         """The span in our vocabulary, None where only the conventions can say what it is. (They go by some names, too.)
+
+        `raw` are its attributes, of which `once` makes values: undecoded ones, or values as they are.
 
         Nearly every span of an agent comes through here, so what most of them need is written out.
         """
@@ -109,9 +111,12 @@ class Stencils:
         ) = span  # fmt: skip
         if events or links or state or name == CREW:
             return None
-        raw, once = attributes.raw, attributes.memo.once
         known, key = self._failed if status == STATUS_ERROR else self._well, self._take(raw)
-        kind, failed, facts = known.get(key) or self._made(known, key, span)
+        try:
+            found = known.get(key)
+        except TypeError:  # a value that cannot be looked up: a program may set anything
+            return None
+        kind, failed, facts = found or self._made(known, key, span)
         if kind is _MODEL:
             model, request_model, _, asked, messages, calls, limit, cost, _, no_tools = facts
             response = values.text(once(raw[genai.RESPONSE_ID])) if self._has_response else None
@@ -165,17 +170,19 @@ class Stencils:
             failed=call.failed,
         )
 
-    def _session(self, undecoded: bytes, once: Once) -> Session | None:
-        """The session of a conversation, which spans in a row share."""
+    def _session(self, undecoded: Any, once: Once) -> Session | None:
+        """The session of a conversation, which spans in a row share. Of what is no text, one may equal another."""
         found = values.identifier(once(undecoded))
         session = None if found is None else Session(CONVERSATION_RANK, found)
-        self._last = undecoded, session
+        if isinstance(undecoded, bytes | str):
+            self._last = undecoded, session
         return session
 
-    def _made(self, known: dict[tuple[bytes, ...], Stencil], key: tuple[bytes, ...], span: RawSpan) -> Stencil:
+    def _made(self, known: Known, key: tuple[Any, ...], span: RawSpan) -> Stencil:
         found = self.stencil(span)
-        if sum(map(len, key)) <= LONGEST:
-            self._room.take(STENCIL_BYTES + sum(map(len, key)))
+        size = sum(map(_size, key))
+        if size <= LONGEST:
+            self._room.take(STENCIL_BYTES + size)
             known[key] = found
         return found
 
@@ -190,6 +197,13 @@ class Stencils:
             name = None if facts.calls[0].name is None else self._names.of(facts.calls[0].name)
             return _NONE if name is None else Stencil(kind, failed, ToolFacts((facts.calls[0]._replace(name=name),)))
         return Stencil(kind, failed, facts)
+
+
+def _size(value: Any) -> int:
+    """Length of a shared value; too long for any stencil where one value may equal another of another type: 1 is True."""
+    if isinstance(value, bytes | str):
+        return len(value)
+    return sum(map(_size, cast("tuple[Any, ...]", value))) if isinstance(value, tuple) else LONGEST + 1
 
 
 def stencils(

@@ -53,3 +53,9 @@ class LazyAttributes(Mapping[str, Any]):
     def _value(self, raw: bytes) -> Any:
         value = self.memo[raw]
         return list(value) if type(value) is tuple else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+class HeldAttributes(dict[str, Any]):
+    """The attributes of one span as a program's own SDK holds them: nothing changes them any more, and a list is a tuple."""
+
+    __slots__ = ()

@@ -14,6 +14,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, StatusCode, TraceState
 
 from otel_reliability.errors import MalformedSpan
+from otel_reliability.model.attributes import HeldAttributes
 from otel_reliability.model.span import RawEvent, RawSpan, Resource, SpanRef
 from otel_reliability.sources.batch import (
     LATEST_NS,
@@ -22,7 +23,6 @@ from otel_reliability.sources.batch import (
     Reason,
     fault,
     link_ref,
-    ordered,
 )
 
 _RESOURCES: Final = 64
@@ -47,9 +47,7 @@ def read(span: ReadableSpan) -> RawSpan:
     except MalformedSpan:
         raise
     except Exception as error:  # what is no span can fail in any way, and must not in the host's thread
-        raise MalformedSpan(
-            Reason.SHAPE, f"a span that is not made as the SDK makes them ({type(error).__name__})"
-        ) from error
+        raise _odd(error) from error
 
 
 def _read(span: ReadableSpan) -> RawSpan:
@@ -65,7 +63,7 @@ def _read(span: ReadableSpan) -> RawSpan:
         span.start_time,
         span.end_time,
         span.status.status_code,
-        _attributes(span.attributes),
+        HeldAttributes(_attributes(span.attributes)),
         tuple(map(_event, span.events)) if getattr(span, "_events", True) else (),
         span.links if getattr(span, "_links", True) else (),
         span.instrumentation_scope,
@@ -91,41 +89,43 @@ def raw(
     state: TraceState | None,
 ) -> RawSpan:
     """A span of these parts, in the SDK's own words. Raises `MalformedSpan` for one without proper ids or times, as `read`."""
-    if (
-        not (0 < trace_id <= _LAST_TRACE and 0 < span_id <= _LAST_SPAN)
-        or start_ns is None
-        or end_ns is None
-        or not _sound(start_ns, end_ns)
-    ):
-        raise _malformed(trace_id, span_id, start_ns, end_ns)
-    above = parent.span_id if parent else 0
-    return _tuple(
-        RawSpan,
-        (
-            trace_id.to_bytes(TRACE_ID_BYTES),
-            span_id.to_bytes(SPAN_ID_BYTES),
-            above.to_bytes(SPAN_ID_BYTES) if above else None,
-            name if isinstance(name, str) else "",  # pyright: ignore[reportUnnecessaryIsInstance] - nobody checks it
-            kind._value_ + _KINDS_FROM_ONE,
-            start_ns,
-            ordered(start_ns, end_ns),
-            status._value_,
-            parent.is_remote if parent else False,
-            attributes,
-            events,
-            tuple(filter(None, map(_link, links))) if links else (),
-            scope.name if scope else "",
-            (scope.version or "") if scope else "",
-            _resource(resource),
-            state.to_header() if state else "",
-        ),
-    )
+    try:
+        if (
+            not (0 < trace_id <= _LAST_TRACE and 0 < span_id <= _LAST_SPAN)
+            or not (isinstance(start_ns, int) and isinstance(end_ns, int))
+            or not (0 < start_ns <= LATEST_NS and 0 < end_ns <= LATEST_NS)
+        ):
+            raise _malformed(trace_id, span_id, start_ns, end_ns)  # noqa: TRY301
+        above = parent[1] if parent else 0
+        return _tuple(
+            RawSpan,
+            (
+                trace_id.to_bytes(TRACE_ID_BYTES),
+                span_id.to_bytes(SPAN_ID_BYTES),
+                above.to_bytes(SPAN_ID_BYTES) if above else None,
+                name if isinstance(name, str) else "",  # pyright: ignore[reportUnnecessaryIsInstance] - nobody checks it
+                kind._value_ + _KINDS_FROM_ONE,
+                start_ns,
+                end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call
+                status._value_,
+                parent[2] if parent else False,
+                attributes,
+                events,
+                tuple(filter(None, map(_link, links))) if links else (),
+                scope.name if scope else "",
+                (scope.version or "") if scope else "",
+                _resource(resource),
+                state.to_header() if state else "",
+            ),
+        )
+    except MalformedSpan:
+        raise
+    except Exception as error:
+        raise _odd(error) from error
 
 
-def _sound(start_ns: object, end_ns: object) -> bool:
-    return (
-        isinstance(start_ns, int) and isinstance(end_ns, int) and 0 < start_ns <= LATEST_NS and 0 < end_ns <= LATEST_NS
-    )
+def _odd(error: Exception) -> MalformedSpan:
+    return MalformedSpan(Reason.SHAPE, f"a span that is not made as the SDK makes them ({type(error).__name__})")
 
 
 def _malformed(trace_id: int, span_id: int, start_ns: object, end_ns: object) -> MalformedSpan:

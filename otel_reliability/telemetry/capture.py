@@ -18,6 +18,7 @@ from opentelemetry.trace import Link, SpanContext
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import Engine, Opened
 from otel_reliability.errors import MalformedSpan
+from otel_reliability.model.attributes import HeldAttributes
 from otel_reliability.model.span import AgentSpan, ModelFacts, RawSpan, SpanRef
 from otel_reliability.sources import sdk
 from otel_reliability.sources.batch import SPAN_ID_BYTES, TRACE_ID_BYTES
@@ -174,7 +175,7 @@ class Capture:
         slots, links, trace_id, span_id, state, parent, name, kind, start, end, status, resource, scope = [
             pop() for _ in range(_FLAT)
         ]
-        attributes = {key: pop() for key in first.keys}
+        attributes = HeldAttributes([(key, pop()) for key in first.keys])
         if slots:
             self._slots.extend(range(slots))
         parts = (

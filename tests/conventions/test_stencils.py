@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from otel_reliability.conventions import genai
 from otel_reliability.conventions.room import Room
 from otel_reliability.conventions.stencils import LONGEST, OWN, SHARED, STENCIL_BYTES, Stencils
+from otel_reliability.model.attributes import HeldAttributes
 from otel_reliability.model.span import AgentSpan, Kind, RawSpan
 from otel_reliability.sources.otlp import decode_traces
 from otel_reliability.testing import span, traces_protobuf
@@ -83,6 +84,34 @@ def test_what_a_stencil_gives_is_what_the_conventions_say(raws: list[RawSpan]) -
 
         for own in READERS:
             assert own.read(lazy) == own.read(plain)
+
+
+@given(st.lists(plain_spans(), min_size=1, max_size=4))
+def test_what_a_stencil_gives_of_a_programs_own_span_is_what_the_conventions_say(raws: list[RawSpan]) -> None:
+    """Values as the SDK holds them, of any type: 1 is no True, and a list is a tuple."""
+    for raw in raws:
+        held = {key: _unchanging(value) for key, value in raw.attributes.items()}
+
+        for own in READERS:
+            assert repr(own.read(raw._replace(attributes=HeldAttributes(held)))) == repr(
+                own.read(raw._replace(attributes=held))
+            )
+
+
+def _unchanging(value: Any) -> Any:
+    return tuple(cast("list[str]", value)) if isinstance(value, list) else value
+
+
+def test_values_that_equal_one_another_share_no_stencil() -> None:
+    """1 is True to a dictionary; what cannot be looked up at all is read at length."""
+    own = reader()
+    given = [1, True, 1.0, "1", {"a": 1}, ["1"], ("1", 1)]
+    for key in ("gen_ai.request.model", "gen_ai.conversation.id"):
+        for value in (*given, *reversed(given)):
+            attributes = {"gen_ai.operation.name": "chat", "gen_ai.tool.name": "search", key: value}
+            raw = span(attributes=attributes)
+
+            assert own.read(raw._replace(attributes=HeldAttributes(attributes))) == own.read(raw)
 
 
 def undecoded(**attributes: Any) -> RawSpan:
