@@ -1,314 +1,207 @@
 """What the two stages on Kafka cost: `python -m benchmarks.bench_kafka [--broker] [--two] [--spans N] [--agents N]`.
 
-Without a flag, what needs no broker and takes under a minute: where the CPU time of a span goes, part by part, and how long a
-take-over of 10 000 agents with 100 runs each takes. `--broker` starts a real one (`python tests/real/install.py kafka`) and
-compares the worker processes, exactly once and with everything on, with `serve` over HTTP and with its journal, on the same
-spans in the same run. `--two` works off one backlog with one worker and with two, and says who had the processors.
+Without a flag, what needs no broker: the own work of both stages beside that of one process on the same spans, where it goes,
+the state of a trace and of an agent, and what a take-over of 10 000 agents with 100 runs each takes. `--broker` starts a real
+one (`python tests/real/install.py kafka`) and compares the worker processes, exactly once and with everything on, with `serve`
+over HTTP and with its journal, on the same spans in the same run. `--two` works off one backlog with one worker and with two.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import math
 import shutil
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
 
-from benchmarks.measure import Row, row
+from benchmarks import kafka_broker
+from benchmarks.kafka_payloads import PER_RUN, TOOLS, messages, requests
+from benchmarks.measure import Row, ratios, row, seconds
 from otel_reliability import conventions
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
-from otel_reliability.kafka.agents import LEAST, Agents
+from otel_reliability.engine import Engine
+from otel_reliability.kafka.agents import LEAST, Agents, owner_of
+from otel_reliability.kafka.log import Log
 from otel_reliability.kafka.messages import Outgoing, key_of, write
 from otel_reliability.kafka.shelf import MemoryShelf
 from otel_reliability.kafka.traces import Traces
 from otel_reliability.model.event import RunChange
 from otel_reliability.model.record import RunRecord
 from otel_reliability.model.run import AgentKey
-from otel_reliability.model.span import RawSpan
 from otel_reliability.service.answers import Encoding, Signal
 from otel_reliability.service.decoded import Decoded, Decoder
-from otel_reliability.testing import run, span, traces_protobuf
+from otel_reliability.service.memory import look_seldom
+from otel_reliability.service.recording import Recording
+from otel_reliability.telemetry.series import Book
+from otel_reliability.testing import run
+from tests.real.install import components
 
-SETTINGS = Settings(hash_key="00" * 16)
-TOOLS = ("search", "read", "book", "pay")
-PER_RUN = 9
-"""Spans of a run, and of a message: a root, four tool calls, four model calls."""
-BEGIN = 1_800_000_000.0
-FLEET = 100
-"""Agents that the runs are spread over."""
-TICK_HZ = os.sysconf("SC_CLK_TCK")
+SETTINGS: Final = Settings(hash_key="00" * 16)
+BEGIN: Final = 1_800_000_000.0
+ROUNDS: Final = 5
+RUNS: Final = 2_000
+"""Runs of one round."""
+AGENTS: Final = 1_000
+"""Agents of a take-over, where nobody asks for more."""
+BROKER_SPANS: Final = 36_000
 
-
-class Message(NamedTuple):
-    """A message as the Collector's exporter writes it."""
-
-    key: bytes
-    value: bytes
-
-
-def spans_of(number: int) -> list[RawSpan]:
-    """A run of nine spans."""
-    start = float(number % 1_000)
-    place = {"trace": number + 1, "start": start}
-    name = f"agent {number % FLEET}"
-    root = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name}
-    found = [span(1, attributes=root, end=start + 9, **place)]  # type: ignore[arg-type]
-    for step, tool in enumerate(TOOLS):
-        call = {
-            "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": tool,
-            "gen_ai.tool.call.arguments": '{"id": 7}',
-        }
-        chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o", "gen_ai.usage.input_tokens": 900}
-        found.append(span(2 + step, 1, attributes=call, trace=number + 1, start=start + step))
-        found.append(span(6 + step, 1, attributes=chat, trace=number + 1, start=start + step))
-    return found
+BOTH, TRACE, AGENT, WORK, READ_BACK = 3.7, 1_500, 46, 0.3, 8.0
+"""What is held: both stages' own work against one process; bytes of a trace and kilobytes of an agent on the shelf; and
+milliseconds an agent until a stage that was taken over is at work, and until all are read back.
+"""
+decode: Final = Decoder(SETTINGS, Reader(SETTINGS, conventions.TABLE))
 
 
-def messages(number: int) -> list[Message]:
-    """A message a run."""
-    made = (spans_of(at) for at in range(number))
-    return [Message(spans[0].trace_id.hex().encode(), traces_protobuf(spans)) for spans in made]
+class Works(NamedTuple):
+    """The parts of one round, each with what the one before it left."""
+
+    alone: Callable[[], None]
+    decoding: Callable[[], None]
+    assembling: Callable[[], None]
+    aggregating: Callable[[], None]
 
 
-def timed(work: Callable[[], object]) -> float:
-    """CPU seconds of a work."""
-    began = time.process_time()
-    work()
-    return time.process_time() - began
+def rows() -> list[Row]:
+    """What is held, and what is told beside it."""
+    look_seldom()
+    found = [*own_work(RUNS), *open_trace(), *taken_over(AGENTS, 100)]
+    if not components()["kafka"].ready() or shutil.which("java") is None:
+        print("left out: no Kafka here; `python tests/real/install.py kafka` makes one", file=sys.stderr)
+        return found
+    return [*found, *kafka_broker.against_serve(BROKER_SPANS // PER_RUN)]
 
 
-# --- Without a broker -------------------------------------------------------------------------------------------------
+def own_work(runs: int) -> list[Row]:
+    """Both stages without an engine underneath, against one process; and where it goes."""
+    alone, decoding, assembling, aggregating = seconds(*_works(runs), rounds=ROUNDS, calls=1)
+    both = [sum(some) for some in zip(decoding, assembling, aggregating, strict=True)]
+    against = f"decoding, assembly, windows and counters in one process, {runs:,} runs of {PER_RUN} spans"
+    scale, told = 1e6 / runs / PER_RUN, "a span, without the engine underneath"
+    return [
+        row("Kafka: own work of both stages", ratios(both, alone), at_most=BOTH, against=against),
+        row("Kafka: decoding messages of 9 spans", decoding, unit="µs", scale=scale, against=told),
+        row("Kafka: keeping, assembling, telling", assembling, unit="µs", scale=scale, against=told),
+        row("Kafka: records, windows, snapshots", aggregating, unit="µs", scale=scale, against=told),
+        row("the same work in one process", alone, unit="µs", scale=scale, against="a span"),
+    ]
 
 
-def per_span(runs: int) -> list[Row]:
-    """Where the CPU time of a span goes, stage by stage. What remains of a worker's is the engine underneath."""
-    decode = Decoder(SETTINGS, Reader(SETTINGS, conventions.TABLE))
-    came = messages(runs)
+def _works(runs: int) -> Works:
+    came, bodies = messages(0, runs), list(requests(0, runs))
     decoded: list[Decoded] = []
-    first = timed(lambda: decoded.extend(decode(Signal.TRACES, Encoding.PROTOBUF, one.value) for one in came))
-    traces, told = Traces(SETTINGS, MemoryShelf()), list[Outgoing]()
+    told: list[Outgoing] = []
 
-    def assemble() -> None:
+    def decoding() -> None:
+        decoded[:] = [decode(Signal.TRACES, Encoding.PROTOBUF, one.value) for one in came]
+
+    def assembling() -> None:
+        traces = Traces(SETTINGS, MemoryShelf())
+        told.clear()
         for at, one in enumerate(decoded):
-            told.extend(traces.take(one.spans, one.evaluations, BEGIN + at / 1_000))
-        for second in range(120):
-            told.extend(traces.tick(BEGIN + runs / 1_000 + second))
+            told.extend(traces.take(one.spans, one.evaluations, BEGIN + at / 100))
+            if not at % 500:
+                told.extend(traces.tick(BEGIN + at / 100))
+        for second in range(0, 120, 5):
+            told.extend(traces.tick(BEGIN + runs / 100 + second))
 
-    second = timed(assemble)
-    agents = Agents(SETTINGS, MemoryShelf(), {})
-
-    def aggregate() -> None:
+    def aggregating() -> None:
+        agents = Agents(SETTINGS, MemoryShelf(), {})
         for at, one in enumerate(told):
-            agents.take(one.key, one.value, BEGIN + at / 1_000)
+            agents.take(one.key, one.value, BEGIN + at / 200)
             if not at % 1_000:
-                agents.tick(BEGIN + at / 1_000)
+                agents.tick(BEGIN + at / 200)
         agents.tick(BEGIN + 1_000)
 
-    third = timed(aggregate)
-    spans, against = runs * PER_RUN, f"{runs:,} runs of {PER_RUN} spans, a message each"
-    shares = {"decode and read": first, "parts, assembly and records": second, "records, windows and snapshots": third}
-    return [
-        row(f"Kafka: {name}", [took / spans], unit="µs/span", scale=1e6, against=against)
-        for name, took in shares.items()
-    ]
+    decoding()
+    assembling()
+    return Works(lambda: _alone(bodies), decoding, assembling, aggregating)
 
 
-def restored(agents: int, runs: int) -> list[Row]:
-    """A take-over of agents with full windows: reading them back, and the first time that all of them are asked."""
-    shelf, settings = MemoryShelf(), Settings(hash_key="00" * 16, limits=SETTINGS.limits)
-    one = Agents(settings, shelf, {})
-    name = key_of(AgentKey("", "shop", "test", "support"))
-    for number in range(max(runs, LEAST)):
-        for told_ns, change in enumerate((RunChange.CLOSED, RunChange.SETTLED)):
-            made = run(TOOLS[: 1 + number % 4], number)
-            one.take(name, write(RunRecord(change, made, 2 * number + told_ns)).value, BEGIN + number)
-    kept = {place[len(name) :]: value for place, value in shelf.items() if place.startswith(name)}
-    size = sum(map(len, kept.values()))
-    for number in range(agents - 1):
-        other = key_of(AgentKey("", "shop", "test", f"support {number}"))
-        for rest, value in kept.items():
-            shelf.put(other + rest, value)
-    found: list[Agents] = []
-    took = timed(lambda: found.append(Agents(settings, shelf, {})))
-    asked = timed(lambda: [agent.rows for agent in found[0].all()])
-    against = f"{agents:,} agents × {runs} runs, one worker"
-    return [
-        row("Kafka: take-over, shelf to work", [took], unit="s", against=against),
-        row("Kafka: and all windows asked once", [asked], unit="s", against=against),
-        row("Kafka: state an agent", [size / 1e3], unit="kB", against=f"{runs} runs, on the shelf"),
-    ]
+def _alone(bodies: list[bytes]) -> None:
+    now = BEGIN
+    engine = Engine(SETTINGS, clock=lambda: now, wall=lambda: round(now * 1e9), places_return=True)
+    record = Recording(engine, Book(lambda: 0))
+    for body in bodies:
+        now += 0.5
+        engine.receive(decode(Signal.TRACES, Encoding.PROTOBUF, body).spans)
+        engine.tick()
+        record()
+    for _ in range(120):
+        now += 1.0
+        engine.tick()
+        record()
 
 
 def open_trace() -> list[Row]:
     """What a trace weighs on the shelf while it can change."""
-    shelf, decode = MemoryShelf(), Decoder(SETTINGS, Reader(SETTINGS, conventions.TABLE))
+    shelf = MemoryShelf()
     traces = Traces(SETTINGS, shelf)
-    one = decode(Signal.TRACES, Encoding.PROTOBUF, messages(1)[0].value)
-    traces.take(one.spans, (), BEGIN)
+    for at, message in enumerate(messages(0, 100)):
+        traces.take(decode(Signal.TRACES, Encoding.PROTOBUF, message.value).spans, (), BEGIN + at / 100)
     traces.tick(BEGIN + 10)
-    size = sum(len(place) + len(value) for place, value in shelf.items())
-    return [row("Kafka: state a trace", [size], unit="B", against=f"{PER_RUN} spans, on the shelf")]
+    size = sum(len(place) + len(value) for place, value in shelf.items()) / 100
+    return [row("Kafka: state of a trace", [size], unit="B", at_most=TRACE, against=f"{PER_RUN} spans, on the shelf")]
 
 
-# --- With a broker ----------------------------------------------------------------------------------------------------
-
-
-def cpu_of(pid: int) -> float:
-    """CPU seconds of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICK_HZ
-
-
-def against_serve(runs: int) -> list[Row]:
-    """Worker processes, exactly once, against `serve` over HTTP with its journal: CPU seconds of each for the same spans."""
-    from tests.kafka.workers import RUNS, Reader as Topic, Workers, send, topics_of  # noqa: PLC0415, I001 (only here)
-    from tests.real.waiting import until  # noqa: PLC0415
-
-    came, spans = messages(runs), runs * PER_RUN
-    with broker_in() as (broker, folder, running):
-        topics_of(broker)
-        workers = Workers(folder, running)
-        pair = [workers(stage, broker, settings={"windows": [{"last": 100}]}) for stage in ("assemble", "aggregate")]
-        until(lambda: all(one.get("/readyz").status == 200 for one in pair), "the workers")
-        before = [cpu_of(one.pid) for one in (*pair, broker)]
-        began = time.monotonic()
-        send(broker, came)
-        with Topic(broker, RUNS) as topic:
-            until(
-                lambda: sum(b'"change":"settled"' in one.value() for one in topic.read(1.0)) >= runs,
-                "all runs",
-                patience=600,
-            )
-        until(lambda: f'taken"}} {2 * runs}' in pair[1].numbers(), "all records", patience=600)
-        took = time.monotonic() - began
-        costs = [cpu_of(one.pid) - was for one, was in zip((*pair, broker), before, strict=True)]
-    alone = served(
-        [
-            traces_protobuf([one for at in range(begin, min(begin + 57, runs)) for one in spans_of(at)])
-            for begin in range(0, runs, 57)
-        ],
-        runs,
-    )
-    both, against = costs[0] + costs[1], f"{runs:,} runs of {PER_RUN} spans, exactly once, {took:.0f} s"
+def taken_over(agents: int, runs: int) -> list[Row]:
+    """A take-over of agents with full windows: until its stage is at work, and until all are read back."""
+    shelf, size = _shelf_of(agents, runs)
+    found: list[Agents] = []
+    ((first,),) = seconds(lambda: found.append(Agents(SETTINGS, shelf, {})), rounds=1, calls=1)
+    ((second,),) = seconds(lambda: found[0].wake(math.inf), rounds=1, calls=1)
+    against = f"CPU, {agents:,} agents × {runs} runs: {first:.2f} s and {second:.1f} s together"
     return [
+        row("Kafka: take-over, until at work", [first / agents], unit="ms", scale=1e3, at_most=WORK, against=against),
         row(
-            "Kafka: both stages against `serve`", [both / alone], against="serve over HTTP with its journal, same spans"
+            "Kafka: and until all is read back",
+            [second / agents],
+            unit="ms",
+            scale=1e3,
+            at_most=READ_BACK,
+            against=against,
         ),
-        row("Kafka: assemble", [costs[0] / spans], unit="µs/span", scale=1e6, against=against),
-        row("Kafka: aggregate", [costs[1] / spans], unit="µs/span", scale=1e6, against=against),
-        row("Kafka: the broker", [costs[2] / spans], unit="µs/span", scale=1e6, against=against),
-        row("serve", [alone / spans], unit="µs/span", scale=1e6, against="HTTP, 513 spans a request, with its journal"),
+        row("Kafka: state of an agent", [size / 1e3], unit="kB", at_most=AGENT, against=f"{runs} runs, on the shelf"),
     ]
 
 
-def served(bodies: Sequence[bytes], runs: int) -> float:
-    """CPU seconds of `serve` for these requests, until all runs have settled."""
-    from tests.real.ports import HOST, free_port  # noqa: PLC0415
-    from tests.real.process import Process  # noqa: PLC0415
-    from tests.real.waiting import until  # noqa: PLC0415
-    from tests.real.web import ask  # noqa: PLC0415
+def _shelf_of(agents: int, runs: int) -> tuple[MemoryShelf, float]:
+    """The state of so many agents, and the bytes of one: a snapshot, and half as many records since as come between two.
 
-    folder = Path(tempfile.mkdtemp())
-    http, metrics = (f"{HOST}:{free_port()}" for _ in range(2))
-    doors = ["--http", http, "--grpc", "off", "--pages", "off", "--metrics", metrics, "--state", str(folder / "state")]
-    times = ["--set", "assembly.linger=1s", "--set", "assembly.reopen=5s", "--set", "hash_key=" + "ab" * 16]
-    command = [sys.executable, "-m", "otel_reliability.cli", "serve", *doors, *times, "--set", "change.enabled=false"]
-    service = Process("serve", command, log=folder / "log", ready=lambda one: "Ready" in one.said())
-    service.start()
-    try:
-        before = cpu_of(service.pid)
-        for body in bodies:
-            while (
-                ask(f"http://{http}/v1/traces", body=body, headers={"Content-Type": "application/x-protobuf"}).status
-                != 200
-            ):
-                time.sleep(0.2)
-        until(lambda: _counted(ask(f"http://{metrics}/metrics").text) >= runs, "all runs", patience=600, pause=2.0)
-        return cpu_of(service.pid) - before
-    finally:
-        service.kill()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def two_against_one(runs: int) -> list[Row]:
-    """One backlog, worked off by one worker of the first stage and by two: spans a second, and whose the processors were."""
-    from tests.kafka.workers import Workers, send, topics_of  # noqa: PLC0415
-    from tests.real.waiting import until  # noqa: PLC0415
-
-    came, found = messages(runs), list[Row]()
-    rates: list[float] = []
-    for number in (1, 2):
-        with broker_in() as (broker, folder, running):
-            topics_of(broker)
-            workers = Workers(folder, running)
-            some = [workers("assemble", broker) for _ in range(number)]
-            until(lambda some=some: all(_shares(one.numbers(), 4 // len(some)) for one in some), "partitions for all")
-            begun, before = time.monotonic(), [cpu_of(one.pid) for one in (broker, *some)]
-            send(broker, came)
-            until(
-                lambda some=some: sum(_read(one.numbers()) for one in some) >= runs,
-                "the backlog",
-                patience=900,
-                pause=0.5,
-            )
-            took = time.monotonic() - begun
-            used = [cpu_of(one.pid) - was for one, was in zip((broker, *some), before, strict=True)]
-            rates.append(runs * PER_RUN / took)
-            told = f"{took:.1f} s; CPU seconds: broker {used[0]:.1f}, workers {', '.join(f'{one:.1f}' for one in used[1:])}"
-            found.append(row(f"Kafka: backlog with {number} worker(s)", [rates[-1]], unit="spans/s", against=told))
-    found.append(row("Kafka: two workers against one", [rates[1] / rates[0]], against=f"{os.cpu_count()} processors"))
-    return found
-
-
-class broker_in:  # noqa: N801 (used as a function)
-    """A real broker in a folder of its own, for as long as the block lasts."""
-
-    def __enter__(self):  # noqa: ANN204 (three handles of the tests)
-        from tests.real.components import folder_of  # noqa: PLC0415
-        from tests.real.kafka.handle import Kafkas  # noqa: PLC0415
-
-        self._folder, self._running = Path(tempfile.mkdtemp()), ExitStack()
-        java = shutil.which("java") or "java"
-        broker = Kafkas(Path(java), folder_of("kafka") / "lib", self._folder, self._running)()
-        return broker, self._folder, self._running
-
-    def __exit__(self, *_: object) -> None:
-        self._running.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _counted(text: str) -> float:
-    lines = (line for line in text.splitlines() if line.startswith("agent_reliability_runs_total{"))
-    return sum(float(line.rpartition(" ")[2]) for line in lines)
-
-
-def _shares(text: str, partitions: int) -> bool:
-    """Whether a worker has its part of the partitions."""
-    return f"otel_reliability_kafka_partitions {partitions}\n" in text
-
-
-def _read(text: str) -> float:
-    wanted = 'otel_reliability_kafka_messages_total{topic="spans",kind="records"} '
-    return sum(float(line.removeprefix(wanted)) for line in text.splitlines() if line.startswith(wanted))
+    All are one agent in other names. Each has a record a second, so that those of one stand on as many pages.
+    """
+    first, key = MemoryShelf(), key_of(AgentKey("", "shop", "test", "support"))
+    some = Agents(SETTINGS, first, {})
+    for number in range((2 * runs - 2 * runs % LEAST + LEAST // 2) // 2):
+        made = run(TOOLS[: 1 + number % 4], number)._replace(key=AgentKey("", "shop", "test", "support"))
+        for turn, change in enumerate((RunChange.CLOSED, RunChange.SETTLED)):
+            some.take(key, write(RunRecord(change, made, 2 * number + turn)).value, BEGIN + number)
+    records = [entry for place, kept in first.items() for entry in Log(first).restore(place, kept) or ()][-LEAST // 2 :]
+    shelf = MemoryShelf()
+    log, names = Log(shelf), [b'["","shop","test","%07d",[]]' % number for number in range(agents)]
+    for place, kept in first.items():
+        for name in names if key in place else [key]:
+            if not place.startswith(b"log"):
+                shelf.put(place.replace(key, name), kept)
+    for entry in records:
+        for name in names:
+            log.add(entry._replace(owner=owner_of(name), body=entry.body.replace(key, name)))
+            log.write()
+    size = sum(map(len, shelf.kept.values())) / agents
+    return shelf, size
 
 
 def rows_for(arguments: argparse.Namespace) -> Iterator[Row]:
     """What was asked for."""
     if arguments.broker:
-        yield from against_serve(arguments.spans // PER_RUN)
+        yield from kafka_broker.against_serve(arguments.spans // PER_RUN)
     elif arguments.two:
-        yield from two_against_one(arguments.spans // PER_RUN)
+        yield from kafka_broker.two_against_one(arguments.spans // PER_RUN)
     else:
-        yield from per_span(arguments.spans // PER_RUN)
+        yield from own_work(arguments.spans // PER_RUN)
         yield from open_trace()
-        yield from restored(arguments.agents, 100)
+        yield from taken_over(arguments.agents, 100)
 
 
 def main() -> None:
@@ -318,8 +211,10 @@ def main() -> None:
     parser.add_argument("--two", action="store_true", help="two workers against one, with a real broker")
     parser.add_argument("--spans", type=int, default=45_000)
     parser.add_argument("--agents", type=int, default=10_000)
+    look_seldom()
     for found in rows_for(parser.parse_args()):
-        print(f"{found.name:42}{found.value:12.2f} {found.unit:9}{found.against}")
+        limit = "" if found.at_most is None else f"(at most {found.at_most:g})"
+        print(f"{found.name:42}{found.value:12.2f} {found.unit:8}{limit:16}{found.against}", flush=True)
 
 
 if __name__ == "__main__":

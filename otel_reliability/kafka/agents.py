@@ -109,7 +109,7 @@ class Agents:
         agent = self._awake(key, known)
         agent.take(record)
         body = b"%b%b%b" % (_BODY.pack(self.time.now, len(key)), key, value)
-        self._log.add(Entry(_RECORD, _owner(key), known.born, known.next, body))
+        self._log.add(Entry(_RECORD, owner_of(key), known.born, known.next, body))
         known.next += 1
         self._changed[key] = None
         since = known.next - known.first
@@ -155,7 +155,7 @@ class Agents:
                 self._forget(key, known)
 
     def _forget(self, key: bytes, known: _Known) -> None:
-        self._log.forget(_owner(key))
+        self._log.forget(owner_of(key))
         for piece in range(known.pieces):
             self._shelf.drop(_piece(key, piece))
         self._shelf.drop(_HEADS + key)
@@ -169,7 +169,7 @@ class Agents:
             self._shelf.put(_piece(key, number), piece)
         for number in range(len(pieces), known.pieces):
             self._shelf.drop(_piece(key, number))
-        self._log.forget(_owner(key))
+        self._log.forget(owner_of(key))
         known.first, known.pieces = known.next, len(pieces)
         self._shelf.put(_HEADS + key, _WHERE.pack(known.born, known.first, known.pieces, self.time.now))
 
@@ -197,7 +197,7 @@ class Agents:
         first = 0 if known is None else known.first
         since = sorted(entry for entry in entries if entry.born == born and entry.number >= first)
         if known is None and (not since or since[0].number):
-            self._log.forget(_owner(key))
+            self._log.forget(owner_of(key))
             return
         if known is None:
             known = self._known[key] = _Known(None, Head(born, 0, 0, 0.0))
@@ -241,7 +241,8 @@ class Agents:
                 self.refused["other_version"] += 1
 
 
-def _owner(key: bytes) -> bytes:
+def owner_of(key: bytes) -> bytes:
+    """As whose the log knows the records of an agent."""
     return hashlib.blake2b(key, digest_size=16).digest()
 
 
