@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from otel_reliability.assembly import compiled, rows
-from otel_reliability.assembly.rows import ID, ID_BYTES, PARENT, Models, Rows, Tools
+from otel_reliability.assembly.rows import ID, ID_BYTES, PARENT, ROW_BYTES, Models, Rows, Tools
 from otel_reliability.assembly.unit import SPAN_BYTES, Place, Trace, Unit
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Kind, SpanId, TraceId
@@ -114,7 +114,8 @@ class Bundle:
     @property
     def weight(self) -> int:
         """Estimated bytes."""
-        return self.count * SPAN_BYTES
+        number = len(self.models) // Models.width + len(self.tools) // Tools.width
+        return number * ROW_BYTES + len(self.others) * SPAN_BYTES
 
     @property
     def root(self) -> AgentSpan | None:
@@ -150,8 +151,8 @@ class Bundle:
             tools = self.tools.spans(self.trace_id, begin.tools, end.tools)
             yield begin.when, chain(models, tools, self.others[begin.others : end.others])
 
-    def keep(self, span: AgentSpan) -> None:
-        """Hold one more span."""
+    def keep(self, span: AgentSpan) -> int:
+        """Hold one more span. Gives its weight."""
         kind = span.kind
         rows: Rows | None = self.models if kind is _MODEL else self.tools if kind is _TOOL else None
         if rows is None or not rows.take(span):
@@ -159,6 +160,7 @@ class Bundle:
             self.others.append(span)
         if self.index is not None:
             self.index[span.span_id] = self._last(rows)
+        return SPAN_BYTES if rows is None else ROW_BYTES
 
     def mark(self, now: float) -> None:
         """What is kept from here on comes at another time than what was kept before."""

@@ -9,7 +9,8 @@ from otel_reliability.assembly.build import Built
 from otel_reliability.assembly.bundle import Bundle, State, count_of, ids_of
 from otel_reliability.assembly.compiled import are_distinct, take_rows
 from otel_reliability.assembly.gathering import MAX_OPEN, Accounts, Gathering, is_kept, place_of, place_order
-from otel_reliability.assembly.unit import SPAN_BYTES, Trace
+from otel_reliability.assembly.rows import ROW_BYTES
+from otel_reliability.assembly.unit import Trace
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Kind, SpanId, TraceId
 
@@ -47,7 +48,7 @@ class Bundles:
                 bundle = self._plain(span, now)
                 if bundle is not None:
                     taken = take_rows(spans, at, bundle.models, bundle.tools, self._most - bundle.count)
-                    self._gathering.open_bytes += taken * SPAN_BYTES
+                    self._gathering.open_bytes += taken * ROW_BYTES
                     at += taken
                     if taken:
                         continue
@@ -115,7 +116,7 @@ class Bundles:
             return False
         again = bundle.count - fresh.count
         self._accounts["duplicate", ""] += again
-        self._gathering.open_bytes -= again * SPAN_BYTES
+        self._gathering.open_bytes -= bundle.weight - fresh.weight
         bundle.models, bundle.tools, bundle.others = fresh.models, fresh.tools, fresh.others
         bundle.latest, bundle.last_seen, bundle.marks = fresh.latest, fresh.last_seen, fresh.marks
         return True
@@ -131,7 +132,7 @@ class Bundles:
     def settle(self, bundle: Bundle, closed_at: float) -> None:
         """It can change no more."""
         number = bundle.count
-        self._gathering.closed_bytes -= number * SPAN_BYTES
+        self._gathering.closed_bytes -= bundle.weight
         self._gathering.gone_count += number
         self._gathering.quiet[bundle.trace_id] = closed_at
         del self._bundles[bundle.trace_id]
@@ -203,8 +204,7 @@ class Bundles:
     def _keep(self, bundle: Bundle, span: AgentSpan, now: float) -> None:
         if now != bundle.latest or not bundle.due:
             self._touch(bundle, now)
-        bundle.keep(span)
-        self._gathering.open_bytes += SPAN_BYTES
+        self._gathering.open_bytes += bundle.keep(span)
 
     def _touch(self, bundle: Bundle, now: float) -> None:
         """A span comes."""

@@ -31,6 +31,8 @@ NAME, CALL_ID, ARGUMENTS, SOFTLY, RESULT, EFFECT = range(5, 11)
 """What follows of a tool call. `SOFTLY`: whether the call failed, which its span may not say."""
 
 ID_BYTES: Final = 8
+ROW_BYTES: Final = 400
+"""What a row is reckoned to weigh, with what it alone holds: its ids, its times, its strings."""
 _NO_MORE: Final = (False, (), None, None, False)
 _MODEL, _TOOL = Kind.MODEL, Kind.TOOL
 _OWN: Final = slice(AgentSpan._fields.index("span_id"), AgentSpan._fields.index("scope"))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.bundles import Bundles
 from otel_reliability.config import AssemblySettings, OutcomeSettings, Settings
-from otel_reliability.model.event import RunEvent
+from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import (
     AgentSpan,
@@ -280,14 +280,36 @@ def test_the_limit_of_spans_holds(limit: int) -> None:
     holds([(0.0, RUN), (3.0, [tool(4, 1, "book")])], settings=Settings(assembly=AssemblySettings(span_limit=limit)))
 
 
-@pytest.mark.parametrize(
-    "ceiling",
-    [{"open_runs": 2}, {"open_bytes": 4_000}, {"reopenable_bytes": 4_000}, {"other_spans": 2}, {"closed_ids": 5}],
-)
-def test_ceilings_hold(ceiling: dict[str, int]) -> None:
-    """Above a ceiling the heaviest runs are closed, the first to have closed are final, and places and ids are forgotten."""
-    tick = [
+def crowd() -> Arrivals:
+    """Runs of one span to three beside one another, each with two other spans above nobody."""
+    return [
         (1.0, [one._replace(trace_id=trace_id(trace)) for one in (*RUN[: 1 + trace % 3], other(20), other(21, 20))])
         for trace in range(1, 9)
     ]
-    holds(tick, settings=Settings(assembly=AssemblySettings(**ceiling)))  # pyright: ignore[reportArgumentType]  # test
+
+
+@pytest.mark.parametrize("ceiling", [{"open_runs": 2}, {"other_spans": 2}, {"closed_ids": 5}])
+def test_ceilings_hold(ceiling: dict[str, int]) -> None:
+    """Above a ceiling the heaviest runs are closed, the first to have closed are final, and places and ids are forgotten."""
+    holds(crowd(), settings=Settings(assembly=AssemblySettings(**ceiling)))  # pyright: ignore[reportArgumentType]  # test
+
+
+@pytest.mark.parametrize("name", ["open_bytes", "reopenable_bytes"])
+def test_ceilings_of_bytes_hold(name: str) -> None:
+    """Bundles weigh less than what is gathered, so more of them fit in; no more than that."""
+    assembler = Assembler(Settings(assembly=AssemblySettings(**{name: 2_000})))  # pyright: ignore[reportArgumentType]  # test
+    told: list[RunEvent] = []
+    now, most = 0.0, 0
+    for seconds, spans in crowd():
+        now += seconds
+        for one in spans:
+            assert not isinstance(one, RawSpan)
+            take(assembler, one, now)
+        told += assembler.tick(now)
+        level, limit = assembler.levels[name]
+        most = max(most, level)
+        assert level <= limit
+    told += assembler.close_all(CloseReason.SHUTDOWN, now)
+
+    assert most > 1_000
+    assert sum(event.change is RunChange.CLOSED for event in told) == 8

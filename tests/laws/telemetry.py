@@ -192,7 +192,7 @@ class Teller:
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": "chat",
             "gen_ai.request.model": "model-1",
-            "gen_ai.response.id": f"response-{number}",
+            "gen_ai.response.id": f"response-{self._trace}-{number}",
         }
         if self.maybe(70):
             attributes |= {"gen_ai.usage.input_tokens": self.up_to(900), "gen_ai.usage.output_tokens": self.up_to(90)}
