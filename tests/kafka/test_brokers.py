@@ -1,0 +1,48 @@
+"""What is said of trouble with the brokers: the cause, not what came of it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from otel_reliability.kafka.brokers import told
+from otel_reliability.kafka.client import KafkaError, KafkaException
+
+
+def broken() -> Exception:
+    """An abort that failed."""
+    return KafkaException(KafkaError(KafkaError.INVALID_TXN_STATE, "an abort that failed"))
+
+
+def raised(*errors: Exception) -> Exception:
+    """The last of these, which came of the one before it, and so on."""
+    for cause, error in pairwise(errors):
+        error.__cause__ = cause
+    return errors[-1]
+
+
+def test_a_right_that_lacks_is_told_whatever_came_of_it() -> None:
+    """A transaction that is not permitted breaks, and clearing it away fails too."""
+    denied = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no right to write"))
+    reason, what = told(raised(denied, ValueError("in between"), broken()))
+
+    assert reason == "denied"
+    assert "no right to write" in what
+    assert "permit it" in what
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "part"),
+    [
+        (broken(), "brokers", "may not write a topic of its state"),
+        (KafkaException(KafkaError(KafkaError.NOT_COORDINATOR, "elsewhere")), "brokers", "elsewhere"),
+        (ValueError("of ours"), "error", "ValueError: of ours"),
+    ],
+)
+def test_every_other_trouble_has_its_word(error: Exception, reason: str, part: str) -> None:
+    """That of the brokers, and that of our own code."""
+    word, what = told(error)
+
+    assert word == reason
+    assert part in what
