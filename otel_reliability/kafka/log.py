@@ -91,12 +91,11 @@ class Log:
 
     def forget(self, owner: bytes) -> None:
         """An owner needs nothing more of what was kept of it."""
-        for number in self._pages.pop(owner, ()):
+        pages = self._pages.pop(owner, ())
+        for number in pages:
             self._left[number] -= 1
-            if number == self._number and not self._left[number]:
-                self._turn()
-            elif number != self._number and self._is_worth_clearing(number):
-                self._clear(number)
+        for number in pages:
+            self._look_at(number)
 
     def restore(self, key: bytes, kept: bytes) -> Sequence[Entry] | None:
         """What stood there at first is given page by page, before anything else. Gives the entries of one, in order, some of
@@ -134,6 +133,14 @@ class Log:
         number = self._number
         self._number, self._size, self._page = number + 1, 0, []
         if self._is_worth_clearing(number):
+            self._clear(number)
+
+    def _look_at(self, number: int) -> None:
+        """Something of a page was let go. It may be cleared already, where another was, and filled the one at hand."""
+        if number == self._number:
+            if not self._left.get(number, 1):
+                self._turn()
+        elif number in self._left and self._is_worth_clearing(number):
             self._clear(number)
 
     def _is_worth_clearing(self, number: int) -> bool:

@@ -34,6 +34,7 @@ def test_what_is_kept_is_there_until_it_is_forgotten(data: st.DataObject) -> Non
     """Whatever else is added and forgotten, on small pages, and whoever takes over in between; then nothing is left."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(logging, "PAGE", data.draw(st.sampled_from((1, 200, 1_000))))
+        patch.setattr(logging, "FEW", data.draw(st.sampled_from((1, 2, 8))))
         shelf = MemoryShelf()
         log = Log(shelf)
         kept: dict[TraceId, list[Entry]] = {}
@@ -77,6 +78,45 @@ def test_one_long_trace_does_not_hold_what_came_with_it() -> None:
     size = sum(map(len, shelf.kept.values()))
     assert size < 2_000 * 1_000 / 2
     assert [entry.number for entry in restored(shelf).of(long)] == list(range(2_000))
+
+
+def test_owners_come_and_go_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are cleared, and the one at hand fills up because of it and is cleared too; in the end nothing is left."""
+    monkeypatch.setattr(logging, "PAGE", 2_000)
+    shelf, when = MemoryShelf(), random.Random(7)
+    log, alive = Log(shelf), dict[TraceId, list[Entry]]()
+    for step in range(6_000):
+        trace = trace_id(when.randrange(400))
+        kept = alive.setdefault(trace, [])
+        kept.append(part(trace, len(kept), when.randrange(300), kept[0].born if kept else log.birth()))
+        log.add(kept[-1])
+        if not step % 300:  # most are over at about the same time
+            for gone in when.sample(sorted(alive), len(alive) * 19 // 20):
+                log.forget(gone)
+                del alive[gone]
+        log.write()
+        if not step % 500:
+            assert {known: log.of(known) for known in alive} == alive
+    for trace in alive:
+        log.forget(trace)
+    log.write()
+
+    assert shelf.kept == {}
+
+
+def test_clearing_a_page_may_clear_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What moves fills the page at hand, which is then worth clearing itself; and one owner has something in both."""
+    monkeypatch.setattr(logging, "PAGE", 300)  # nine entries
+    shelf = MemoryShelf()
+    log = Log(shelf)
+    for number in (*range(1, 10), *range(11, 19), 9):
+        log.add(part(trace_id(number), number, 1))
+    log.write()
+    for number in (*range(11, 19), *range(2, 10)):
+        log.forget(trace_id(number))
+
+    assert len(shelf.kept) == 1
+    assert [entry.number for entry in restored(shelf).of(trace_id(1))] == [1]
 
 
 def test_pages_stay_below_what_a_message_holds() -> None:
