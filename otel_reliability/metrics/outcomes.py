@@ -27,6 +27,15 @@ def passes(outcomes: Iterable[float]) -> int:
     return sum(outcome >= 1 for outcome in outcomes)
 
 
+def one_sided(runs: int, known: int, passed: int) -> bool:
+    """Whether only failures are known, because an end without error tells no success: then nothing says how often runs pass.
+
+    >>> one_sided(runs=5, known=2, passed=0), one_sided(runs=5, known=5, passed=0), one_sided(runs=5, known=2, passed=1)
+    (True, False, False)
+    """
+    return not passed and known < runs
+
+
 ENDS_COUNT: Final = "counts ends without error as success"
 """The note of a reading that rests on `outcome.fallback: status`."""
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics import SPECS
+from otel_reliability.metrics.outcomes import one_sided
 from otel_reliability.metrics.passes import PassAtK, PassHatK, ReliabilitySummary, summaries
 from otel_reliability.metrics.resampling import Interval
 from otel_reliability.metrics.sessions import gauges
@@ -86,8 +87,8 @@ class Scorecard(NamedTuple):
 
     @property
     def one_sided(self) -> bool:
-        """Whether only failures are known, because an end without an error tells no success: no pass rate can be had."""
-        return not self.outcomes.get(Outcome.SUCCESS) and self.known < self.runs
+        """Whether only failures are known: no pass rate can be had."""
+        return one_sided(self.runs, self.known, self.outcomes.get(Outcome.SUCCESS, 0))
 
 
 def scorecard(

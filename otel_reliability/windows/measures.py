@@ -18,10 +18,8 @@ METRICS: Final = tuple((at, row.wants, row.alike) for at, row in enumerate(TABLE
 
 ALIKE: Final = frozenset(at for at, _, alike in METRICS if alike)
 
-MOST_KINDS: Final = 32
-"""Kinds of rows that are counted before the metrics are told."""
-MOST_PATHS: Final = 128
-"""Paths of one kind of rows that are."""
+MOST_UNTOLD: Final = 128
+"""Paths that are counted, each kind of rows' own, before the metrics are told: who asks must not wait for long."""
 
 _MOST: Final = 16
 _concerned: dict[tuple[int, bool], tuple[int, ...]] = {}
@@ -79,7 +77,7 @@ class Measures:
         times = paths.get(path, 0) + step
         if times:
             paths[path] = times
-            if len(paths) > MOST_PATHS or len(self._untold) > MOST_KINDS:
+            if len(paths) * len(self._untold) > MOST_UNTOLD:
                 self._tell()
         else:
             del paths[path]

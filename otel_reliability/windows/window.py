@@ -9,6 +9,7 @@ from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics import OWNERS, SPECS, TABLE, nearest, specs_of
 from otel_reliability.metrics.base import Derived, Metric
+from otel_reliability.metrics.outcomes import one_sided
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
@@ -164,8 +165,8 @@ class AgentWindow:
 
     @property
     def one_sided(self) -> bool:
-        """Whether only failures are known, because an end without error tells no success: then no number of outcomes is one."""
-        return not self._passed and self._known < self._baseline
+        """Whether only failures are known: then no number of outcomes is one."""
+        return one_sided(self._baseline, self._known, self._passed)
 
     @property
     def is_told(self) -> bool:

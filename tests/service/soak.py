@@ -94,6 +94,12 @@ TRIALS: Final = (
         "10 minutes",
         ("tests/service/test_end_to_end_outages.py::test_whoever_takes_our_numbers_may_be_away[ten minutes]",),
     ),
+    Trial(
+        "windows",
+        "runs that come, change, settle and go at random: every number of every window is exactly what its rows alone give",
+        "100,000 changes, looked at 500 times",
+        ("tests/windows/test_soak.py::test_a_hundred_thousand_runs_leave_nothing_behind",),
+    ),
 )
 
 

@@ -52,8 +52,7 @@ def test_a_row_concerns_no_metric_but_those_that_are_told(rows: list[Row]) -> No
 def test_rows_are_counted_and_told_when_somebody_asks(rows: list[Row], most: int, dice: Random) -> None:
     """However many kinds are counted before metrics are told, and whenever somebody asks, they say what their rows say."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measures, "MOST_KINDS", most)
-        patch.setattr(measures, "MOST_PATHS", 2)
+        patch.setattr(measures, "MOST_UNTOLD", most)
         counted, there = Measures(DEFAULTS), list[Row]()
         for row in rows:
             counted.add(row)
