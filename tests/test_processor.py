@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import ChainMap
 from collections.abc import Callable
 from typing import Any
 
@@ -267,22 +268,19 @@ def test_capacities_are_in_order() -> None:
 WEB = {"http.request.method": "GET", "http.route": "/orders/{id}", "server.port": 443}
 
 
-@st.composite
-def scenes(draw: st.DrawFn) -> dict[str, Any]:
-    """One span, as a host may begin and end it: mostly ordinary, or nearly."""
-    also = st.sampled_from(
-        [{}, {"session.id": "s"}, {"reliability.task.id": "t"}, TOOL, {"gen_ai.agent.name": "a"}, {"own": 1}]
-    )
-    return {
-        "name": draw(st.sampled_from(["GET", "GET", "execute_tool search", "chat m", "invocation", "SELECT"])),
-        "scope": draw(st.sampled_from(["web", "web", "gcp.vertex.agent"])),
-        "attributes": {**WEB, **draw(also)},
-        "event": draw(st.sampled_from([None, None, "exception", "gen_ai.evaluation.result"])),
-        "linked": draw(st.sampled_from([False, False, True])),
-        "kind": draw(st.sampled_from([SpanKind.INTERNAL, SpanKind.CLIENT, SpanKind.CONSUMER])),
-        "above": draw(st.sampled_from(["none", "local", "local", "remote"])),
-        "start": draw(st.sampled_from([None, None, None, 5])),
-    }
+PLAIN: dict[str, Any] = {
+    "name": "GET", "scope": "web", "attributes": {}, "event": None, "linked": False, "kind": SpanKind.INTERNAL, "above": "local",
+    "start": None,
+}  # fmt: skip
+ODDITIES: list[dict[str, Any]] = [
+    {"name": "execute_tool search"}, {"name": "chat m", "kind": SpanKind.CLIENT}, {"name": "SELECT"},
+    {"name": "call_llm"}, {"scope": "gcp.vertex.agent"}, {"scope": "gcp.vertex.agent", "name": "call_llm"},
+    {"attributes": {"session.id": "s"}}, {"attributes": {"reliability.task.id": "t"}}, {"attributes": TOOL},
+    {"attributes": {"own": 1}}, {"event": "exception"}, {"event": "gen_ai.evaluation.result"}, {"linked": True},
+    {"linked": True, "kind": SpanKind.CONSUMER, "above": "none"}, {"above": "none"}, {"above": "remote"}, {"start": 5},
+]  # fmt: skip
+SCENES = st.lists(st.sampled_from(ODDITIES), max_size=2).map(lambda found: {**PLAIN, **dict(ChainMap(*found))})
+"""One span, as a host may begin and end it: ordinary, or nearly."""
 
 
 def play(tracer: Callable[[str], Tracer], scene: dict[str, Any]) -> None:
@@ -299,7 +297,7 @@ def play(tracer: Callable[[str], Tracer], scene: dict[str, Any]) -> None:
         scene["name"],
         above[scene["above"]],
         kind=scene["kind"],
-        attributes=scene["attributes"],
+        attributes={**WEB, **scene["attributes"]},
         links=[link] if scene["linked"] else [],
         start_time=scene["start"],
     )
@@ -309,13 +307,14 @@ def play(tracer: Callable[[str], Tracer], scene: dict[str, Any]) -> None:
     over.end()
 
 
-@given(st.lists(scenes(), min_size=1, max_size=4))
+@given(st.lists(SCENES, min_size=1, max_size=4))
 def test_at_a_glance_a_span_is_what_it_is_at_a_closer_look(played: list[dict[str, Any]]) -> None:
     """Spans that are nobody's work are told by keys, name and scope: what is kept of them is what matters of the whole span."""
     host, keeping = Host(), Keeping()
     host.live.tick(0)
     host.provider.add_span_processor(keeping)
-    host.provider.get_tracer("web").start_span("GET", attributes=WEB).end()
+    for name in ("GET", "call_llm"):
+        host.provider.get_tracer("web").start_span(name, attributes=WEB).end()
     for scene in [*played, *played]:
         play(host.provider.get_tracer, scene)
     read = host.live.engine.reader.read
