@@ -241,6 +241,18 @@ def are_distinct(models, tools, others):
     return True
 
 
+def hang_on(models, tools, parent):
+    """Whether all rows have this parent."""
+    cdef Py_ssize_t at
+    for at in range(1, PyList_GET_SIZE(models), MODEL_ROW):
+        if not _same(_of(models, at), parent):
+            return False
+    for at in range(1, PyList_GET_SIZE(tools), TOOL_ROW):
+        if not _same(_of(tools, at), parent):
+            return False
+    return True
+
+
 # --- Calls of a run ---------------------------------------------------------------------------------------------------
 
 

@@ -11,11 +11,12 @@ from typing import Any, Final, TypeAlias
 from otel_reliability.assembly import rows
 from otel_reliability.assembly.rows import Models, Tools
 from otel_reliability.model.run import ModelCall, ToolCall
-from otel_reliability.model.span import AgentSpan, Kind, ModelFacts, ToolFacts
+from otel_reliability.model.span import AgentSpan, Kind, ModelFacts, SpanId, ToolFacts
 
 MODULE: Final = "otel_reliability_native_rows"
 Packed: TypeAlias = Callable[[Models, Tools, list[AgentSpan]], bytes | None]
 Distinct: TypeAlias = Callable[[Models, Tools, list[AgentSpan]], bool]
+HangOn: TypeAlias = Callable[[Models, Tools, SpanId], bool]
 TakeRows: TypeAlias = Callable[[Sequence[AgentSpan], int, Models, Tools, int], int]
 
 
@@ -32,6 +33,7 @@ CALLER: Final[Any] = None if NATIVE is None else NATIVE.Caller(ModelCall, ToolCa
 """Makes calls of rows; None: they are made in Python."""
 packed: Final[Packed] = rows.packed if NATIVE is None else NATIVE.packed
 are_distinct: Final[Distinct] = rows.are_distinct if NATIVE is None else NATIVE.are_distinct
+hang_on: Final[HangOn] = rows.hang_on if NATIVE is None else NATIVE.hang_on
 take_rows: Final[TakeRows] = (
     rows.take_rows if NATIVE is None else NATIVE.Taker(Kind.MODEL, Kind.TOOL, ModelFacts, ToolFacts).take
 )

@@ -405,7 +405,7 @@ class Gathering:
         for known in spans:
             full = self._take(self.trace(known.trace_id, now), known, now, known=True) or full
         full = self._take(trace, span, now) or full
-        heir = next(iter(trace.units), None)
+        heir = min(trace.units, key=lambda unit: min(unit.spans, default=b""), default=None)
         if heir is not None:
             heir.emitted.update(emitted)
             heir.counted.update(counted)

@@ -196,6 +196,11 @@ def are_distinct(models: Models, tools: Tools, others: Iterable[AgentSpan]) -> b
     return len(set(ids)) == len(ids)
 
 
+def hang_on(models: Models, tools: Tools, parent: SpanId) -> bool:
+    """Whether all rows have this parent."""
+    return {*models[PARENT :: Models.width], *tools[PARENT :: Tools.width]} <= {parent}
+
+
 def take_rows(spans: Sequence[AgentSpan], at: int, models: Models, tools: Tools, room: int) -> int:
     """Take the spans of one trace from a place on, at most so many, up to the first that is no row. How many they were."""
     trace_id = spans[at].trace_id

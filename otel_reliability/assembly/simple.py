@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 from otel_reliability.assembly import calls, outcome, retries, rows
 from otel_reliability.assembly.bundle import Bundle
 from otel_reliability.assembly.calls import Item
-from otel_reliability.assembly.compiled import CALLER
+from otel_reliability.assembly.compiled import CALLER, hang_on
 from otel_reliability.assembly.judged import best
 from otel_reliability.assembly.limits import ContextLimits
 from otel_reliability.assembly.notes import NO_NOTES, merged
@@ -57,7 +57,7 @@ _ALL_FIRST: Final = (repeat(False), repeat(False), repeat(0))
 
 class _Found:
     """The spans of a run by kind, and what any of them may tell. `starts`, `ends`: of those that are
-    no calls, and the first and the last of the calls.
+    no rows, and the first and the last of the rows. `parents`: what those hang on that are no rows.
     """
 
     __slots__ = ("chains", "ends", "evaluations", "models", "notes", "parents", "root", "session", "starts", "tools")
@@ -67,7 +67,7 @@ class _Found:
         self.models: Rows = bundle.models
         self.tools: Rows = bundle.tools
         self.chains: list[AgentSpan] = []
-        self.parents: set[SpanId | None] = {*self.models[PARENT :: Models.width], *self.tools[PARENT :: ToolRows.width]}
+        self.parents: set[SpanId | None] = set()
         self.session: Session | None = None
         self.notes: Notes = NO_NOTES
         self.evaluations: tuple[Evaluation, ...] = ()
@@ -361,8 +361,9 @@ def _are_beneath(bundle: Bundle, found: _Found) -> bool:
     if bundle.places and _tells_session(bundle):
         return False
     around: set[SpanId | None] = {found.root.span_id}
-    if found.parents <= around:
+    if hang_on(bundle.models, bundle.tools, found.root.span_id) and found.parents <= around:
         return True
+    found.parents.update(bundle.models[PARENT :: Models.width], bundle.tools[PARENT :: ToolRows.width])
     here = set(bundle.ids)
     for chain in found.chains:
         if _parent(bundle, chain.parent_id, here) not in around:

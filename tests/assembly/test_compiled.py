@@ -78,6 +78,18 @@ def test_ids_are_packed_and_told_apart(order: tuple[AgentSpan, ...]) -> None:
     assert not rows.are_distinct(*held)
 
 
+@given(plain_runs())
+def test_parents_are_compared(spans: list[AgentSpan]) -> None:
+    """By the compiled module as in Python."""
+    bundle = Bundle(spans[0].trace_id, 0.0)
+    for span in spans:
+        bundle.keep(span)
+
+    for known in spans[:3]:
+        asked = bundle.models, bundle.tools, known.span_id
+        assert compiled.hang_on(*asked) == rows.hang_on(*asked)
+
+
 def test_ids_of_another_length_are_not_packed() -> None:
     """They could not be told apart."""
     odd = [RUN[0]._replace(span_id=b"1234567"), RUN[0]._replace(span_id=b"123456789")]
