@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
@@ -27,8 +28,8 @@ Integers: TypeAlias = NDArray[np.int64]
 Column: TypeAlias = Callable[[K, list[K], Integers], Integers]
 """The same as one column of numbers; the lengths of the others are known."""
 
-FEW: Final = 10
-"""Below so many paths, single calls are faster than one call for all."""
+FEW: Final = 17
+"""Below so many paths, distances that are remembered are faster than one call for all."""
 
 LONGEST: Final = 1 << (63 - ONE_BITS)
 """From so many steps on, a number of 64 bits does not hold the edits in units."""
@@ -42,11 +43,10 @@ def edit_shares(code: str, others: Sequence[str]) -> list[int]:
     >>> [share / ONE for share in edit_shares("ab", ["ab", "abcd", ""])]
     [0.0, 0.5, 1.0]
     """
-    length = len(code) or 1
-    return [
-        edits * ONE // (length if length > (theirs := len(other)) else theirs)
-        for edits, other in zip(_distances(code, others), others, strict=True)
-    ]
+    if len(others) < FEW:
+        return [_edit_share(code, other) for other in others]
+    length, edits = len(code) or 1, cdist((code,), others, scorer=distance)[0].tolist()
+    return [many * ONE // max(length, len(other)) for many, other in zip(edits, others, strict=True)]
 
 
 def edit_column(code: str, others: list[str], lengths: Integers) -> Integers:
@@ -67,7 +67,7 @@ def column_of(shares: Apart[K]) -> Column[K]:
     return lambda one, others, lengths: np.array(shares(one, others), np.int64)
 
 
-def _distances(code: str, others: Sequence[str]) -> list[int]:
-    if len(others) < FEW:
-        return [distance(code, other) for other in others]
-    return cdist((code,), others, scorer=distance)[0].tolist()
+@lru_cache(maxsize=16_384)
+def _edit_share(code: str, other: str) -> int:
+    """The same of two. Agents that keep to few paths are asked for few, often."""
+    return distance(code, other) * ONE // max(len(code), len(other), 1)
