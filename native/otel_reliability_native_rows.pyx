@@ -284,9 +284,10 @@ cdef class Caller:
         """
         cdef Py_ssize_t at, number = PyList_GET_SIZE(rows) // MODEL_ROW, base
         cdef long long begin, last = -1, end, latest = -1, used, wrote, most = -1, all_used = 0, all_wrote = 0
-        cdef object name = _of(rows, MODEL), asked = _of(rows, ASKED_MODEL), calls = PyTuple_New(number), call, ends = None
-        if not name:
+        cdef object name, asked, calls, call, ends = None
+        if number == 0 or not _of(rows, MODEL):
             return None
+        name, asked, calls = _of(rows, MODEL), _of(rows, ASKED_MODEL), PyTuple_New(number)
         for at in range(number):
             base = at * MODEL_ROW
             if (
@@ -326,6 +327,8 @@ cdef class Caller:
         cdef long long begin, last = -1, end, over = -1, latest = -1
         cdef object names = PyTuple_New(number), calls = PyTuple_New(number), call, marks = None, id, ends = None
         cdef set ids = set()
+        if number == 0:
+            return None
         for at in range(number):
             base = at * TOOL_ROW
             if (

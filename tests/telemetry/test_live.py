@@ -87,9 +87,12 @@ def test_one_collection_sees_the_counters_of_its_own_moment() -> None:
 
 
 def test_doors_of_one_provider_share_one_engine() -> None:
-    """A span that comes by two doors counts once; another provider has an engine of its own."""
-    live, meters, _ = made()
+    """A span that comes by two doors counts once when its run closes; another provider has an engine of its own."""
+    live, meters, clock = made()
     first, second = Hand(live), Hand(live_of(meters.provider, None))
+    live.pump(0)
+    clock.advance(3)
+    live.tick(0)
     look = meters.look()
 
     assert second._live is live is first._live
