@@ -56,6 +56,8 @@ class LazyAttributes(Mapping[str, Any]):
 
 
 class HeldAttributes(dict[str, Any]):
-    """The attributes of one span as a program's own SDK holds them: nothing changes them any more, and a list is a tuple."""
+    """The attributes of one span whose values are plain already, of a program's own SDK or a recording: a list is a tuple, and
+    nothing changes them any more.
+    """
 
     __slots__ = ()

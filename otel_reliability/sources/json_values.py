@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
+from otel_reliability.model.attributes import HeldAttributes
 from otel_reliability.sources.values import MAX_DEPTH
 
 LEAST_INT64: Final = -(2**63)
@@ -81,6 +82,19 @@ def attributes(pairs: object, depth: int = MAX_DEPTH) -> dict[str, Any]:
         for pair in map(record, items(pairs))
         if isinstance(pair.get("key"), str)
     }
+
+
+def held(pairs: object) -> HeldAttributes:
+    """Pairs as the attributes of a span, whose lists are tuples.
+
+    >>> held([{"key": "a", "value": {"arrayValue": {"values": [{"intValue": "1"}]}}}])
+    {'a': (1,)}
+    """
+    found = HeldAttributes(attributes(pairs))
+    for key, value in found.items():
+        if type(value) is list:
+            found[key] = tuple(cast("list[Any]", value))
+    return found
 
 
 def plain(value: object, depth: int = MAX_DEPTH) -> Any:
