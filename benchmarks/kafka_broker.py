@@ -7,13 +7,23 @@ import shutil
 import tempfile
 import time
 from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
+from multiprocessing import get_context
 from pathlib import Path
+from statistics import median
 from typing import Any, Final, NamedTuple
 
 from benchmarks import serving
 from benchmarks.kafka_payloads import PER_RUN, Message, messages, requests
 from benchmarks.measure import Row, row
+from otel_reliability import conventions
+from otel_reliability.config import Settings
+from otel_reliability.conventions.reader import Reader
+from otel_reliability.engine import Engine
+from otel_reliability.model.run import CloseReason
+from otel_reliability.service.answers import Encoding, Signal
+from otel_reliability.service.decoded import Decoder
 from tests.kafka.workers import CLIENT, SPANS, Worker, Workers, send, topics_of
 from tests.real.components import folder_of
 from tests.real.kafka.handle import Kafka, Kafkas
@@ -28,6 +38,8 @@ WARM: Final = 300
 """Runs that go through before anything is measured: modules are loaded by then, and memory is there."""
 PARTITIONS: Final = 4
 PATIENCE: Final = 600.0
+ASSEMBLED: Final = 12_000
+"""Runs that are assembled without Kafka, alone and side by side."""
 BACKLOG, IDLE = 60.0, 8.0
 """Seconds over which the messages of a backlog were told, and for which a worker with nothing to do is looked at."""
 SETTINGS: Final[Mapping[str, Any]] = {"windows": [{"last": 100}], "kafka": {"commit": 1.0, "tick": 2.0}}
@@ -106,6 +118,7 @@ def two_against_one(runs: int) -> list[Row]:
     ]
     own = "where each has a processor of its own: twice what a span costs one, by what it costs two"
     share = two.broker / (two.broker + sum(two.workers))
+    machine = side_by_side()
     return [
         row("Kafka: one worker", [rates[0]], unit="spans/s", against=told[0]),
         row("Kafka: two workers", [rates[1]], unit="spans/s", against=told[1]),
@@ -115,11 +128,43 @@ def two_against_one(runs: int) -> list[Row]:
         row("Kafka: the broker, two workers", [share], unit="%", scale=1e2, against="of the CPU of all three"),
         row("Kafka: two workers against one, by CPU", [2 * costs[0] / costs[1]], against=own),
         row(
+            "the same work two at a time, without Kafka", machine, against="its CPU time alone: what this machine adds"
+        ),
+        row(
+            "Kafka: the same without that",
+            [2 * costs[0] / costs[1] * median(machine)],
+            against=own,
+        ),
+        row(
             "Kafka: two workers against one, here",
             [rates[1] / rates[0]],
             against=f"{os.cpu_count()} processors for all",
         ),
     ]
+
+
+def side_by_side(rounds: int = 5) -> list[float]:
+    """What assembly costs a process while another does the same, over what it costs alone: processors share caches."""
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        list(processes.map(_assembled, (1, 1)))
+        alone_and_not = [
+            (processes.submit(_assembled, ASSEMBLED).result(), list(processes.map(_assembled, (ASSEMBLED, ASSEMBLED))))
+            for _ in range(rounds)
+        ]
+    return [sum(both) / 2 / alone for alone, both in alone_and_not]
+
+
+def _assembled(runs: int) -> float:
+    """CPU seconds that so many runs cost one process, without doors."""
+    settings = Settings(hash_key="00" * 16)
+    reader = Reader(settings, conventions.TABLE)
+    engine, decode = Engine(settings, clock=time.monotonic, wall=None, reader=reader), Decoder(settings, reader)
+    came = messages(0, runs)
+    began = time.process_time()
+    for one in came:
+        engine.receive(decode(Signal.TRACES, Encoding.PROTOBUF, one.value).spans)
+    engine.flush(CloseReason.END_OF_INPUT)
+    return time.process_time() - began
 
 
 def _backlog(number: int, runs: int) -> Backlog:
