@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Iterable
 
 from otel_reliability.model.row import Row
 from otel_reliability.windows.store import PackedRows
@@ -92,7 +92,7 @@ class OrderedRows:
         fresh.insert(at, row)
         return self._number + at
 
-    def extend(self, rows: Iterable[Row], reopenable: Container[str]) -> None:
+    def extend(self, rows: Iterable[Row], reopenable: Collection[str]) -> None:
         """Rows come that sort after all that are here, in their order."""
         for row in rows:
             self._fresh.append(row)
@@ -112,7 +112,7 @@ class OrderedRows:
                 self._blocked.pop(row.run_id, None)
         del self._fresh[gone]
 
-    def settled(self, at: int, row: Row, start: int, reopenable: Container[str]) -> None:
+    def settled(self, at: int, row: Row, start: int, reopenable: Collection[str]) -> None:
         """The row at this place will not change any more: pack what can be. The window begins at `start`."""
         packed = self._number
         if at < packed:
@@ -122,7 +122,7 @@ class OrderedRows:
         if start <= packed and self._fresh[0].run_id not in reopenable:
             self._pack(reopenable)
 
-    def _pack(self, reopenable: Container[str]) -> None:
+    def _pack(self, reopenable: Collection[str]) -> None:
         fresh = self._fresh
         number = next((at for at, row in enumerate(fresh) if row.run_id in reopenable), len(fresh))
         for row in fresh[:number]:

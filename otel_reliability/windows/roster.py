@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from otel_reliability.model.row import Row
 from otel_reliability.windows.base import Listener, Rule
@@ -20,7 +20,7 @@ class Roster:
 
     __slots__ = ("_forgotten", "_kept", "_listener", "_reopenable", "_rules", "_settled_ns", "_start", "_unsettled")
 
-    def __init__(self, rules: Sequence[Rule], listener: Listener, reopenable: Container[str]) -> None:
+    def __init__(self, rules: Sequence[Rule], listener: Listener, reopenable: Collection[str]) -> None:
         self._rules = tuple(rules)
         self._listener = listener
         self._reopenable = reopenable

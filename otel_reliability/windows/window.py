@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias, cast
 
 from otel_reliability.config import Settings, WindowSettings
@@ -58,7 +58,7 @@ class AgentWindow:
     )
 
     def __init__(
-        self, window: WindowSettings, settings: Settings, reopenable: Container[str], dropped: Dropped
+        self, window: WindowSettings, settings: Settings, reopenable: Collection[str], dropped: Dropped
     ) -> None:
         self.name = window.name
         self.refused = 0
