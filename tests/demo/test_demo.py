@@ -17,6 +17,8 @@ from tests.real.waiting import until
 from tests.service.running import serving
 
 DEMO = (sys.executable, "-m", "otel_reliability.demo")
+UNTRACED = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+"""For processes that are interrupted: one that is, while it holds the lock that coverage has in it, never goes on."""
 
 
 @pytest.fixture(scope="module")
@@ -67,16 +69,25 @@ def test_it_leaves_the_named_file_and_nothing_else(once: tuple[subprocess.Comple
     assert f"report demo-spans.jsonl --agent triage --window {CHANGE}" in done.stdout
 
 
+def told_at_the_end(process: subprocess.Popen[bytes], number: signal.Signals) -> tuple[bytes, bytes]:
+    """What a process says that is asked to end, and does so in time."""
+    process.send_signal(number)
+    try:
+        return process.communicate(timeout=30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_whoever_ends_it_early_leaves_only_the_file(number: signal.Signals, tmp_path: Path) -> None:
     """The exit code says that it was asked to end."""
-    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    env = {**UNTRACED, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(
         (*DEMO, "--once"), cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as demo:
         until((tmp_path / "demo-spans.jsonl").exists, "the demo to have begun")
-        demo.send_signal(number)
-        out, err = demo.communicate(timeout=30)
+        out, err = told_at_the_end(demo, number)
 
     assert (demo.returncode, out, err) == (130, b"", b"")
     assert [path.name for path in tmp_path.iterdir()] == ["demo-spans.jsonl"]
@@ -86,12 +97,13 @@ def test_with_an_endpoint_it_is_the_fleet_of_another_service(tmp_path: Path) -> 
     """It sends runs and judgements there, at its pace, until it is asked to end; it starts no service and writes no file."""
     with serving() as running:
         command = (*DEMO, "--endpoint", running.url("http"), "--pace", "0.1")
-        with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as fleet:
+        with subprocess.Popen(
+            command, cwd=tmp_path, env=UNTRACED, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as fleet:
             until(
                 lambda: running.sum("otel_reliability_log_records_total", disposition="evaluation") >= 4, "judgements"
             )
-            fleet.send_signal(signal.SIGTERM)
-            out, err = fleet.communicate(timeout=30)
+            out, err = told_at_the_end(fleet, signal.SIGTERM)
         running.settle()
         runs = running.sum("agent_reliability_runs_total", service_name="bookshop")
 
