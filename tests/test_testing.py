@@ -127,7 +127,7 @@ def test_rows_are_comparable() -> None:
 @pytest.mark.parametrize("name", ["runs.jsonl", "runs.jsonl.gz"])
 def test_recordings(tmp_path: Path, name: str) -> None:
     """Spans and evaluations are written one request a line, and read back as they were."""
-    spans = [span(number, attributes={"k": [number]}) for number in range(1, 8)]
+    spans = [span(number, attributes={"k": (number,)}) for number in range(1, 8)]
     judged = [Evaluation("success", 1.0, None, at(1), trace_id(1), span_id(1), None)]
     path = write_otlp(tmp_path / name, spans, judged, batch=3)
     batches = list(read_file(path))

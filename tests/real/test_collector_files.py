@@ -17,7 +17,7 @@ from tests.real.waiting import until
 
 pytestmark = pytest.mark.real
 
-ATTRIBUTES = {"text": "ü", "list": [1, "two", 2.5, True], "map": {"none": None}, "bytes": b"\0\1", "large": 2**63 - 1}
+ATTRIBUTES = {"text": "ü", "list": (1, "two", 2.5, True), "map": {"none": None}, "bytes": b"\0\1", "large": 2**63 - 1}
 
 
 @pytest.mark.parametrize("packing", [{}, {"compression": "zstd"}], ids=["lines", "packed messages"])
