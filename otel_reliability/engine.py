@@ -346,17 +346,27 @@ class Engine:
 
     def _receive(self, spans: Iterable[RawSpan | AgentSpan]) -> None:
         now, read, rest, number = self._clock(), self.reader.read, iter(spans), 0
-        while told := [span if isinstance(span, AgentSpan) else read(span) for span in islice(rest, _AT_ONCE)]:
+        while True:
+            told: list[AgentSpan] = []
+            try:
+                told.extend(span if isinstance(span, AgentSpan) else read(span) for span in islice(rest, _AT_ONCE))
+            finally:  # what was read before a signal handler's exception is not lost with it
+                self._take_in(told, now)
+            if not told:
+                return
             number += len(told)
-            for span in told:
-                if span.notes is not None and span.notes.refused:
-                    self.refused_evidence.update(span.notes.refused)
-            self._assembler.add_all(told, now)
-            if self._wall is not None:
-                self.event_lag = max(0.0, (self._wall() - told[-1].end_ns) / 1e9)
             if not number % STRIDE:
                 self._apply(self._assembler.tick(now), now)
-        self._counts["received", ""] += number
+
+    def _take_in(self, spans: Sequence[AgentSpan], now: float) -> None:
+        """Spans that are read."""
+        self._counts["received", ""] += len(spans)
+        for span in spans:
+            if span.notes is not None and span.notes.refused:
+                self.refused_evidence.update(span.notes.refused)
+        self._assembler.add_all(spans, now)
+        if self._wall is not None and spans:
+            self.event_lag = max(0.0, (self._wall() - spans[-1].end_ns) / 1e9)
 
     def _fold(self) -> None:
         for disposition, reason, number in _taken(self._noted):

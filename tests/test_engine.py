@@ -67,6 +67,22 @@ def test_raw_spans_are_read_by_the_conventions() -> None:
     assert [run.key.agent for run in engine.take_settled()] == ["agent"]
 
 
+def test_what_was_read_before_an_exception_is_kept_and_counted() -> None:
+    """A signal handler may raise while spans are handed over one by one; those that came before are not lost."""
+    engine = made(FakeClock())
+
+    def handed_over() -> Iterator[AgentSpan]:
+        yield from run_of()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        engine.receive(handed_over())
+    engine.flush(CloseReason.SHUTDOWN)
+
+    assert [run.path for run in engine.take_settled()] == [("search",)]
+    assert engine.accounts["received", ""] == engine.accounts["used", ""] == 2
+
+
 def test_a_late_span_revises_a_run_in_its_window() -> None:
     """A run that is reopened is in the window once, as it is now, and is told as revised."""
     clock = FakeClock()

@@ -31,6 +31,9 @@ Column: TypeAlias = Callable[[K, list[K], Integers], Integers]
 FEW: Final = 17
 """Below so many paths, distances that are remembered are faster than one call for all."""
 
+REMEMBERED: Final = 256
+"""Steps of a path up to which its distances are remembered: others would be kept alive by it."""
+
 LONGEST: Final = 1 << (63 - ONE_BITS)
 """From so many steps on, a number of 64 bits does not hold the edits in units."""
 
@@ -43,8 +46,8 @@ def edit_shares(code: str, others: Sequence[str]) -> list[int]:
     >>> [share / ONE for share in edit_shares("ab", ["ab", "abcd", ""])]
     [0.0, 0.5, 1.0]
     """
-    if len(others) < FEW:
-        return [_edit_share(code, other) for other in others]
+    if len(others) < FEW and len(code) <= REMEMBERED:
+        return [_edit_share(code, other) if len(other) <= REMEMBERED else _share(code, other) for other in others]
     length, edits = len(code) or 1, cdist((code,), others, scorer=distance)[0].tolist()
     return [many * ONE // max(length, len(other)) for many, other in zip(edits, others, strict=True)]
 
@@ -70,4 +73,8 @@ def column_of(shares: Apart[K]) -> Column[K]:
 @lru_cache(maxsize=16_384)
 def _edit_share(code: str, other: str) -> int:
     """The same of two. Agents that keep to few paths are asked for few, often."""
+    return _share(code, other)
+
+
+def _share(code: str, other: str) -> int:
     return distance(code, other) * ONE // max(len(code), len(other), 1)

@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 
 from otel_reliability.config import Settings
 from otel_reliability.conventions import stencils, values
+from otel_reliability.conventions.by_name import BEGINNINGS
 from otel_reliability.conventions.openllmetry import CREW
 from otel_reliability.conventions.plans import PLAN_BYTES
 from otel_reliability.conventions.reader import Reader
@@ -34,7 +35,7 @@ from otel_reliability.model.span import (
     Tokens,
     ToolFacts,
 )
-from otel_reliability.service.ordinary import NAMES, Ordinary
+from otel_reliability.service.ordinary import Ordinary
 from otel_reliability.sources import otlp_guard
 from otel_reliability.sources.memo import Memo
 from otel_reliability.sources.otlp_fast import NeedsFullSchema, resource_of, scope_of, unusual
@@ -64,7 +65,7 @@ class Compiled:
         self._scanner = native.Scanner(
             group=self._group, unusual=_unusual, span=AgentSpan, tokens=Tokens, model=ModelFacts, agent=InvocationFacts,
             tool=ToolFacts, call=Call, kind=Kind.OTHER, text=values.text, name=values.name, identifier=values.identifier,
-            hashed=self._hashed, session=_session, names=frozenset(map(str.encode, NAMES)), end=RUN.encode(),
+            hashed=self._hashed, session=_session, names=frozenset(map(str.encode, BEGINNINGS)), end=RUN.encode(),
             never=CREW.encode(),
         )  # fmt: skip
 

@@ -28,8 +28,6 @@ MARKERS: Final[Mapping[str, tuple[bytes, ...]]] = {
 """What a span of each convention that is keyed on attributes must hold, beside what its name tells."""
 SHARED: Final = (b"session.id", b"reliability.", b"evaluation.", b"annotation.")
 """What any span may hold that is needed of it: sessions, users' notes, judgements."""
-NAMES: Final = BEGINNINGS
-"""How the names of spans begin that are recognised by their name; others end in ` run`."""
 
 
 class Ordinary:
@@ -56,4 +54,4 @@ class Ordinary:
         if not self._is_possible or self._markers.stand_in(body):
             return None
         otlp_guard.check(body)
-        return otlp_places.decode(body, self._scope, NAMES)
+        return otlp_places.decode(body, self._scope, BEGINNINGS)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.metrics import later_sums, pairs
-from otel_reliability.metrics.apart import LONGEST, column_of, edit_column, edit_shares
+from otel_reliability.metrics import apart, later_sums, pairs
+from otel_reliability.metrics.apart import LONGEST, REMEMBERED, column_of, edit_column, edit_shares
 from otel_reliability.metrics.later_sums import LaterSums
 
 CODES = st.text("abcd", max_size=6)
@@ -69,3 +69,12 @@ def test_habits_come_and_go(steps: list[tuple[str, bool]]) -> None:
                 left.append(code)
             assert sums.total == all_pairs(left)
             assert set(sums.codes) == set(left)
+
+
+def test_distances_of_long_paths_are_not_remembered() -> None:
+    """They would be kept alive by it, as many as there are places; their distances are the same."""
+    apart._edit_share.cache_clear()
+    long = "a" * (REMEMBERED + 1)
+
+    assert [edit_shares("b", [long]), edit_shares(long, ["b"])] == [[apart.ONE], [apart.ONE]]
+    assert apart._edit_share.cache_info().currsize == 0
