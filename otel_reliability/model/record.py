@@ -12,9 +12,11 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from otel_reliability.model.bounded import LONGEST
 from otel_reliability.model.event import RunChange
+from otel_reliability.model.model_calls import ModelCall, ModelCalls
 from otel_reliability.model.record_plain import GREATEST, LATEST_NS, plain_run
-from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Outcome, Run, ToolCall, Tools
+from otel_reliability.model.run import AgentKey, CloseReason, Outcome, Run, Tools
 from otel_reliability.model.span import Evaluation
+from otel_reliability.model.tool_calls import ToolCall, ToolCalls
 
 VERSION: Final = 1
 """Raised when a reader of the version before could no longer understand a record."""
@@ -77,8 +79,10 @@ def write_run(run: Run) -> dict[str, Any]:
         "branches": _pairs(run.branches),
         "path": None if run.path is None else list(run.path),
         "tools": run.tools.value,
-        "tool_calls": None if run.tool_calls is None else [_write_call(call) for call in run.tool_calls],
-        "model_calls": [list(call) for call in run.model_calls],
+        "tool_calls": None
+        if run.tool_calls is None
+        else [_write_call(call) for call in ToolCalls.of(run.tool_calls).rows()],
+        "model_calls": [list(call) for call in ModelCalls.of(run.model_calls).rows()],
         "outcome": run.outcome.value,
         "violations": None if run.violations is None else _pairs(run.violations),
         "evaluations": [_write_evaluation(one) for one in run.evaluations],
@@ -114,8 +118,8 @@ def carefully(raw: object) -> Run:
         end_ns=fields.whole("end_ns", least=start_ns),
         path=fields.maybe("path", fields.texts),
         tools=fields.word("tools", Tools),
-        tool_calls=fields.maybe("tool_calls", lambda name: fields.each(name, _read_call)),
-        model_calls=fields.each("model_calls", _read_model_call),
+        tool_calls=fields.maybe("tool_calls", lambda name: ToolCalls.of(fields.each(name, _read_call))),
+        model_calls=ModelCalls.of(fields.each("model_calls", _read_model_call)),
         input_tokens=fields.maybe("input_tokens", fields.whole),
         output_tokens=fields.maybe("output_tokens", fields.whole),
         token_pressure=fields.maybe("token_pressure", fields.number),
@@ -132,18 +136,10 @@ def carefully(raw: object) -> Run:
     )
 
 
-def _write_call(call: ToolCall) -> list[Any]:
-    return [
-        call.name,
-        call.ok,
-        call.retry,
-        call.repeat,
-        call.chain,
-        call.agent,
-        call.start_ns,
-        call.end_ns,
-        _hex(call.effect),
-    ]
+def _write_call(call: tuple[Any, ...]) -> list[Any]:
+    *told, _, _, effect = call
+    told.append(_hex(effect))
+    return told
 
 
 def _write_evaluation(one: Evaluation) -> list[Any]:

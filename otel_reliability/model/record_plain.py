@@ -12,7 +12,9 @@ from operator import itemgetter
 from typing import Any, Final, cast
 
 from otel_reliability.model.bounded import LONGEST
-from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Outcome, Run, ToolCall, Tools
+from otel_reliability.model.model_calls import ModelCalls
+from otel_reliability.model.run import AgentKey, CloseReason, Outcome, Run, Tools
+from otel_reliability.model.tool_calls import ToolCalls
 
 LATEST_NS: Final = 2**63 - 1
 GREATEST: Final = sys.float_info.max
@@ -61,8 +63,8 @@ def _run(raw: dict[str, Any]) -> Run:
         run_id, _digits(trace_id, 16), None if root_span_id is None else _digits(root_span_id, 8), _key(key),
         session_id, task_id, trial, condition, input_class, _pairs(branches), nested, implicit, incomplete,
         start_ns, end_ns, None if path is None else tuple(path), _TOOLS[tools],
-        None if tool_calls is None else tuple([_call(one) for one in _list(tool_calls)]),
-        tuple([_model_call(one) for one in _list(model_calls)]),
+        None if tool_calls is None else ToolCalls.of([_call(one) for one in _list(tool_calls)]),
+        ModelCalls.of([_model_call(one) for one in _list(model_calls)]),
         input_tokens, output_tokens, _number(pressure), arguments_known, _OUTCOMES[outcome], outcome_source,
         _number(confidence), _number(cost), None if violations is None else _pairs(violations), (), weight, span_count,
         _REASONS[closed_by],
@@ -75,7 +77,7 @@ def _key(raw: Any) -> AgentKey:
     return AgentKey(namespace, service, environment, agent, _pairs(extra))
 
 
-def _call(raw: Any) -> ToolCall:
+def _call(raw: Any) -> tuple[Any, ...]:
     name, ok, retry, repeat, chain, agent, start_ns, end_ns, effect = _list(raw)
     if not (type(ok) is type(retry) is type(repeat) is bool and type(name) is type(agent) is str):
         raise _Odd
@@ -83,10 +85,10 @@ def _call(raw: Any) -> ToolCall:
         raise _Odd
     _times(start_ns, end_ns)
     hashed = None if effect is None else _digits(effect, None)
-    return ToolCall(name, ok, retry, repeat, chain, agent, start_ns, end_ns, None, None, hashed)
+    return name, ok, retry, repeat, chain, agent, start_ns, end_ns, None, None, hashed
 
 
-def _model_call(raw: Any) -> ModelCall:
+def _model_call(raw: Any) -> tuple[Any, ...]:
     model, input_tokens, output_tokens, failed, agent, start_ns, end_ns = _list(raw)
     if type(failed) is not bool or type(agent) is not str or len(agent) > LONGEST:
         raise _Odd
@@ -96,7 +98,7 @@ def _model_call(raw: Any) -> ModelCall:
         if tokens is not None and (type(tokens) is not int or not -LATEST_NS <= tokens <= LATEST_NS):
             raise _Odd
     _times(start_ns, end_ns)
-    return ModelCall(model, input_tokens, output_tokens, failed, agent, start_ns, end_ns)
+    return model, input_tokens, output_tokens, failed, agent, start_ns, end_ns
 
 
 def _times(start_ns: Any, end_ns: Any) -> None:

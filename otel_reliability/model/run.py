@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from otel_reliability.model.model_calls import ModelCall
 from otel_reliability.model.span import Evaluation, SpanId, TraceId
+from otel_reliability.model.tool_calls import ToolCall, ToolCalls
 
 
 class Outcome(enum.Enum):
@@ -48,42 +51,12 @@ class AgentKey(NamedTuple):
     extra: tuple[tuple[str, str], ...] = ()
 
 
-class ToolCall(NamedTuple):
-    """One tool call of a run. `retry`: it repeats a call that failed. `repeat`: it repeats one that succeeded (a loop).
-
-    `chain` is the position in its retry chain (0: the first attempt). `agent` is the agent that took it.
-    """
-
-    name: str
-    ok: bool
-    retry: bool
-    repeat: bool
-    chain: int
-    agent: str
-    start_ns: int
-    end_ns: int
-    arguments: bytes | None
-    result: bytes | None
-    effect: bytes | None
-
-
-class ModelCall(NamedTuple):
-    """One model call of a run."""
-
-    model: str | None
-    input_tokens: int | None
-    output_tokens: int | None
-    failed: bool
-    agent: str
-    start_ns: int
-    end_ns: int
-
-
 class Run(NamedTuple):
     """One agent invocation, first span to last. What `otel-reliability runs` prints, and what windows take their rows from.
 
     `tool_calls` and `path` are None when the tools are unobservable. The path is the ordered tool names, hand-offs as
-    `→agent`; its parallel groups are in canonical order. `tool_calls` stand in the order of the clock.
+    `→agent`; its parallel groups are in canonical order. `tool_calls` stand in the order of the clock. The calls may be any
+    sequence of such; those that we make are columns (`ToolCalls.of`, `ModelCalls.of` give them for whatever is there).
     `weight` is how many runs this one stands for under head sampling, 1 without.
     """
 
@@ -104,8 +77,8 @@ class Run(NamedTuple):
     end_ns: int
     path: tuple[str, ...] | None
     tools: Tools
-    tool_calls: tuple[ToolCall, ...] | None
-    model_calls: tuple[ModelCall, ...]
+    tool_calls: Sequence[ToolCall] | None
+    model_calls: Sequence[ModelCall]
     input_tokens: int | None
     output_tokens: int | None
     token_pressure: float | None
@@ -135,9 +108,9 @@ class Run(NamedTuple):
     @property
     def retries(self) -> int | None:
         """How many tool calls were retries; None when the tools are unobservable."""
-        return None if self.tool_calls is None else sum(call.retry for call in self.tool_calls)
+        return None if self.tool_calls is None else ToolCalls.of(self.tool_calls).retries
 
     @property
     def longest_retry_chain(self) -> int | None:
         """The greatest number of retries of one call; None when the tools are unobservable."""
-        return None if self.tool_calls is None else max((call.chain for call in self.tool_calls), default=0)
+        return None if self.tool_calls is None else ToolCalls.of(self.tool_calls).longest_chain

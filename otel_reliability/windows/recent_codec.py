@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import marshal
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Outcome, Run, ToolCall, Tools
+from otel_reliability.model.model_calls import ModelCalls
+from otel_reliability.model.run import AgentKey, CloseReason, Outcome, Run, Tools
 from otel_reliability.model.span import Evaluation
+from otel_reliability.model.tool_calls import ToolCalls
 
 _RAW: Final = -12
 """Deflate without a header, over 4 KB at a time: runs are small."""
@@ -22,8 +24,8 @@ _RUN_ID, _TRACE_ID, _ROOT, _KEY = _AT["run_id"], _AT["trace_id"], _AT["root_span
 _START, _END, _PATH, _TOOLS = _AT["start_ns"], _AT["end_ns"], _AT["path"], _AT["tools"]
 _CALLS, _MODELS, _INPUT, _OUTPUT = _AT["tool_calls"], _AT["model_calls"], _AT["input_tokens"], _AT["output_tokens"]
 _OUTCOME, _EVALUATIONS, _CLOSED_BY = _AT["outcome"], _AT["evaluations"], _AT["closed_by"]
-_CALL_START: Final = ToolCall._fields.index("start_ns")
-_MODEL_START: Final = ModelCall._fields.index("start_ns")
+_CALL_START: Final = ToolCalls.fields.index("start_ns")
+_MODEL_START: Final = ModelCalls.fields.index("start_ns")
 
 
 class RunCodec:
@@ -57,18 +59,19 @@ class RunCodec:
 
 def _plain(run: Run) -> tuple[Any, ...]:
     """The fields of a run in plain values; True is what others tell. Times are since its start, for so they repeat most."""
-    calls, models, start_ns = run.tool_calls, run.model_calls, run.start_ns
+    calls = None if run.tool_calls is None else ToolCalls.of(run.tool_calls)
+    models, start_ns = ModelCalls.of(run.model_calls), run.start_ns
     plain: list[Any] = list(run)
     if run.run_id == _usual_id(run.trace_id, run.root_span_id):
         plain[_TRACE_ID] = plain[_ROOT] = True
     plain[_KEY] = tuple(run.key)
     plain[_RUN_ID] = plain[_END] = None
-    plain[_PATH] = (calls is not None and run.path == _names(calls)) or run.path
+    plain[_PATH] = (calls is not None and run.path == calls.names) or run.path
     plain[_TOOLS] = run.tools.value
-    plain[_CALLS] = None if calls is None else _columns(calls, _CALL_START, start_ns)
-    plain[_MODELS] = _columns(models, _MODEL_START, start_ns)
-    plain[_INPUT] = _told_by(run.input_tokens, [call.input_tokens for call in models])
-    plain[_OUTPUT] = _told_by(run.output_tokens, [call.output_tokens for call in models])
+    plain[_CALLS] = None if calls is None else _since(calls.columns, _CALL_START, start_ns)
+    plain[_MODELS] = _since(models.columns, _MODEL_START, start_ns)
+    plain[_INPUT] = _told_by(run.input_tokens, models.input_tokens)
+    plain[_OUTPUT] = _told_by(run.output_tokens, models.output_tokens)
     plain[_OUTCOME] = run.outcome.value
     plain[_EVALUATIONS] = tuple([tuple(one) for one in run.evaluations])
     plain[_CLOSED_BY] = run.closed_by.value
@@ -79,19 +82,18 @@ def _run(plain: Sequence[Any], run_id: str, end_ns: int) -> Run:
     fields = list(plain)
     fields[_RUN_ID], fields[_END] = run_id, end_ns
     start_ns = fields[_START]
-    models = tuple([ModelCall(*row) for row in _rows(fields[_MODELS], _MODEL_START, start_ns)])
-    calls = fields[_CALLS]
+    calls, models = fields[_CALLS], ModelCalls(_since(fields[_MODELS], _MODEL_START, -start_ns))
     if calls is not None:
-        calls = tuple([ToolCall(*row) for row in _rows(calls, _CALL_START, start_ns)])
+        calls = ToolCalls(_since(calls, _CALL_START, -start_ns))
     fields[_CALLS], fields[_MODELS] = calls, models
     if fields[_TRACE_ID] is True:
         fields[_TRACE_ID], fields[_ROOT] = map(bytes.fromhex, run_id.split("-"))
     if fields[_PATH] is True:
-        fields[_PATH] = _names(calls or ())
+        fields[_PATH] = () if calls is None else calls.names
     if fields[_INPUT] is True:
-        fields[_INPUT] = sum([call.input_tokens or 0 for call in models])
+        fields[_INPUT] = sum([tokens or 0 for tokens in models.input_tokens])
     if fields[_OUTPUT] is True:
-        fields[_OUTPUT] = sum([call.output_tokens or 0 for call in models])
+        fields[_OUTPUT] = sum([tokens or 0 for tokens in models.output_tokens])
     fields[_KEY] = AgentKey(*fields[_KEY])
     fields[_TOOLS] = Tools(fields[_TOOLS])
     fields[_OUTCOME] = Outcome(fields[_OUTCOME])
@@ -100,19 +102,11 @@ def _run(plain: Sequence[Any], run_id: str, end_ns: int) -> Run:
     return Run(*fields)
 
 
-def _columns(calls: Sequence[ToolCall] | Sequence[ModelCall], first: int, start_ns: int) -> tuple[Any, ...]:
-    """The fields of calls, each of all of them. From the place `first` on stand their starts, then their ends."""
-    columns: list[Any] = list(zip(*calls, strict=True))
-    for at in (first, first + 1) if columns else ():
-        columns[at] = tuple([time_ns - start_ns for time_ns in columns[at]])
-    return tuple(columns)
-
-
-def _rows(columns: Sequence[Any], first: int, start_ns: int) -> Iterable[Sequence[Any]]:
-    told = list(columns)
-    for at in (first, first + 1) if told else ():
-        told[at] = [since + start_ns for since in told[at]]
-    return zip(*told, strict=True)
+def _since(columns: tuple[Any, ...], first: int, start_ns: int) -> tuple[Any, ...]:
+    """The columns of calls with their times since another; from the place `first` on stand their starts, then their ends."""
+    starts, ends = columns[first : first + 2]
+    began, ended = tuple([at - start_ns for at in starts]), tuple([at - start_ns for at in ends])
+    return (*columns[:first], began, ended, *columns[first + 2 :])
 
 
 def _told_by(total: int | None, parts: Sequence[int | None]) -> int | None:
@@ -122,7 +116,3 @@ def _told_by(total: int | None, parts: Sequence[int | None]) -> int | None:
 
 def _usual_id(trace_id: bytes, span_id: bytes | None) -> str:
     return "" if span_id is None else f"{trace_id.hex()}-{span_id.hex()}"
-
-
-def _names(calls: Sequence[ToolCall]) -> tuple[str, ...]:
-    return tuple([call.name for call in calls])

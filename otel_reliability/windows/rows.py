@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
+from otel_reliability.model.model_calls import ModelCall, ModelCalls
 from otel_reliability.model.row import Retries, Row
-from otel_reliability.model.run import ModelCall, Run, ToolCall
+from otel_reliability.model.run import Run
 from otel_reliability.model.span import Evaluation
+from otel_reliability.model.tool_calls import ToolCall, ToolCalls
 from otel_reliability.model.tools import DEFAULT_RULES, Effect, ToolRules, effects_of
 from otel_reliability.windows.paths import PathTable
 
@@ -29,8 +31,9 @@ def row_of(run: Run, paths: PathTable, rules: ToolRules = DEFAULT_RULES) -> Row:
     are None. Of a run without a task the effects are None too: it is compared with none. What most runs have in common (no
     retries, no effects) is one object, shared by their rows.
     """
-    calls, model_calls, path = run.tool_calls, run.model_calls, None if run.incomplete else run.path
-    failed = None if calls is None else len([None for call in calls if not call.ok])
+    calls = None if run.tool_calls is None else ToolCalls.of(run.tool_calls)
+    model_calls, path = ModelCalls.of(run.model_calls), None if run.incomplete else run.path
+    number = len(model_calls)
     return Row(
         run.end_ns,
         run.run_id,
@@ -41,12 +44,12 @@ def row_of(run: Run, paths: PathTable, rules: ToolRules = DEFAULT_RULES) -> Row:
         run.branches,
         None if path is None else paths.intern(path),
         None if calls is None else len(calls),
-        failed,
+        None if calls is None else calls.failed,
         None if calls is None else retries_of(calls, model_calls),
         run.token_pressure,
-        len(model_calls),
+        number,
         _sum(run.input_tokens, run.output_tokens),
-        _mean_latency(model_calls),
+        model_calls.duration_ns // number if number else None,
         run.outcome,
         run.confidence,
         run.cost,
@@ -60,16 +63,17 @@ def row_of(run: Run, paths: PathTable, rules: ToolRules = DEFAULT_RULES) -> Row:
     )
 
 
-def retries_of(calls: tuple[ToolCall, ...], model_calls: tuple[ModelCall, ...]) -> Retries:
+def retries_of(tool_calls: Sequence[ToolCall], model_calls: Sequence[ModelCall]) -> Retries:
     """The retries and repeats of a run.
 
     A retry costs its own time, and the tokens of the model call that asked for it: the last one to end before it began
     (which counts once, however many retries it asked for).
     """
-    retries = [call for call in calls if call.retry]
-    repeats = len([None for call in calls if call.repeat])
-    if not retries:
+    calls = ToolCalls.of(tool_calls)
+    repeats = calls.repeats
+    if not calls.retries:
         return NO_RETRIES if not repeats else NO_RETRIES._replace(repeats=repeats)
+    retries = [call for call in calls if call.retry]
     longest = max(retries, key=lambda call: call.chain)
     return Retries(
         number=len(retries),
@@ -113,15 +117,11 @@ def _rank(evaluation: Evaluation) -> tuple[int, float, str]:
     return (evaluation.time_ns, float("-inf") if evaluation.score is None else evaluation.score, evaluation.label or "")
 
 
-def _tokens_of(retries: Iterable[ToolCall], model_calls: tuple[ModelCall, ...]) -> int:
+def _tokens_of(retries: Sequence[ToolCall], model_calls: Sequence[ModelCall]) -> int:
     calls = sorted(model_calls, key=lambda call: (call.end_ns, call.start_ns))
     ends = [call.end_ns for call in calls]
     asking = {bisect_right(ends, retry.start_ns) for retry in retries} - {0}
     return sum(_sum(calls[at - 1].input_tokens, calls[at - 1].output_tokens) or 0 for at in asking)
-
-
-def _mean_latency(model_calls: tuple[ModelCall, ...]) -> int | None:
-    return sum([call.end_ns - call.start_ns for call in model_calls]) // len(model_calls) if model_calls else None
 
 
 def _sum(left: int | None, right: int | None) -> int | None:
