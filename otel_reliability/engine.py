@@ -231,6 +231,16 @@ class Engine:
                     self._score(self._sessions.close_all())
             return entered
 
+    def complete(self, traces: Iterable[TraceId], *, wait: float = -1) -> bool:
+        """Close and settle the runs of these traces now, and forget the traces: nothing of them will come any more, no span,
+        no judgement, no link to them. Those that other traces have a part in stay open. As `receive`.
+        """
+        with self._turn(wait) as entered:
+            if entered:
+                now = self._clock()
+                self._apply(self._assembler.complete(traces, CloseReason.END_OF_INPUT, now), now)
+            return entered
+
     # --- Out ----------------------------------------------------------------------------------------------------------
 
     def read(self, ask: Callable[[Fleet], T], *, wait: float = -1) -> T | None:

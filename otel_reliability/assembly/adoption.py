@@ -69,6 +69,19 @@ def joined(trace: Trace) -> list[Trace]:
     return list(found.values())
 
 
+def stands_alone(trace: Trace) -> bool:
+    """Whether no other trace has a part in this one, nor it in another."""
+    return (
+        not (trace.hopped or trace.hanging)
+        and all(_lies_in(unit, trace) for unit in trace.units)
+        and all(place.parent is None or place.parent[0] == trace.id for place in trace.places.values())
+    )
+
+
+def _lies_in(unit: Unit, trace: Trace) -> bool:
+    return len(unit.traces) == 1 and unit.anchor[0] == trace.id and (unit.missing or unit.anchor)[0] == trace.id
+
+
 class Decision:
     """What becomes of loose work in traces that are one: adopted, a run of its own, or nobody's."""
 

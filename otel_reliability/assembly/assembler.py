@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Final
 
-from otel_reliability.assembly.adoption import Decision, OpenWork, give, joined, note
+from otel_reliability.assembly.adoption import Decision, OpenWork, give, joined, note, stands_alone
 from otel_reliability.assembly.build import Builder, Built
 from otel_reliability.assembly.build import Unit as BuildUnit
 from otel_reliability.assembly.bundle import Bundle, State
@@ -32,6 +32,8 @@ from otel_reliability.model.span import AgentSpan, Evaluation, Session, SpanId, 
 
 _SHARE: Final = 32
 """Above a ceiling, one 32nd more than needed is closed, so that not every span has to look for the heaviest."""
+_KEPT: Final = 4_096
+"""Looks at what is complete that may still be planned, beside as many as there are runs open."""
 _NOTHING: Final = Built([], 0, 0, 0, frozenset(), 0)
 
 
@@ -143,7 +145,67 @@ class Assembler:
         self._looks.clear()
         return self._take_events()
 
+    def complete(self, traces: Iterable[TraceId], reason: CloseReason, now: float) -> list[RunEvent]:
+        """Close, settle and forget traces of which nothing will come any more: no span, no judgement, no link to them.
+
+        One that other traces have a part in, by a link or by the user's own key, stays as it is: it closes with them.
+        """
+        for trace_id in traces:
+            self._complete(trace_id, reason, now)
+        self._plan_anew()
+        return self._take_events()
+
     # --- Closing ------------------------------------------------------------------------------------------------------
+
+    def _complete(self, trace_id: TraceId, reason: CloseReason, now: float) -> None:
+        gathering = self._gathering
+        bundle = gathering.traces.bundles.get(trace_id)
+        if bundle is not None and bundle.state is State.GROWING and bundle.count:
+            told = self._told_of(bundle, reason) if self._bundles.tidy(bundle) else None
+            if told is None:
+                self._bundles.unfold(bundle)
+            else:
+                self._close_bundle(bundle, *told, now)
+                self._closed.pop()
+        trace = gathering.traces.get(trace_id)
+        if trace is not None and not self._complete_gathered(trace, reason, now):
+            return
+        bundle = gathering.traces.bundles.get(trace_id)
+        if bundle is not None:
+            self._events.extend(RunEvent(RunChange.SETTLED, run) for run in bundle.runs)
+            self._bundles.let_go(bundle)
+        elif trace is not None or trace_id in gathering.traces.pasts:
+            self._bundles.forget(trace_id)
+        gathering.quiet.pop(trace_id, None)
+        self._settled.forget(trace_id)
+
+    def _complete_gathered(self, trace: Trace, reason: CloseReason, now: float) -> bool:
+        """False: other traces have a part in it."""
+        if not stands_alone(trace):
+            return False
+        planned = len(self._closed)
+        for unit in list(trace.units):
+            if unit in self._gathering.open:
+                self._close(unit, reason, now)
+        self._decide()
+        while len(self._closed) > planned:
+            self._settle_at_once(*self._closed.pop())
+        for unit in list(trace.units):
+            if unit.closed_at is not None:
+                self._settle_unit(unit.closed_at, unit)
+        return True
+
+    def _plan_anew(self) -> None:
+        """Plan no more looks at what is complete, where that is most of what is planned."""
+        growing, traces, looks = self._gathering.open, self._gathering.traces, self._looks
+        most = 2 * len(growing) + _KEPT
+        if sum(len(bundles) for _, bundles in looks) > most:
+            self._looks = deque((due, [bundle for bundle in bundles if bundle in growing]) for due, bundles in looks)
+        if len(self._due) > most:
+            self._due = [planned for planned in self._due if planned[2] in growing]
+            heapq.heapify(self._due)
+        if len(self._closed) > most + 2 * (len(traces) + len(traces.bundles)):
+            self._closed = deque((at, unit) for at, unit in self._closed if _can_settle(unit, at))
 
     def _schedule(self, unit: Unit) -> None:
         heapq.heappush(self._due, (self._deadline(unit), next(self._ticket), unit))
@@ -523,3 +585,10 @@ class Assembler:
             self.accounts["ceiling", "remembered_ids"] += 1
         if self._evaluations.waiting:
             self._evaluations.expire(now)
+
+
+def _can_settle(closed: Unit | Bundle, closed_at: float) -> bool:
+    """Whether what was closed then is still as it was."""
+    if isinstance(closed, Unit):
+        return closed.closed_at == closed_at
+    return closed.state is State.CLOSED if closed.unit is None else closed.unit.closed_at == closed_at

@@ -139,6 +139,15 @@ class Bundles:
         self._pasts[bundle.trace_id] = bundle.past()
         bundle.let_go()
 
+    def let_go(self, bundle: Bundle) -> None:
+        """Nothing of its trace will come any more: its run is final, and nothing of it is remembered."""
+        gathering = self._gathering
+        if bundle.state is State.CLOSED:
+            gathering.closed_bytes -= bundle.weight
+        gathering.place_count -= len(bundle.places or ())
+        del self._bundles[bundle.trace_id]
+        bundle.let_go()
+
     def unfold(self, bundle: Bundle) -> Trace:
         """Gather what a bundle holds, as if it had come to the gathering from the beginning."""
         gathering = self._gathering

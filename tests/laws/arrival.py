@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from otel_reliability.engine import Engine
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.run import AgentKey, CloseReason, Run
-from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan
+from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan, TraceId
 from otel_reliability.testing import FakeClock
 from tests.laws.telemetry import WINDOW
 
@@ -61,9 +62,13 @@ def waited(engine: Engine, clock: FakeClock) -> None:
 
 
 def after(
-    arrivals: Arrivals, *, settings: Settings = SETTINGS, end: Callable[[Engine, FakeClock], None] = flushed
+    arrivals: Arrivals,
+    *,
+    settings: Settings = SETTINGS,
+    end: Callable[[Engine, FakeClock], None] = flushed,
+    complete: Mapping[int, Sequence[TraceId]] = MappingProxyType({}),
 ) -> Outcome:
-    """What is known when all has arrived and the end has come."""
+    """What is known when all has arrived and the end has come. `complete`: the traces that are, after which batch."""
     clock = FakeClock()
     engine = Engine(settings, clock=clock, wall=clock.wall, reader=READER if settings is SETTINGS else None)
     runs: dict[str, Run] = {}
@@ -81,11 +86,12 @@ def after(
             runs[event.run.run_id] = event.run
 
     engine.observers.append(listen)
-    for seconds, batch in arrivals:
+    for number, (seconds, batch) in enumerate(arrivals):
         clock.advance(seconds)
         engine.tick()
         engine.receive([one for one in batch if not isinstance(one, Evaluation)])
         engine.receive_evaluations([one for one in batch if isinstance(one, Evaluation)])
+        engine.complete(complete.get(number, ()))
     end(engine, clock)
     settled = engine.take_settled()
     assert len({run.run_id for run in settled}) == len(settled), "a run settles once"

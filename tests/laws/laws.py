@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from otel_reliability.config import AssemblySettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason
-from otel_reliability.model.span import Evaluation, RawSpan
+from otel_reliability.model.span import Evaluation, RawSpan, TraceId
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.testing import FakeClock, write_otlp
 from tests.laws.arrival import READER, REOPEN, SETTINGS, Outcome, after, at_once, flushed, read, schedules, waited
@@ -105,6 +105,25 @@ def files(data: st.DataObject) -> None:
 
     assert len(spans) == len(lines)
     same(expected, after(at_once(read([*spans, *evaluations]))))
+
+
+def completeness(data: st.DataObject, *, hostile: bool = False) -> None:
+    """A trace that is closed, settled and forgotten as soon as all that names it is here gives what it gives at the end."""
+    case = data.draw(cases(hostile=hostile))
+    told = read([*case.everything, *(one for one in case.evaluations if one.trace_id is not None)])
+    told += data.draw(st.lists(st.sampled_from(told), max_size=5)) if told else []
+    batches = [(0.0, batch) for _, batch in data.draw(schedules(told))]
+    linked = {ref[0] for known in case.everything for link in known.links for ref in (link, (known.trace_id,))}
+    last = {one.trace_id: number for number, (_, batch) in enumerate(batches) for one in batch}
+    complete: dict[int, list[TraceId]] = {}
+    for trace_id, number in last.items():
+        if trace_id is not None and trace_id not in linked:
+            complete.setdefault(number, []).append(trace_id)
+    expected, found = after(batches), after(batches, complete=complete)
+
+    same(expected, found)
+    all_settled(found)
+    assert found.accounts == expected.accounts
 
 
 def lateness(data: st.DataObject) -> None:

@@ -54,6 +54,18 @@ def test_nor_do_they_where_parents_go_in_circles(data: st.DataObject) -> None:
 
 
 @given(st.data())
+def test_traces_that_are_known_to_be_complete_need_not_wait(data: st.DataObject) -> None:
+    """What closes as soon as nothing more can come is what it is at the end, and every span is accounted for alike."""
+    laws.completeness(data)
+
+
+@given(st.data())
+def test_nor_need_they_where_parents_go_in_circles(data: st.DataObject) -> None:
+    """The same where spans name any other as their parent."""
+    laws.completeness(data, hostile=True)
+
+
+@given(st.data())
 def test_spans_that_come_again_change_nothing(data: st.DataObject) -> None:
     """A span told twice is a span."""
     laws.duplication(data)
