@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import KeysView, Mapping, Sized
+from collections.abc import Mapping, Sized
 from typing import Final, Generic, TypeVar
 
 import numpy as np
@@ -49,6 +49,14 @@ class LaterSums(Generic[K]):
         for code, runs in there.items():
             self.add(code, runs)
 
+    def __len__(self) -> int:
+        """How many different things runs did."""
+        return len(self._places)
+
+    def __contains__(self, code: K) -> bool:
+        """Whether a run did so."""
+        return code in self._places
+
     def add(self, code: K, runs: int = 1) -> None:
         """So many runs come that did the same."""
         place = self._places.get(code)
@@ -86,11 +94,6 @@ class LaterSums(Generic[K]):
     def distance(self, code: K) -> int:
         """The sum of the distances of a code to all runs, in units of 2^-52."""
         return self._times_runs(self._shares(code))
-
-    @property
-    def codes(self) -> KeysView[K]:
-        """What runs did."""
-        return self._places.keys()
 
     def _place(self, code: K) -> int:
         """A place for a new code: one that is free, which has no runs, or a further one."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, KeysView, Mapping, Sequence, Sized
-from typing import Final, Generic, Protocol, TypeVar
+from collections.abc import Callable, Hashable, Mapping, Sequence, Sized
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
-from otel_reliability.metrics.apart import ONE, Apart, Column, Shares, column_of, edit_column, edit_shares
+from otel_reliability.metrics.apart import ONE, Apart, Shares, column_of, edit_shares
 from otel_reliability.metrics.base import Lender
+from otel_reliability.metrics.compiled import path_sums
 from otel_reliability.metrics.later_sums import LaterSums
 from otel_reliability.model.row import Row
 
@@ -17,6 +18,9 @@ class Code(Hashable, Sized, Protocol):
 
 
 K = TypeVar("K", bound=Code)
+
+Begin: TypeAlias = Callable[[Mapping[K, int]], LaterSums[K]]
+"""Makes the sums of many different codes, of which so many runs are there."""
 
 HABITS: Final = 16
 """Up to so many distinct paths an agent has habits: then runs are counted, and compared when somebody asks."""
@@ -31,11 +35,11 @@ class PairSums(Generic[K]):
     (`LaterSums`). State: an integer for each code; where there are many, columns of them for each code and each run.
     """
 
-    __slots__ = ("_column", "_counts", "_many", "_number", "_shares", "_total")
+    __slots__ = ("_begin", "_counts", "_many", "_number", "_shares", "_total")
 
-    def __init__(self, shares: Apart[K], column: Column[K] | None = None) -> None:
+    def __init__(self, shares: Apart[K], begin: Begin[K] | None = None) -> None:
         self._shares = shares
-        self._column = column_of(shares) if column is None else column
+        self._begin = begin
         self._counts: dict[K, int] = {}
         self._many: LaterSums[K] | None = None
         self._number = 0
@@ -44,10 +48,14 @@ class PairSums(Generic[K]):
     def __len__(self) -> int:
         return self._number
 
+    def __contains__(self, code: K) -> bool:
+        """Whether a run did so."""
+        return code in (self._counts if self._many is None else self._many)
+
     @property
-    def codes(self) -> KeysView[K]:
-        """The distinct codes."""
-        return self._counts.keys() if self._many is None else self._many.codes
+    def distinct(self) -> int:
+        """How many distinct codes there are."""
+        return len(self._counts if self._many is None else self._many)
 
     @property
     def total(self) -> int:
@@ -68,14 +76,14 @@ class PairSums(Generic[K]):
         counts[code] = counts.get(code, 0) + 1
         self._total = None
         if len(counts) > HABITS:
-            self._many, self._counts = LaterSums(self._column, counts), {}
+            self._many, self._counts = self._sums_of(counts), {}
 
     def remove(self, code: K) -> None:
         """A run that came leaves."""
         self._number -= 1
         if self._many is not None:
             self._many.remove(code)
-            if len(self._many.codes) <= FEW_HABITS:
+            if len(self._many) <= FEW_HABITS:
                 self._many, self._counts = None, self._many.counts()
             return
         counts = self._counts
@@ -89,6 +97,10 @@ class PairSums(Generic[K]):
         if self._many is not None:
             return self._many.distance(code)
         return _weighted(self._shares(code, list(self._counts)), self._counts)
+
+    def _sums_of(self, counts: Mapping[K, int]) -> LaterSums[K]:
+        begin = self._begin
+        return LaterSums(column_of(self._shares), counts) if begin is None else begin(counts)
 
     def _compared(self) -> int:
         """The sum over all pairs, from how many runs did what."""
@@ -157,7 +169,7 @@ class LatestBy(Generic[K]):
             self._add_in_order(row, self._rows)
             return
         self._sums.add(self._code(row))
-        if len(self._sums.codes) > self._limit and self._fellows is not None:
+        if self._sums.distinct > self._limit and self._fellows is not None:
             self._rows = self._fellows.of(row)
             self._fit(self._rows)
 
@@ -167,7 +179,7 @@ class LatestBy(Generic[K]):
             self._sums.remove(self._code(row))
             return
         self._evict_in_order(row, self._rows)
-        if self._fellows is not None and not self._start and len(self._sums.codes) <= self._limit // 2:
+        if self._fellows is not None and not self._start and self._sums.distinct <= self._limit // 2:
             self._rows = None
 
     def mean(self) -> float | None:
@@ -206,7 +218,7 @@ class LatestBy(Generic[K]):
 
     def _fit(self, rows: list[Row]) -> None:
         """Let the earliest go while there are too many paths; let earlier ones back in while there are not."""
-        while len(self._sums.codes) > self._limit:
+        while self._sums.distinct > self._limit:
             self._sums.remove(self._code(rows[self._start]))
             self._start += 1
         while self._start and self._has_room(rows[self._start - 1]):
@@ -214,7 +226,7 @@ class LatestBy(Generic[K]):
             self._sums.add(self._code(rows[self._start]))
 
     def _has_room(self, row: Row) -> bool:
-        return len(self._sums.codes) < self._limit or self._code(row) in self._sums.codes
+        return self._sums.distinct < self._limit or self._code(row) in self._sums
 
 
 class LatestPairs(LatestBy[str]):
@@ -231,8 +243,8 @@ class LatestPairs(LatestBy[str]):
     __slots__ = ()
 
     def __init__(self, limit: int, shares: Shares = edit_shares, fellows: Fellows | None = None) -> None:
-        column = edit_column if shares is edit_shares else None
-        super().__init__(limit, PairSums(shares, column), path_code, fellows)
+        begin = path_sums if shares is edit_shares else None
+        super().__init__(limit, PairSums(shares, begin), path_code, fellows)
 
 
 def path_code(row: Row) -> str:

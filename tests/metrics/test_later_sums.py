@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from itertools import combinations
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from otel_reliability.metrics import apart, later_sums, pairs
 from otel_reliability.metrics.apart import LONGEST, REMEMBERED, column_of, edit_column, edit_shares
+from otel_reliability.metrics.compiled import path_sums
 from otel_reliability.metrics.later_sums import LaterSums
 
 CODES = st.text("abcd", max_size=6)
@@ -55,12 +57,13 @@ def test_a_column_is_the_list(code: str, others: list[str]) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.booleans()), max_size=60))
-def test_habits_come_and_go(steps: list[tuple[str, bool]]) -> None:
+@pytest.mark.parametrize("begin", [partial(LaterSums[str], edit_column), path_sums, None])
+def test_habits_come_and_go(begin: pairs.Begin[str] | None, steps: list[tuple[str, bool]]) -> None:
     """An agent that takes to ever new paths and back to few has the sums of all its pairs all the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "HABITS", 4)
         patch.setattr(pairs, "FEW_HABITS", 2)
-        sums, left = pairs.PairSums(edit_shares, edit_column), list[str]()
+        sums, left = pairs.PairSums(edit_shares, begin), list[str]()
         for code, leave in steps:
             if leave and left:
                 sums.remove(left.pop(0))
@@ -68,7 +71,7 @@ def test_habits_come_and_go(steps: list[tuple[str, bool]]) -> None:
                 sums.add(code)
                 left.append(code)
             assert sums.total == all_pairs(left)
-            assert set(sums.codes) == set(left)
+            assert (sums.distinct, all(code in sums for code in left)) == (len(set(left)), True)
 
 
 def test_distances_of_long_paths_are_not_remembered() -> None:

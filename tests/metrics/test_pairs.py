@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.metrics.apart import FEW, ONE, edit_column, edit_shares
+from otel_reliability.metrics.apart import FEW, ONE, edit_shares
+from otel_reliability.metrics.compiled import path_sums
 from otel_reliability.metrics.examples import row
 from otel_reliability.metrics.pairs import LatestPairs, PairSums
 from otel_reliability.model.row import Row
@@ -27,7 +28,7 @@ def test_edit_shares_are_those_of_the_textbook(code: str, others: list[str]) -> 
 @given(st.lists(st.tuples(CODES, st.integers(0, 5)), max_size=25))
 def test_sums_are_over_all_pairs_whoever_leaves(steps: list[tuple[str, int]]) -> None:
     """Whether the oldest leaves or one from the middle, the total is that of all pairs that remain."""
-    sums, there = PairSums(edit_shares, edit_column), dict[str, str]()
+    sums, there = PairSums(edit_shares, path_sums), dict[str, str]()
     for at, (code, leaving) in enumerate(steps):
         sums.add(code)
         there[str(at)] = code
@@ -36,7 +37,8 @@ def test_sums_are_over_all_pairs_whoever_leaves(steps: list[tuple[str, int]]) ->
             sums.remove(there.pop(gone))
         assert sums.total == sum(edit_shares(one, [other])[0] for one, other in combinations(there.values(), 2))
         assert sums.distance("ab") == sum(edit_shares("ab", list(there.values())))
-        assert (len(sums), set(sums.codes)) == (len(there), set(there.values()))
+        assert (len(sums), sums.distinct) == (len(there), len(set(there.values())))
+        assert all(code in sums for code in there.values())
 
 
 def latest(rows: list[Row], limit: int) -> list[Row]:

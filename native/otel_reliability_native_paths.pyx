@@ -1,0 +1,454 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""The distances over all pairs of runs by the paths they took: what `metrics.later_sums` does with `edit_column`, compiled.
+
+A path is a string with a character a step. One path is compared with all others by the bits of one word (Hyyrö's form of
+Myers' algorithm), as long as either of the two has no more than 64 steps; of two that are longer, whoever made the sums says
+how many edits apart they are.
+
+References: G. Myers, *A fast bit-vector algorithm for approximate string matching*, J. ACM 46 (1999); H. Hyyrö, *A bit-vector
+algorithm for computing Levenshtein and Damerau edit distances*, Nordic J. Computing 10 (2003).
+"""
+
+cimport cython
+from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.object cimport Py_EQ, PyObject, PyObject_Hash, PyObject_RichCompareBool
+from cpython.ref cimport Py_DECREF, Py_INCREF
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memmove, memset
+
+cdef extern from "Python.h":
+    int PyUnicode_KIND(object text)
+    void *PyUnicode_DATA(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
+
+ctypedef fused Symbols:
+    uint8_t
+    uint16_t
+    uint32_t
+
+cdef enum:
+    WORD = 64
+    LOW = 256
+    SLOTS = 128
+    ONE_BITS = 52
+    HALF_BITS = 26
+    FITTING = 2047  # so many distances together are less than 2^63
+    FEWEST = 8
+    NOWHERE = -1
+
+cdef uint64_t HALF = (1 << HALF_BITS) - 1
+
+
+# The steps of one path, by the bits of a word.
+
+cdef uint64_t[LOW] _low  # where in it each symbol below 256 is; between two paths all are 0
+cdef uint32_t[SLOTS] _symbols  # the other symbols, in a table of their own,
+cdef uint64_t[SLOTS] _high  # and where those are; 0: nothing is in this slot
+
+cdef uint64_t[WORD + 1][WORD + 1] _parts  # by length and edits: the share of 2^52
+
+
+cdef int _share_out() except -1:
+    cdef uint64_t length, edits
+    for length in range(1, WORD + 1):
+        for edits in range(length + 1):
+            _parts[length][edits] = (edits << ONE_BITS) // length
+    return 0
+
+
+_share_out()
+
+
+cdef inline uint64_t _part(uint64_t edits, uint64_t length) noexcept nogil:
+    """The edits over the length in units of 2^-52, cut off. (Neither is so long that this does not fit.)"""
+    cdef uint64_t whole, rest
+    if length <= WORD:
+        return _parts[length][edits]
+    whole = (<uint64_t> 1 << ONE_BITS) // length
+    rest = (<uint64_t> 1 << ONE_BITS) % length
+    return edits * whole + edits * rest // length
+
+
+cdef inline uint64_t _bits_of(uint32_t symbol) noexcept nogil:
+    """Where in the path this symbol is, one that is not below 256."""
+    cdef uint32_t slot = symbol % SLOTS
+    while _high[slot]:
+        if _symbols[slot] == symbol:
+            return _high[slot]
+        slot = (slot + 1) % SLOTS
+    return 0
+
+
+cdef inline void _note(uint32_t symbol, uint64_t bit) noexcept nogil:
+    cdef uint32_t slot = symbol % SLOTS
+    if symbol < LOW:
+        _low[symbol] |= bit
+        return
+    while _high[slot] and _symbols[slot] != symbol:
+        slot = (slot + 1) % SLOTS
+    _symbols[slot] = symbol
+    _high[slot] |= bit
+
+
+cdef void _note_all(const Symbols *path, Py_ssize_t length) noexcept nogil:
+    cdef Py_ssize_t at
+    for at in range(length):
+        _note(path[at], <uint64_t> 1 << at)
+
+
+cdef void _forget_all(const Symbols *path, Py_ssize_t length) noexcept nogil:
+    cdef Py_ssize_t at
+    cdef bint others = False
+    for at in range(length):
+        if path[at] < LOW:
+            _low[path[at]] = 0
+        else:
+            others = True
+    if others:
+        memset(_high, 0, sizeof(_high))
+
+
+cdef inline uint64_t _edits(Py_ssize_t steps, const Symbols *other, Py_ssize_t length) noexcept nogil:
+    """How many edits the path that was noted, of 1 to 64 steps, is from another."""
+    cdef uint64_t up = ~<uint64_t> 0, down = 0, here, diagonal, right, left
+    cdef uint64_t edits = steps
+    cdef int last = steps - 1
+    cdef Py_ssize_t at
+    for at in range(length):
+        if Symbols is uint8_t:
+            here = _low[other[at]]
+        else:
+            here = _low[other[at]] if other[at] < LOW else _bits_of(other[at])
+        diagonal = (((here & up) + up) ^ up) | here | down
+        right = down | ~(diagonal | up)
+        left = diagonal & up
+        edits += (right >> last) & 1
+        edits -= (left >> last) & 1
+        right = right << 1 | 1
+        up = left << 1 | ~(diagonal | right)
+        down = right & diagonal
+    return edits
+
+
+cdef void _note_path(object path, Py_ssize_t length) noexcept:
+    """The path of at most 64 steps with which others are compared."""
+    cdef int kind = PyUnicode_KIND(path)
+    if kind == 1:
+        _note_all(<const uint8_t *> PyUnicode_DATA(path), length)
+    elif kind == 2:
+        _note_all(<const uint16_t *> PyUnicode_DATA(path), length)
+    else:
+        _note_all(<const uint32_t *> PyUnicode_DATA(path), length)
+
+
+cdef void _forget_path(object path, Py_ssize_t length) noexcept:
+    cdef int kind = PyUnicode_KIND(path)
+    if kind == 1:
+        _forget_all(<const uint8_t *> PyUnicode_DATA(path), length)
+    elif kind == 2:
+        _forget_all(<const uint16_t *> PyUnicode_DATA(path), length)
+    else:
+        _forget_all(<const uint32_t *> PyUnicode_DATA(path), length)
+
+
+cdef inline uint64_t _edits_to(Py_ssize_t steps, object other, Py_ssize_t length) noexcept:
+    cdef int kind = PyUnicode_KIND(other)
+    if not steps:
+        return length
+    if kind == 1:
+        return _edits(steps, <const uint8_t *> PyUnicode_DATA(other), length)
+    if kind == 2:
+        return _edits(steps, <const uint16_t *> PyUnicode_DATA(other), length)
+    return _edits(steps, <const uint32_t *> PyUnicode_DATA(other), length)
+
+
+cdef struct Place:
+    PyObject *code  # NULL: free
+    uint64_t later  # the sum of its distances to all that came since it is here, modulo 2^64
+    int32_t runs
+    int32_t next  # of a free place: the next free one, -1 none
+
+
+cdef void *_resized(void *old, Py_ssize_t number, size_t size) except NULL:
+    cdef void *new = PyMem_Realloc(old, number * size)
+    if new is NULL:
+        raise MemoryError
+    return new
+
+
+@cython.final
+@cython.no_gc
+cdef class PathSums:
+    """As `LaterSums`, of paths."""
+
+    cdef Place *places
+    cdef int32_t *index  # the places by the hash of their codes, and 1 more; 0: none
+    cdef int32_t *arrivals  # the places of the runs in the order in which they came
+    cdef uint64_t *noted  # what `later` was when they came
+    cdef Py_ssize_t made, room, slots, codes, first, end, lines
+    cdef int32_t free
+    cdef object far, sum
+
+    def __cinit__(self, *_):
+        self.free = NOWHERE
+        self.sum = 0
+
+    def __init__(self, far, there):
+        """`far` counts the edits between two paths that are both longer than 64 steps."""
+        self.far = far
+        for code, runs in there.items():
+            self.add(code, runs)
+
+    def __dealloc__(self):
+        cdef Py_ssize_t at
+        for at in range(self.made):
+            if self.places[at].code is not NULL:
+                Py_DECREF(<object> self.places[at].code)
+        PyMem_Free(self.places)
+        PyMem_Free(self.index)
+        PyMem_Free(self.arrivals)
+        PyMem_Free(self.noted)
+
+    def __sizeof__(self):
+        return (
+            sizeof(PathSums) + self.room * sizeof(Place) + self.slots * sizeof(int32_t)
+            + self.lines * (sizeof(int32_t) + sizeof(uint64_t))
+        )
+
+    def __len__(self):
+        return self.codes
+
+    def __contains__(self, str code not None):
+        return self.find(code) != NOWHERE
+
+    @property
+    def total(self):
+        return self.sum
+
+    def counts(self):
+        cdef Py_ssize_t at
+        cdef dict found = {}
+        for at in range(self.made):
+            if self.places[at].code is not NULL:
+                found[<object> self.places[at].code] = self.places[at].runs
+        return found
+
+    def distance(self, str code not None):
+        cdef uint64_t *shares = self.compared(code)
+        try:
+            return self.times_runs(shares)
+        finally:
+            PyMem_Free(shares)
+
+    def add(self, str code not None, int32_t runs=1):
+        cdef Py_ssize_t at
+        cdef int32_t place
+        cdef uint64_t *shares
+        if runs < 1:
+            raise ValueError("fewer runs than one")
+        self.make_lines(runs)
+        self.make_place()
+        shares = self.compared(code)
+        try:
+            self.sum += self.times_runs(shares) if runs == 1 else self.times_runs(shares) * runs
+            for at in range(self.made):
+                self.places[at].later += shares[at] * <uint64_t> runs
+        finally:
+            PyMem_Free(shares)
+        place = self.find(code)
+        if place == NOWHERE:
+            place = self.begin(code)
+        self.places[place].runs += runs
+        for at in range(self.end, self.end + runs):
+            self.arrivals[at] = place
+            self.noted[at] = self.places[place].later
+        self.end += runs
+
+    def remove(self, str code not None):
+        cdef int32_t place = self.find(code)
+        if place == NOWHERE:
+            raise KeyError(code)
+        if self.arrivals[self.first] != place:
+            self.take_out(code, place)
+        else:
+            if self.end - self.first > FITTING:
+                self.sum -= self.distance(code)
+            else:
+                self.sum -= self.places[place].later - self.noted[self.first]
+            self.first += 1
+        self.places[place].runs -= 1
+        if not self.places[place].runs:
+            self.give_back(place)
+
+    cdef int take_out(self, str code, int32_t place) except -1:
+        """Subtract a run from the sums, and from what those that came before it still hold of it."""
+        cdef Py_ssize_t at = self.first, after
+        cdef uint64_t *shares = self.compared(code)
+        try:
+            self.sum -= self.times_runs(shares)
+            while self.arrivals[at] != place:
+                self.noted[at] += shares[self.arrivals[at]]
+                at += 1
+        finally:
+            PyMem_Free(shares)
+        after = self.end - at - 1
+        memmove(self.arrivals + at, self.arrivals + at + 1, after * sizeof(int32_t))
+        memmove(self.noted + at, self.noted + at + 1, after * sizeof(uint64_t))
+        self.end -= 1
+        return 0
+
+    cdef uint64_t *compared(self, str code) except NULL:
+        """The distances of a path to those of all places, in units of 2^-52. Whoever asks gives the memory back."""
+        cdef Py_ssize_t at, steps = PyUnicode_GET_LENGTH(code), length
+        cdef uint64_t *shares = <uint64_t *> PyMem_Malloc((self.made + 1) * sizeof(uint64_t))
+        cdef object other
+        if shares is NULL:
+            raise MemoryError
+        if steps > WORD:
+            try:
+                self.compare_long(code, steps, shares)
+            except BaseException:
+                PyMem_Free(shares)
+                raise
+            return shares
+        _note_path(code, steps)
+        for at in range(self.made):
+            shares[at] = 0
+            if self.places[at].code is not NULL:
+                other = <object> self.places[at].code
+                length = PyUnicode_GET_LENGTH(other)
+                shares[at] = _part(_edits_to(steps, other, length), max(steps, length))
+        _forget_path(code, steps)
+        return shares
+
+    cdef int compare_long(self, str code, Py_ssize_t steps, uint64_t *shares) except -1:
+        """The same of a path of more steps than a word has bits."""
+        cdef Py_ssize_t at, length
+        cdef uint64_t edits
+        cdef object other
+        for at in range(self.made):
+            shares[at] = 0
+            if self.places[at].code is not NULL:
+                other = <object> self.places[at].code
+                length = PyUnicode_GET_LENGTH(other)
+                if length > WORD:
+                    edits = self.far(code, other)
+                else:
+                    _note_path(other, length)
+                    edits = _edits_to(length, code, steps)
+                    _forget_path(other, length)
+                shares[at] = _part(edits, max(steps, length))
+        return 0
+
+    cdef object times_runs(self, uint64_t *shares):
+        """The sum of the distances, each as often as there are runs; in two halves where it might not fit."""
+        cdef uint64_t one = 0, high = 0, low = 0
+        cdef Py_ssize_t at
+        if self.end - self.first <= FITTING:
+            for at in range(self.made):
+                one += shares[at] * <uint64_t> self.places[at].runs
+            return one
+        for at in range(self.made):
+            high += (shares[at] >> HALF_BITS) * <uint64_t> self.places[at].runs
+            low += (shares[at] & HALF) * <uint64_t> self.places[at].runs
+        return (<object> high << HALF_BITS) + low
+
+    cdef int32_t find(self, object code) except -2:
+        """The place of a code, -1 if it has none."""
+        cdef size_t slot
+        cdef int32_t place
+        if not self.slots:
+            return NOWHERE
+        slot = <size_t> PyObject_Hash(code) & (self.slots - 1)
+        while self.index[slot]:
+            place = self.index[slot] - 1
+            if self.places[place].code == <PyObject *> code or PyObject_RichCompareBool(
+                <object> self.places[place].code, code, Py_EQ
+            ):
+                return place
+            slot = (slot + 1) & (self.slots - 1)
+        return NOWHERE
+
+    cdef int32_t begin(self, object code) except -2:
+        """A place for a new code, one that is free or a further one: there is room for it."""
+        cdef int32_t place = self.free
+        if place != NOWHERE:
+            self.free = self.places[place].next
+        else:
+            place = <int32_t> self.made
+            self.made += 1
+        Py_INCREF(code)
+        self.places[place] = Place(<PyObject *> code, 0, 0, NOWHERE)
+        self.codes += 1
+        self.enter(place)
+        return place
+
+    cdef int give_back(self, int32_t place) except -1:
+        """Nobody did so any more."""
+        cdef PyObject *code = self.places[place].code
+        self.leave(place)
+        self.codes -= 1
+        self.places[place].code = NULL
+        self.places[place].next = self.free
+        self.free = place
+        Py_DECREF(<object> code)
+        return 0
+
+    cdef int enter(self, int32_t place) except -1:
+        cdef size_t slot = self.slot_of(place)
+        while self.index[slot]:
+            slot = (slot + 1) & (self.slots - 1)
+        self.index[slot] = place + 1
+        return 0
+
+    cdef int leave(self, int32_t place) except -1:
+        """Take a place out of the index; those behind it that it had pushed on come nearer to where they belong."""
+        cdef size_t last = self.slots - 1, hole = self.slot_of(place), slot, home
+        while self.index[hole] != place + 1:
+            hole = (hole + 1) & last
+        slot = (hole + 1) & last
+        while self.index[slot]:
+            home = self.slot_of(self.index[slot] - 1)
+            if ((slot - home) & last) >= ((slot - hole) & last):
+                self.index[hole] = self.index[slot]
+                hole = slot
+            slot = (slot + 1) & last
+        self.index[hole] = 0
+        return 0
+
+    cdef size_t slot_of(self, int32_t place) except? 0:
+        """Where in the index the search for a place begins."""
+        return <size_t> PyObject_Hash(<object> self.places[place].code) & (self.slots - 1)
+
+    cdef int make_place(self) except -1:
+        """Make room for one place more, and keep a quarter of the index free."""
+        cdef Py_ssize_t room, at
+        if self.free == NOWHERE and self.made == self.room:
+            room = self.room + (self.room >> 3) + FEWEST
+            self.places = <Place *> _resized(self.places, room, sizeof(Place))
+            self.room = room
+        if (self.codes + 1) * 4 > self.slots * 3:
+            room = max(self.slots * 2, 2 * FEWEST)
+            self.index = <int32_t *> _resized(self.index, room, sizeof(int32_t))
+            self.slots = room
+            memset(self.index, 0, room * sizeof(int32_t))
+            for at in range(self.made):
+                if self.places[at].code is not NULL:
+                    self.enter(<int32_t> at)
+        return 0
+
+    cdef int make_lines(self, Py_ssize_t runs) except -1:
+        """Make room for so many runs more, first where others have left."""
+        cdef Py_ssize_t held = self.end - self.first, lines
+        if self.end + runs <= self.lines:
+            return 0
+        memmove(self.arrivals, self.arrivals + self.first, held * sizeof(int32_t))
+        memmove(self.noted, self.noted + self.first, held * sizeof(uint64_t))
+        self.first, self.end = 0, held
+        if held + runs + (held >> 4) > self.lines:
+            lines = held + runs + (held >> 3) + FEWEST
+            self.arrivals = <int32_t *> _resized(self.arrivals, lines, sizeof(int32_t))
+            self.noted = <uint64_t *> _resized(self.noted, lines, sizeof(uint64_t))
+            self.lines = lines
+        return 0
