@@ -136,8 +136,8 @@ class Recording:
     def _hand_on(self) -> None:
         self.engine.take_settled()
         self.engine.take_revised()
-        for scores, _ in self.engine.take_scored():
-            self._keep(scores)
+        for event in self.engine.take_scored():
+            self._keep(event.scores)
         if self._settled and self._tell is not None:
             self._tell(sorted(self._settled, key=lambda run: (run.start_ns, run.run_id)))
             self._settled = []

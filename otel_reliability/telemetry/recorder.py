@@ -10,7 +10,6 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from otel_reliability.change.monitor import Change
 from otel_reliability.config import Settings
-from otel_reliability.metrics.sessions import SessionScore
 from otel_reliability.model.run import AgentKey, Run, ToolCall
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.attributes import of_agent
@@ -147,11 +146,11 @@ class Recorder:
 
     def score(self, events: Sequence[SessionEvent]) -> None:
         """Record sessions that have just closed; one that is scored again was recorded then."""
-        for scores, first in events:
-            if first:
-                series, context = of_agent(scores.key), self._exemplar_of(None)
-                self._record(names.SESSION_RELIABILITY, _value(scores.reliability), series, context)
-                self._record(names.SESSION_CONSISTENCY, _value(scores.consistency), series, context)
+        for event in events:
+            if event.first:
+                series, context = of_agent(event.key), self._exemplar_of(None)
+                self._record(names.SESSION_RELIABILITY, event.reliability, series, context)
+                self._record(names.SESSION_CONSISTENCY, event.consistency, series, context)
 
     def change(self, changes: Sequence[Change]) -> None:
         """Count changes of behaviour."""
@@ -193,10 +192,6 @@ class Recorder:
     def _record(self, spec: Instrument, value: float | None, attributes: dict[str, str], context: Any) -> None:
         if value is not None:
             self._histograms[spec.name].record(value, attributes, context)
-
-
-def _value(score: SessionScore | None) -> float | None:
-    return None if score is None else score.score
 
 
 def _counter(meter: Makes, spec: Instrument) -> Adds:

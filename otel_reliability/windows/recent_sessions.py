@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from typing import Final
 
 from otel_reliability.metrics.sessions.gauges import SPECS, mean_and_worst
 from otel_reliability.model.reading import MetricSpec, Reading
-from otel_reliability.windows.session import SessionScores
+from otel_reliability.windows.session import Closed, SessionScores, closed_of
 
 LAST: Final = 100
-
-
-class Closed(NamedTuple):
-    """What a gauge needs of a closed session. Compares by when its last run ended."""
-
-    end_ns: int
-    session_id: str
-    reliability: float | None
-    consistency: float | None
-    reliability_runs: int
-    consistency_runs: int
-    derived: tuple[str, ...]
+_ID: Final = 1
+_RELIABILITY: Final = 2
+_CONSISTENCY: Final = 3
+_RISKY: Final = 4
+_SURE: Final = 5
+_DERIVED: Final = 6
 
 
 class RecentSessions:
@@ -38,16 +33,24 @@ class RecentSessions:
 
     def ids(self) -> list[str]:
         """The ids of the sessions, the earliest first."""
-        return [closed.session_id for closed in self._order]
+        return [closed[_ID] for closed in self._order]
 
     def put(self, scores: SessionScores) -> None:
         """A session was scored, for the first time or again."""
-        self.drop(scores.session_id)
-        closed = _closed(scores)
-        insort(self._order, closed)
-        self._by_id[closed.session_id] = closed
-        if len(self._order) > LAST:
-            del self._by_id[self._order.pop(0).session_id]
+        self.add(closed_of(scores))
+
+    def add(self, closed: Closed) -> None:
+        """The same by what is needed here."""
+        order, session_id = self._order, closed[_ID]
+        if session_id in self._by_id:
+            self.drop(session_id)
+        if order and closed < order[-1]:
+            insort(order, closed)
+        else:
+            order.append(closed)
+        self._by_id[session_id] = closed
+        if len(order) > LAST:
+            del self._by_id[order.pop(0)[_ID]]
 
     def drop(self, session_id: str) -> None:
         """A session is none any more: its runs turned out to be another's."""
@@ -57,19 +60,17 @@ class RecentSessions:
 
     def readings(self) -> dict[str, Reading]:
         """The gauges by name; the runs of a reading are the traces that were evaluated."""
-        scored = [closed for closed in self._order if closed.reliability is not None]
-        judged = [closed for closed in self._order if closed.consistency is not None]
-        reliability = mean_and_worst(
-            [closed.reliability for closed in scored if closed.reliability is not None],
-            sum(closed.reliability_runs for closed in scored),
-            _note(scored),
+        scored = [closed for closed in self._order if closed[_RELIABILITY] is not None]
+        judged = [closed for closed in self._order if closed[_CONSISTENCY] is not None]
+        found = (
+            *mean_and_worst(
+                _those([one[_RELIABILITY] for one in scored]), sum([one[_RISKY] for one in scored]), _note(scored)
+            ),
+            *mean_and_worst(
+                _those([one[_CONSISTENCY] for one in judged]), sum([one[_SURE] for one in judged]), _note(judged)
+            ),
         )
-        consistency = mean_and_worst(
-            [closed.consistency for closed in judged if closed.consistency is not None],
-            sum(closed.consistency_runs for closed in judged),
-            _note(judged),
-        )
-        return {spec.name: reading for spec, reading in zip(SPECS, (*reliability, *consistency), strict=True)}
+        return {spec.name: reading for spec, reading in zip(SPECS, found, strict=True)}
 
     def series(self) -> list[tuple[MetricSpec, tuple[tuple[str, str], ...], Reading]]:
         """What is emitted: (spec, attributes, reading) of all that has a value."""
@@ -77,20 +78,11 @@ class RecentSessions:
         return [(spec, (), found[spec.name]) for spec in SPECS if found[spec.name].value is not None]
 
 
-def _closed(scores: SessionScores) -> Closed:
-    reliability, consistency = scores.reliability, scores.consistency
-    return Closed(
-        scores.end_ns,
-        scores.session_id,
-        None if reliability is None else reliability.score,
-        None if consistency is None else consistency.score,
-        0 if reliability is None else reliability.metadata["traces_evaluated"],
-        0 if consistency is None else consistency.metadata["traces_evaluated"],
-        scores.derived,
-    )
+def _those(scores: Iterable[float | None]) -> list[float]:
+    return [score for score in scores if score is not None]
 
 
 def _note(sessions: list[Closed]) -> str:
-    derived = sorted({name for closed in sessions for name in closed.derived})
+    derived = sorted({name for closed in sessions for name in closed[_DERIVED]})
     told = f"last {len(sessions)} sessions"
     return f"{told}; derived: {', '.join(derived)}" if derived else told

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
@@ -12,20 +12,68 @@ from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows.recent_sessions import RecentSessions
-from otel_reliability.windows.session import Session, SessionKey, SessionScores
-from otel_reliability.windows.signals import Trace, trace_of
+from otel_reliability.windows.session import (
+    Closed,
+    Session,
+    SessionScores,
+    bare_scores,
+    count,
+    scores_of,
+    traces_in,
+    traces_of,
+    weights_of,
+    with_trace,
+    without,
+)
+from otel_reliability.windows.signals import RUN_ID, Trace, trace_of
 
 MOST_RUNS: Final = 10_000
 """Runs of one session; the newest count."""
 MOST_TRACES: Final = 1_000_000
 """Runs of all sessions that are remembered."""
 
+_Key: TypeAlias = tuple[int, str]
+"""The number of an agent, and the id of a session of its: plain values, which cost no looks for garbage."""
+_Kept: TypeAlias = OrderedDict[_Key, Session]
+
 
 class SessionEvent(NamedTuple):
-    """A session was scored. `first`: it has just closed; else it had closed before, and what came late changed it."""
+    """A session was scored. `first`: it has just closed; else it had closed before, and what came late changed it.
 
-    scores: SessionScores
+    `closed` is what it scores, `scores` with what explains that.
+    """
+
+    key: AgentKey
+    closed: Closed
     first: bool
+    traces: tuple[Trace, ...]
+    weights: Mapping[str, float]
+
+    @property
+    def reliability(self) -> float | None:
+        """Its score; None: it had no signal for that."""
+        return self.closed[2]
+
+    @property
+    def consistency(self) -> float | None:
+        """Its score; None: it had no signal for that."""
+        return self.closed[3]
+
+    @property
+    def scores(self) -> SessionScores:
+        """Its scores with all that explains them, worked out anew each time."""
+        return scores_of(self.key, self.closed[1], self.traces, self.weights)
+
+
+class _Agent:
+    """An agent that has sessions, or had: its number, their ids, and the gauges of those that closed last."""
+
+    __slots__ = ("ids", "key", "number", "recent")
+
+    def __init__(self, key: AgentKey, number: int) -> None:
+        self.key, self.number = key, number
+        self.ids: set[str] = set()
+        self.recent: RecentSessions | None = None
 
 
 class Sessions:
@@ -47,13 +95,15 @@ class Sessions:
         self.traces = 0
         """Runs that are remembered, of all sessions."""
         self._settings = settings
+        self._weights = weights_of(settings.sessions.weights)
         self._known = known
-        self._open: OrderedDict[SessionKey, Session] = OrderedDict()
-        self._closed: OrderedDict[SessionKey, Session] = OrderedDict()
-        self._late: dict[SessionKey, None] = {}
+        self._open: _Kept = OrderedDict()
+        self._closed: _Kept = OrderedDict()
+        self._late: dict[_Key, None] = {}
         self._early: list[SessionEvent] = []
-        self._agents: dict[AgentKey, RecentSessions] = {}
-        self._ids: dict[AgentKey, set[str]] = {}
+        self._agents: dict[AgentKey, _Agent] = {}
+        self._numbered: dict[int, _Agent] = {}
+        self._next_number = 0
 
     def __len__(self) -> int:
         return len(self._open) + len(self._closed)
@@ -65,13 +115,17 @@ class Sessions:
 
     def recent(self, key: AgentKey) -> RecentSessions | None:
         """The last closed sessions of an agent; None while it has none."""
-        return self._agents.get(key)
+        agent = self._agents.get(key)
+        return None if agent is None else agent.recent
 
     def scores(self, key: AgentKey) -> list[SessionScores]:
         """The last closed sessions of an agent that are still remembered, with their metadata, the earliest first."""
-        recent = self._agents.get(key)
-        ids: Iterable[str] = () if recent is None else recent.ids()
-        return [self._score((key, one), self._closed[key, one]) for one in ids if (key, one) in self._closed]
+        agent = self._agents.get(key)
+        if agent is None or agent.recent is None:
+            return []
+        found = [(one, self._closed.get((agent.number, one))) for one in agent.recent.ids()]
+        weights = self._settings.sessions.weights
+        return [scores_of(key, one, traces_of(session), weights) for one, session in found if session is not None]
 
     def apply(self, event: RunEvent, now: float) -> None:
         """Something happened to a run, by the engine's clock."""
@@ -87,9 +141,9 @@ class Sessions:
     def tick(self, now: float) -> list[SessionEvent]:
         """Close what has been idle for long enough, score again what changed since it closed, and say so."""
         idle = self._settings.sessions.idle
-        due: list[SessionKey] = []
+        due: list[_Key] = []
         for key, session in self._open.items():
-            if now - session.touched < idle:
+            if now - session[0] < idle:
                 break
             due.append(key)
         return self._settled(due)
@@ -100,118 +154,141 @@ class Sessions:
 
     def forget(self, key: AgentKey) -> None:
         """An agent expired: its sessions are forgotten with it."""
-        for session_id in self._ids.pop(key, set()):
-            self._forget((key, session_id))
-        self._agents.pop(key, None)
+        agent = self._agents.pop(key, None)
+        if agent is not None:
+            del self._numbered[agent.number]
+            for session_id in agent.ids:
+                self._forget((agent.number, session_id))
 
     # --- Runs in and out ----------------------------------------------------------------------------------------------
 
     def _put_in(self, run: Run, now: float) -> None:
-        key = session_of(run)
-        if key is None or not self._known(run.key):
+        session_id = run.session_id
+        if session_id is None or not _counts(run) or not self._known(run.key):
             return
-        trace = trace_of(run, self._settings.sessions.derive)
-        for name in trace.refused:
+        trace, refused = trace_of(run, self._settings.sessions.derive)
+        for name in refused:
             self.accounts["signals", name] += 1
-        session = self._session(key, now)
-        self.traces += run.run_id not in session.traces
-        session.traces[run.run_id] = trace
-        self._fit(session)
-
-    def _session(self, key: SessionKey, now: float) -> Session:
-        session = self._closed.get(key)
-        if session is not None:
-            self._late[key] = None
-            return session
-        session = self._open.get(key)
+        agent = self._agents.get(run.key) or self._begin(run.key)
+        key = (agent.number, session_id)
+        kept, session = self._find(key)
         if session is None:
-            session = self._open[key] = Session(now)
-            self._ids.setdefault(key[0], set()).add(key[1])
-        session.touched = now
-        self._open.move_to_end(key)
-        return session
+            agent.ids.add(session_id)
+            self._open[key] = (now, trace)
+            self.traces += 1
+        else:
+            self.traces -= count(session)
+            kept[key] = session = with_trace(session, trace, now)
+            self.traces += count(session)
+            self._fit(kept, key)
+            if kept is self._open:
+                kept.move_to_end(key)
+            else:
+                self._late[key] = None
+        if len(self._open) + len(self._closed) > self._settings.limits.sessions or self.traces > MOST_TRACES:
+            self._make_room()
+
+    def _begin(self, key: AgentKey) -> _Agent:
+        self._next_number += 1
+        agent = self._agents[key] = self._numbered[self._next_number] = _Agent(key, self._next_number)
+        return agent
 
     def _take_out(self, run: Run) -> None:
-        key = session_of(run)
-        session = None if key is None else self._find(key)
-        if key is None or session is None or session.traces.pop(run.run_id, None) is None:
+        key = self._key_of(run)
+        kept, session = (self._open, None) if key is None else self._find(key)
+        if key is None or session is None:
+            return
+        number = count(session)
+        kept[key] = session = without(session, run.run_id)
+        if count(session) == number:
             return
         self.traces -= 1
-        if key in self._closed:
+        if kept is self._closed:
             self._late[key] = None
 
     def _drop_if_empty(self, run: Run) -> None:
-        key = session_of(run)
-        session = None if key is None else self._find(key)
-        if key is None or session is None or session.traces:
+        key = self._key_of(run)
+        session = None if key is None else self._find(key)[1]
+        if key is None or session is None or count(session):
             return
         self._forget(key)
+        recent = self._numbered[key[0]].recent
+        if recent is not None:
+            recent.drop(key[1])
         self._unlist(key)
-        if run.key in self._agents:
-            self._agents[run.key].drop(key[1])
 
-    def _find(self, key: SessionKey) -> Session | None:
-        return self._open.get(key) or self._closed.get(key)
+    def _key_of(self, run: Run) -> _Key | None:
+        """The session of a run, None where it belongs to none that is known."""
+        agent = self._agents.get(run.key)
+        if agent is None or run.session_id is None or not _counts(run):
+            return None
+        return (agent.number, run.session_id)
+
+    def _find(self, key: _Key) -> tuple[_Kept, Session | None]:
+        """The session, and where it is kept."""
+        session = self._open.get(key)
+        if session is not None or key not in self._closed:
+            return self._open, session
+        return self._closed, self._closed[key]
 
     # --- Closing ------------------------------------------------------------------------------------------------------
 
-    def _settled(self, due: Iterable[SessionKey]) -> list[SessionEvent]:
-        events = [*self._early, *(self._event(key, first=False) for key in self._late)]
+    def _settled(self, due: Iterable[_Key]) -> list[SessionEvent]:
+        events = [*self._early, *[self._event(key, first=False) for key in self._late]]
         self._early.clear()
         self._late.clear()
-        return sorted([*events, *map(self._close, due)], key=_by_end)
+        return sorted([*events, *[self._close(key) for key in due]], key=_by_end)
 
-    def _close(self, key: SessionKey) -> SessionEvent:
+    def _close(self, key: _Key) -> SessionEvent:
         self._closed[key] = self._open.pop(key)
         return self._event(key, first=True)
 
-    def _event(self, key: SessionKey, first: bool) -> SessionEvent:
-        scores = self._score(key, self._closed[key])
-        self._agents.setdefault(key[0], RecentSessions()).put(scores)
-        return SessionEvent(scores, first)
-
-    def _score(self, key: SessionKey, session: Session) -> SessionScores:
-        return session.scores(key, self._settings.sessions.weights)
+    def _event(self, key: _Key, first: bool) -> SessionEvent:
+        agent, traces = self._numbered[key[0]], traces_of(self._closed[key])
+        closed = bare_scores(key[1], traces, self._weights)
+        if agent.recent is None:
+            agent.recent = RecentSessions()
+        agent.recent.add(closed)
+        return SessionEvent(agent.key, closed, first, tuple(traces), self._settings.sessions.weights)
 
     # --- Ceilings -----------------------------------------------------------------------------------------------------
 
-    def _fit(self, session: Session) -> None:
-        if len(session.traces) > MOST_RUNS:
-            oldest: Trace = min(session.traces.values())
-            del session.traces[oldest.run_id]
+    def _fit(self, kept: _Kept, key: _Key) -> None:
+        """Beyond the ceiling of one session its oldest run is left out."""
+        session = kept[key]
+        if count(session) > MOST_RUNS:
+            kept[key] = without(session, min(traces_in(session))[RUN_ID])
             self.traces -= 1
             self.accounts["session_runs", "ceiling"] += 1
-        while len(self) > self._settings.limits.sessions or self.traces > MOST_TRACES:
-            self._make_room()
 
     def _make_room(self) -> None:
-        if not self._closed:
-            key = next(iter(self._open))
-            self._early.append(self._close(key))
-            self.accounts["sessions", "closed_early"] += 1
-        key = next(iter(self._closed))
-        self._forget(key)
-        self._unlist(key)
-        self.accounts["sessions", "forgotten"] += 1
+        while len(self) > self._settings.limits.sessions or self.traces > MOST_TRACES:
+            if not self._closed:
+                key = next(iter(self._open))
+                self._early.append(self._close(key))
+                self.accounts["sessions", "closed_early"] += 1
+            key = next(iter(self._closed))
+            self._forget(key)
+            self._unlist(key)
+            self.accounts["sessions", "forgotten"] += 1
 
-    def _forget(self, key: SessionKey) -> None:
+    def _forget(self, key: _Key) -> None:
         session = self._open.pop(key, None) or self._closed.pop(key, None)
-        self.traces -= 0 if session is None else len(session.traces)
+        self.traces -= 0 if session is None else count(session)
         self._late.pop(key, None)
 
-    def _unlist(self, key: SessionKey) -> None:
-        ids = self._ids[key[0]]
-        ids.discard(key[1])
-        if not ids:
-            del self._ids[key[0]]
+    def _unlist(self, key: _Key) -> None:
+        """The agent has this session no more; it need not be known where nothing else is known of it."""
+        agent = self._numbered[key[0]]
+        agent.ids.discard(key[1])
+        if not agent.ids and agent.recent is None:
+            del self._agents[agent.key], self._numbered[agent.number]
 
 
-def session_of(run: Run) -> SessionKey | None:
-    """The session of a run; None for a nested or a perturbed run, and for one without a session id."""
-    if run.session_id is None or run.nested or run.condition != BASELINE:
-        return None
-    return (run.key, run.session_id)
+def _counts(run: Run) -> bool:
+    """Whether a run belongs to its session: a nested or a perturbed one does not."""
+    return not run.nested and run.condition == BASELINE
 
 
 def _by_end(event: SessionEvent) -> tuple[int, str, AgentKey]:
-    return (event.scores.end_ns, event.scores.session_id, event.scores.key)
+    return (event.closed[0], event.closed[1], event.key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+from otel_reliability.metrics.sessions.bare import Four
 from otel_reliability.metrics.sessions.signals import LOOP_DETECTION, SIGNALS, TOOL_CORRECTNESS
 from otel_reliability.model.run import Run
 from otel_reliability.model.tool_calls import ToolCall, ToolCalls
@@ -14,9 +15,10 @@ Trace: TypeAlias = tuple[int, str, int, float | None, float | None, float | None
 """A run as its session keeps it: its start, its id, its end, the score of each of `SIGNALS` or None, and the names of those that
 we computed ourselves, sorted. A plain tuple, which costs no looks for garbage; traces compare by when they began.
 """
-START, RUN_ID, END = 0, 1, 2
-SCORES: Final = slice(3, 7)
-DERIVED = 7
+START: Final = 0
+RUN_ID: Final = 1
+END: Final = 2
+DERIVED: Final = 7
 _NOTHING: Final = (None, None, None, None)
 _BOTH: Final = (LOOP_DETECTION, TOOL_CORRECTNESS)
 
@@ -34,10 +36,19 @@ def trace_of(run: Run, derive: bool) -> tuple[Trace, tuple[str, ...]]:
         return (run.start_ns, run.run_id, run.end_ns, None, *derived, None, _BOTH), ()
     judged = {name: score for name, score in signals_of(run.evaluations) if name in SIGNALS}
     sound = {name: score for name, score in judged.items() if 0.0 <= score <= 1.0}
-    added = {} if derived is None else {name: score for name, score in zip(_BOTH, derived) if name not in sound}
+    added = (
+        {}
+        if derived is None
+        else {name: score for name, score in zip(_BOTH, derived, strict=True) if name not in sound}
+    )
     confidence, loops, tools, coherence = [sound.get(name, added.get(name)) for name in SIGNALS]
     refused = tuple([name for name in judged if name not in sound])
     return (run.start_ns, run.run_id, run.end_ns, confidence, loops, tools, coherence, tuple(added)), refused
+
+
+def scores_in(trace: Trace) -> Four:
+    """The scores that a trace has."""
+    return trace[3:7]
 
 
 def signals_by_name(trace: Trace) -> dict[str, float]:
@@ -46,7 +57,7 @@ def signals_by_name(trace: Trace) -> dict[str, float]:
     >>> signals_by_name((0, "run", 1, 0.5, None, None, 1.0, ()))
     {'confidence': 0.5, 'coherence': 1.0}
     """
-    return {name: score for name, score in zip(SIGNALS, trace[SCORES], strict=True) if score is not None}
+    return {name: score for name, score in zip(SIGNALS, scores_in(trace), strict=True) if score is not None}
 
 
 def derived_signals(calls: Sequence[ToolCall] | None) -> tuple[float, float] | None:

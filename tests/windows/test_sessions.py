@@ -11,8 +11,10 @@ from otel_reliability.config import LimitSettings, SessionSettings, Settings
 from otel_reliability.metrics.sessions import agent_consistency, agent_reliability
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.model.span import Evaluation
+from otel_reliability.windows import session as one_session
 from otel_reliability.windows import sessions as module
 from otel_reliability.windows.recent_sessions import RecentSessions
+from otel_reliability.windows.session import closed_of
 from otel_reliability.windows.sessions import SessionEvent, Sessions
 from tests.windows.runs import closed, revised, settled, withdrawn
 
@@ -288,11 +290,22 @@ def state(sessions: Sessions) -> list[Any]:
     return [[sessions.scores(key) for key in keys], readings, sessions.traces, len(sessions)]
 
 
+@pytest.mark.parametrize("few", [1, 8])
 @given(runs=RUNS, others=RUNS, seed=st.randoms(use_true_random=False), step=st.sampled_from([0.0, 1.0, IDLE]))
-def test_what_is_said_depends_on_the_runs_alone(runs: list[Run], others: list[Run], seed: Any, step: float) -> None:
-    """Order of arrival, ticks between, revisions and withdrawals leave no trace in the scores."""
-    plain = told(*runs)
+def test_what_is_said_depends_on_the_runs_alone(
+    runs: list[Run], others: list[Run], seed: Any, step: float, few: int
+) -> None:
+    """Order of arrival, ticks between, revisions and withdrawals leave no trace in the scores, nor does how traces are held."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(one_session, "FEW", few)
+        mixed, plain = mixed_up(runs, others, seed, step), told(*runs)
     plain.close_all()
+
+    assert state(mixed) == state(plain)
+
+
+def mixed_up(runs: list[Run], others: list[Run], seed: Any, step: float) -> Sessions:
+    """Sessions that were told other runs first, and these in the end."""
     mixed = Sessions(JUDGED_ONLY)
     former = {run.run_id: run for run in others}
     arrival = [*runs, *(run for run in others if run.run_id not in {one.run_id for one in runs})]
@@ -307,5 +320,28 @@ def test_what_is_said_depends_on_the_runs_alone(runs: list[Run], others: list[Ru
             mixed.apply(withdrawn(run), 10**6)
     mixed.tick(10**6)
     mixed.close_all()
+    return mixed
 
-    assert state(mixed) == state(plain)
+
+@given(runs=RUNS)
+def test_scores_are_told_with_and_without_what_explains_them(runs: list[Run]) -> None:
+    """What gauges get is what the full scores say."""
+    for event in told(*runs).close_all():
+        assert event.closed == closed_of(event.scores)
+        assert event.key == event.scores.key
+
+
+def test_a_long_session_scores_as_a_short_one_would() -> None:
+    """Its runs are held otherwise; one of them may be told anew, or go."""
+    runs = [judged(number, confidence=number / 20) for number in range(1, 14)]
+    sessions = told(*runs)
+    sessions.apply(revised(judged(3, confidence=0.9), runs[2]), 20.0)
+    sessions.apply(withdrawn(runs[4]), 21.0)
+
+    [event] = sessions.close_all()
+    assert sessions.traces == 12
+    kept = {
+        f"run-{number:d}": {"confidence": 0.9 if number == 3 else number / 20} for number in range(1, 14) if number != 5
+    }
+    assert event.scores.reliability == agent_reliability(list(kept), kept)
+    assert event.reliability == agent_reliability(list(kept), kept).score

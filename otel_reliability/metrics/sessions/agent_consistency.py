@@ -51,12 +51,21 @@ def agent_consistency(
     return _score(len(traces), weighed, evaluated)
 
 
+def root_mean_square(uncertainties: Sequence[float]) -> float:
+    """What the uncertainties of a session's traces, of which there is at least one, come to.
+
+    >>> root_mean_square([0.6, 0.8])
+    0.7071067811865476
+    """
+    return math.sqrt(sum([value**2 for value in uncertainties]) / len(uncertainties))
+
+
 def _score(total: int, weights: dict[str, float], evaluated: TraceSignals) -> SessionScore:
     penalties = {trace: _penalty(risk, weights) for trace, risk in evaluated.items()}
     uncertainties = {
         trace: (1.0 + penalties[trace]) * (weights[CONFIDENCE] * risk[CONFIDENCE]) for trace, risk in evaluated.items()
     }
-    rms = math.sqrt(sum(value**2 for value in uncertainties.values()) / len(uncertainties))
+    rms = root_mean_square(list(uncertainties.values()))
     score = clamped(1.0 - rms)
     metadata = {
         "total_traces_in_session": total,

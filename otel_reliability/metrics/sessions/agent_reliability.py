@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from otel_reliability.metrics.sessions.signals import (
@@ -58,11 +58,19 @@ def agent_reliability(
     return _score(len(traces), weighed, evaluated, steps)
 
 
+def tail_risk(steps: Collection[float]) -> tuple[float, float, float]:
+    """What the risks of a session's traces, of which there is at least one, come to: (raw, mean of the top, greatest).
+
+    >>> tail_risk([0.25, 0.5])
+    (0.5, 0.5, 0.5)
+    """
+    number, greatest = max(1, math.ceil(len(steps) * TOP_K_SHARE)), max(steps)
+    mean_top = greatest if number == 1 else sum(sorted(steps, reverse=True)[:number]) / number
+    return (1 - MAX_SHARE) * mean_top + MAX_SHARE * greatest, mean_top, greatest
+
+
 def _score(total: int, weights: dict[str, float], evaluated: TraceSignals, steps: Mapping[str, float]) -> SessionScore:
-    ranked = sorted(steps.values(), reverse=True)
-    top = ranked[: max(1, math.ceil(len(ranked) * TOP_K_SHARE))]
-    mean_top, greatest = sum(top) / len(top), ranked[0]
-    raw = (1 - MAX_SHARE) * mean_top + MAX_SHARE * greatest
+    raw, mean_top, greatest = tail_risk(steps.values())
     flagged = [trace for trace, step in steps.items() if step > FLAG_ABOVE]
     metadata = {
         "total_traces_in_session": total,

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,8 @@ from otel_reliability.metrics.sessions import (
     consistency_band,
     reliability_band,
 )
+from otel_reliability.metrics.sessions.bare import bare_consistency, bare_reliability
+from otel_reliability.metrics.sessions.signals import NO_TRACES, NOT_EVALUABLE, merged
 
 TRACES = st.lists(st.dictionaries(st.sampled_from(SIGNALS), st.floats(0, 1)), min_size=1, max_size=30)
 
@@ -32,6 +36,19 @@ def test_a_session_is_as_good_as_its_worst_traces(traces: list[dict[str, float]]
 
     assert 1.0 - worst - 1e-4 <= score <= 1.0 - 0.1 * worst + 1e-4
     assert len(metadata["flagged_traces"]) <= metadata["traces_evaluated"] <= len(traces)
+
+
+@given(traces=TRACES, coherence=st.floats(0, 3))
+def test_bare_scores_are_those_that_are_explained(traces: list[dict[str, float]], coherence: float) -> None:
+    """To the last digit, whatever the weights; None where the explanation says that nothing was evaluated."""
+    rows: list[Any] = [tuple([signals.get(name) for name in SIGNALS]) for signals in traces]
+    weights = {"coherence": coherence}
+    listed = [merged(weights)[name] for name in SIGNALS]
+
+    for full, bare in ((agent_reliability, bare_reliability), (agent_consistency, bare_consistency)):
+        score, reason, metadata = full(*told(traces), weights)
+        nothing = reason in {NO_TRACES, NOT_EVALUABLE}
+        assert bare(rows, listed) == ((None, 0) if nothing else (score, metadata["traces_evaluated"]))
 
 
 @given(traces=TRACES, worse=st.floats(0, 1))
