@@ -66,6 +66,10 @@ class ToolLedger:
         self._places_of[key] += 1
         return tool
 
+    def refuse(self, number: int) -> None:
+        """So many that have no place asked once more."""
+        self._refused += number
+
     def keep(self, keys: Collection[AgentKey]) -> None:
         """Free the places of all other agents: their series have ended."""
         self._places = {place for place in self._places if place[0] in keys}

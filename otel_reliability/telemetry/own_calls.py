@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
-from otel_reliability.model.run import Run, ToolCall
+from otel_reliability.model.run import Run
 from otel_reliability.model.span import TraceId
+from otel_reliability.model.tool_calls import NO_TOOL_CALLS, ToolCall, ToolCalls
+
+_AGENT: Final = ToolCalls.fields.index("agent")
 
 
-def own_calls(runs: Iterable[Run]) -> Iterator[tuple[Run, tuple[ToolCall, ...]]]:
+def own_calls(runs: Iterable[Run]) -> Iterator[tuple[Run, ToolCalls]]:
     """Each run with the calls that its own agent took and that no run within it took.
 
     Nested runs settle together with the run above them, so one batch holds all that could count a call twice. An agent that
     calls itself takes calls under one name in both runs: the inner run, which is the shorter one, has them.
     """
     runs = list(runs)
-    shared = {trace for trace, number in Counter(run.trace_id for run in runs).items() if number > 1}
+    shared = {trace for trace, number in Counter([run.trace_id for run in runs]).items() if number > 1}
     taken: defaultdict[TraceId, Counter[ToolCall]] = defaultdict(Counter)
-    for run in sorted(runs, key=lambda run: (not run.nested, run.end_ns - run.start_ns)):
-        agent = run.key.agent
-        named = tuple([call for call in run.tool_calls or () if call.agent == agent])
-        yield run, _not_within(run, named, taken[run.trace_id]) if run.trace_id in shared else named
+    for run in sorted(runs, key=_inner_first):
+        named = _named(run.tool_calls, run.key.agent)
+        within = taken[run.trace_id] if run.trace_id in shared else None
+        yield run, named if within is None else ToolCalls.of(_not_within(run, named, within))
 
 
-def _not_within(run: Run, named: tuple[ToolCall, ...], within: Counter[ToolCall]) -> tuple[ToolCall, ...]:
+def _inner_first(run: Run) -> tuple[bool, int]:
+    return (not run.nested, run.end_ns - run.start_ns)
+
+
+def _named(calls: Sequence[ToolCall] | None, agent: str) -> ToolCalls:
+    """The calls that an agent of this name took. Those of a run are hardly ever another's."""
+    if not calls:
+        return NO_TOOL_CALLS
+    known = ToolCalls.of(calls)
+    return known if known.columns[_AGENT] == agent else ToolCalls.of([call for call in known if call.agent == agent])
+
+
+def _not_within(run: Run, named: Sequence[ToolCall], within: Counter[ToolCall]) -> tuple[ToolCall, ...]:
     """Of these calls of a run, those that no run within it took; `within` is told what it has of them."""
     own = tuple(call for call in named if not _pop(within, call))
     within.update(map(_same, named if run.nested else ()))

@@ -5,12 +5,12 @@ Under head sampling a run counts with its weight: it stands for that many. Histo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from otel_reliability.change.monitor import Change
 from otel_reliability.config import Settings
-from otel_reliability.model.run import AgentKey, Run, ToolCall
+from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.exemplar import context_of
@@ -18,20 +18,8 @@ from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.names import Instrument
 from otel_reliability.telemetry.own_calls import own_calls
 from otel_reliability.telemetry.standing import Standing
+from otel_reliability.telemetry.sums import Adds, Attributes, Sums
 from otel_reliability.windows.sessions import SessionEvent
-
-Attributes: TypeAlias = Mapping[str, str | bool]
-Raised: TypeAlias = tuple[int, Any]
-"""By how much, and the exemplar."""
-Place = TypeVar("Place")
-Counted: TypeAlias = tuple[Run, AgentKey, Sequence[ToolCall], int, Any]
-"""A run, the agent it counts for, the calls its own agent took, how many runs it stands for, and its exemplar."""
-
-
-class Adds(Protocol):
-    """A counter: the SDK's, or the service's own."""
-
-    def add(self, amount: int, attributes: Attributes | None, context: Any, /) -> None: ...
 
 
 class Records(Protocol):
@@ -50,65 +38,33 @@ class Makes(Protocol):
     ) -> Records: ...
 
 
-class Sums:
-    """What the counters of one agent are to be raised by, over a batch of runs: the SDK takes ten microseconds a time.
+@runtime_checkable
+class RecordsMany(Protocol):
+    """A histogram that takes several measurements of one series at once."""
 
-    `own`: its tools go by their names, as far as the ledger has room. The exemplar of a sum is its last run's, as it would be
-    if the counter were told of each run.
-    """
-
-    __slots__ = ("_calls", "_explosions", "_key", "_ledger", "_own", "_placed", "_retries", "_runs")
-
-    def __init__(self, key: AgentKey, ledger: ToolLedger, *, own: bool) -> None:
-        self._key, self._ledger, self._own = key, ledger, own
-        self._placed = set[str]()
-        self._runs: dict[str, Raised] = {}
-        self._calls: dict[tuple[str, bool], Raised] = {}
-        self._retries: dict[str, Raised] = {}
-        self._explosions: dict[None, Raised] = {}
-
-    def run(self, outcome: str, calls: Sequence[ToolCall], weight: int, threshold: int, exemplar: Any) -> None:
-        """One more run, that stands for `weight`, with its calls. It explodes where a chain of retries reaches `threshold`."""
-        longest = 0
-        _raise(self._runs, outcome, weight, exemplar)
-        for call in calls:
-            tool = self._tool(call.name)
-            _raise(self._calls, (tool, call.ok), weight, exemplar)
-            if call.retry:
-                _raise(self._retries, tool, weight, exemplar)
-            longest = max(longest, call.chain)
-        if calls and longest >= threshold:
-            _raise(self._explosions, None, weight, exemplar)
-
-    def tell(self, counters: Mapping[str, Adds]) -> None:
-        """Raise the counters themselves."""
-        agent = of_agent(self._key)
-        for name, labels, (number, exemplar) in self._told():
-            counters[name].add(number, {**agent, **labels}, exemplar)
-
-    def _told(self) -> Iterator[tuple[str, Attributes, Raised]]:
-        for outcome, raised in self._runs.items():
-            yield names.RUNS.name, {names.OUTCOME: outcome}, raised
-        for (tool, ok), raised in self._calls.items():
-            yield names.TOOL_CALLS.name, {names.TOOL: tool, names.OK: ok}, raised
-        for tool, raised in self._retries.items():
-            yield names.RETRIES.name, {names.TOOL: tool}, raised
-        for raised in self._explosions.values():
-            yield names.RETRY_EXPLOSIONS.name, {}, raised
-
-    def _tool(self, name: str) -> str:
-        """The tool as a label. Whoever has no place asks each time: it is counted how often."""
-        if name in self._placed:
-            return name
-        found = self._ledger.name(self._key, name) if self._own else names.OTHER
-        if found == name:
-            self._placed.add(name)
-        return found
+    def record_all(self, amounts: Sequence[float], attributes: Attributes, contexts: Sequence[Any], /) -> None: ...
 
 
-def _raise(sums: dict[Place, Raised], place: Place, number: int, exemplar: Any) -> None:
-    before = sums.get(place)
-    sums[place] = (number if before is None else before[0] + number, exemplar)
+class OneByOne:
+    """A histogram of the SDK, which takes one measurement at a time."""
+
+    def __init__(self, histogram: Records) -> None:
+        self._histogram = histogram
+
+    def record_all(self, amounts: Sequence[float], attributes: Attributes, contexts: Sequence[Any], /) -> None:
+        """Record each."""
+        for amount, context in zip(amounts, contexts, strict=True):
+            self._histogram.record(amount, attributes, context)
+
+
+class _Together:
+    """The runs of one agent in a batch: its sums, and the places of its runs where they are measured."""
+
+    __slots__ = ("measured", "places", "sums")
+
+    def __init__(self, sums: Sums, *, measured: bool) -> None:
+        self.sums, self.measured = sums, measured
+        self.places: list[int] = []
 
 
 class Recorder:
@@ -130,27 +86,42 @@ class Recorder:
 
     def record(self, runs: Sequence[Run], standings: Mapping[str, Standing]) -> None:
         """Record runs that will not change any more. Runs of one trace that settle together must come together."""
-        counted, series = list[Counted](), dict[AgentKey, dict[str, str]]()
-        for run, calls in own_calls(runs):
-            standing, exemplar = standings[run.run_id], self._exemplar_of(run)
-            counted.append((run, standing.counted_as, calls, run.weight, exemplar))
-            if standing.counted_as == run.key:
-                agent = series.get(run.key) or series.setdefault(run.key, of_agent(run.key))
-                self._measure(run, standing, agent, exemplar)
-        self._count(counted)
+        batch, exemplars = list(own_calls(runs)), list[Any]()
+        sums, found = dict[tuple[AgentKey, bool], Sums](), dict[AgentKey, _Together]()
+        for at, (run, calls) in enumerate(batch):
+            together = found.get(run.key)
+            if together is None:
+                counted_as = standings[run.run_id].counted_as
+                together = found[run.key] = self._together(run.key, counted_as, sums)
+            together.sums.run(at, run.outcome.value, calls, run.weight)
+            together.places.append(at)
+            exemplars.append(self._exemplar_of(run))
+        for key, together in found.items():
+            if together.measured:
+                ours = [batch[at][0] for at in together.places]
+                self._measure(key, ours, standings, [exemplars[at] for at in together.places])
+        for one in sums.values():
+            one.tell(self._counters, exemplars)
 
     def begin(self, runs: Sequence[Run], counted_as: Callable[[AgentKey], AgentKey]) -> None:
         """Begin, at 0, the counters that closed runs will raise once they are recorded: a rate would not see their first run."""
-        nothing = self._exemplar_of(None)
-        self._count((run, counted_as(run.key), calls, 0, nothing) for run, calls in own_calls(runs))
+        sums, found = dict[tuple[AgentKey, bool], Sums](), dict[AgentKey, _Together]()
+        for run, calls in own_calls(runs):
+            together = found.get(run.key)
+            if together is None:
+                together = found[run.key] = self._together(run.key, counted_as(run.key), sums)
+            together.sums.run(0, run.outcome.value, calls, 0)
+        nothing = [self._exemplar_of(None)]
+        for one in sums.values():
+            one.tell(self._counters, nothing)
 
     def score(self, events: Sequence[SessionEvent]) -> None:
         """Record sessions that have just closed; one that is scored again was recorded then."""
         for event in events:
             if event.first:
-                series, context = of_agent(event.key), self._exemplar_of(None)
-                self._record(names.SESSION_RELIABILITY, event.reliability, series, context)
-                self._record(names.SESSION_CONSISTENCY, event.consistency, series, context)
+                series, contexts = of_agent(event.key), [self._exemplar_of(None)]
+                self._record(names.SESSION_RELIABILITY, [event.reliability], series, contexts)
+                self._record(names.SESSION_CONSISTENCY, [event.consistency], series, contexts)
 
     def change(self, changes: Sequence[Change]) -> None:
         """Count changes of behaviour."""
@@ -162,43 +133,47 @@ class Recorder:
         for run in runs:
             self._add(names.REVISIONS, run.weight, of_agent(standings[run.run_id].counted_as), self._exemplar_of(run))
 
-    def _count(self, runs: Iterable[Counted]) -> None:
-        """Raise the counters once for all of these."""
-        found: dict[tuple[AgentKey, bool], Sums] = {}
-        for run, key, calls, weight, exemplar in runs:
-            own = key == run.key
-            sums = found.get((key, own))
-            if sums is None:
-                sums = found[key, own] = Sums(key, self._ledger, own=own)
-            sums.run(run.outcome.value, calls, weight, self._threshold, exemplar)
-        for sums in found.values():
-            sums.tell(self._counters)
+    def _together(self, key: AgentKey, counted_as: AgentKey, sums: dict[tuple[AgentKey, bool], Sums]) -> _Together:
+        """What takes the runs of an agent. Agents beyond the ceiling share their sums, and are not measured."""
+        own = counted_as == key
+        known = sums.get((counted_as, own))
+        if known is None:
+            known = sums[counted_as, own] = Sums(counted_as, self._ledger, self._threshold, own=own)
+        return _Together(known, measured=own)
 
-    def _measure(self, run: Run, standing: Standing, series: dict[str, str], context: Any) -> None:
-        self._record(names.PATH_DISTANCE, standing.path_distance, series, context)
-        self._record(names.TOKEN_PRESSURE, run.token_pressure, series, context)
-        self._record(names.RUN_RETRIES, run.retries, series, context)
-        self._record(names.RUN_SCORE, standing.score, series, context)
+    def _measure(
+        self, key: AgentKey, runs: Sequence[Run], standings: Mapping[str, Standing], contexts: Sequence[Any]
+    ) -> None:
+        """The histograms of one agent."""
+        series, standing = of_agent(key), [standings[run.run_id] for run in runs]
+        self._record(names.PATH_DISTANCE, [one.path_distance for one in standing], series, contexts)
+        self._record(names.TOKEN_PRESSURE, [run.token_pressure for run in runs], series, contexts)
+        self._record(names.RUN_RETRIES, [run.retries for run in runs], series, contexts)
+        self._record(names.RUN_SCORE, [one.score for one in standing], series, contexts)
         if self._standard:
-            self._record(names.STANDARD_DURATION, run.duration_s, series, context)
-            self._record(names.STANDARD_INFERENCE_CALLS, len(run.model_calls), series, context)
-            self._record(
-                names.STANDARD_TOOL_CALLS, None if run.tool_calls is None else len(run.tool_calls), series, context
-            )
+            calls = [None if run.tool_calls is None else len(run.tool_calls) for run in runs]
+            self._record(names.STANDARD_DURATION, [run.duration_s for run in runs], series, contexts)
+            self._record(names.STANDARD_INFERENCE_CALLS, [len(run.model_calls) for run in runs], series, contexts)
+            self._record(names.STANDARD_TOOL_CALLS, calls, series, contexts)
 
     def _add(self, spec: Instrument, number: int, attributes: Attributes, context: Any) -> None:
         self._counters[spec.name].add(number, attributes, context)
 
-    def _record(self, spec: Instrument, value: float | None, attributes: dict[str, str], context: Any) -> None:
-        if value is not None:
-            self._histograms[spec.name].record(value, attributes, context)
+    def _record(
+        self, spec: Instrument, values: Sequence[float | None], attributes: Attributes, contexts: Sequence[Any]
+    ) -> None:
+        known = [(value, context) for value, context in zip(values, contexts, strict=True) if value is not None]
+        if known:
+            amounts, at = zip(*known, strict=True)
+            self._histograms[spec.name].record_all(amounts, attributes, at)
 
 
 def _counter(meter: Makes, spec: Instrument) -> Adds:
     return meter.create_counter(spec.name, spec.unit, spec.description)
 
 
-def _histogram(meter: Makes, spec: Instrument) -> Records:
-    return meter.create_histogram(
+def _histogram(meter: Makes, spec: Instrument) -> RecordsMany:
+    made = meter.create_histogram(
         spec.name, spec.unit, spec.description, explicit_bucket_boundaries_advisory=spec.boundaries
     )
+    return made if isinstance(made, RecordsMany) else OneByOne(made)

@@ -111,17 +111,34 @@ class Histogram:
 
     def record(self, amount: float, attributes: Mapping[str, str | bool] | None, trace: Trace, /) -> None:
         """One more measurement. A bucket holds what is not above its boundary."""
-        labels = tuple((attributes or {}).items())
+        self.record_all((amount,), attributes or {}, (trace,))
+
+    def record_all(
+        self, amounts: Sequence[float], attributes: Mapping[str, str | bool], traces: Sequence[Trace], /
+    ) -> None:
+        """One measurement or more of one series, in their order; each with the trace it is of."""
+        labels, bounds = tuple(attributes.items()), self.spec.boundaries
         cell = self.cells.get(labels)
         if cell is None:
-            cell = self.cells[labels] = Spread(self._wall(), len(self.spec.boundaries) + 1)
-            cell.lowest = cell.highest = amount
-        at = bisect_left(self.spec.boundaries, amount)
-        cell.counts[at] += 1
-        cell.total += amount
-        cell.lowest, cell.highest = min(cell.lowest, amount), max(cell.highest, amount)
-        if trace is not None:
-            cell.exemplars[at] = Exemplar(amount, self._wall(), *trace)
+            cell = self.cells[labels] = Spread(self._wall(), len(bounds) + 1)
+            cell.lowest = cell.highest = amounts[0]
+        counts, total, last = cell.counts, cell.total, dict[int, int]()
+        for place, amount in enumerate(amounts):
+            at = bisect_left(bounds, amount)
+            counts[at] += 1
+            total += amount
+            if traces[place] is not None:
+                last[at] = place
+        cell.total = total
+        cell.lowest, cell.highest = min(cell.lowest, *amounts), max(cell.highest, *amounts)
+        self._show(cell, last, amounts, traces)
+
+    def _show(self, cell: Spread, last: Mapping[int, int], amounts: Sequence[float], traces: Sequence[Trace]) -> None:
+        """The last measurement of each bucket, with its trace."""
+        for at, place in last.items():
+            trace = traces[place]
+            if trace is not None:
+                cell.exemplars[at] = Exemplar(amounts[place], self._wall(), *trace)
 
 
 Kind = TypeVar("Kind", Counter, Histogram)
