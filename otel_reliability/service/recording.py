@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from otel_reliability.engine import Engine
@@ -12,8 +13,8 @@ from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.recorder import Recorder
 from otel_reliability.telemetry.series import Book, trace_of
-from otel_reliability.telemetry.standing import Standing, standing_of
-from otel_reliability.windows.fleet import OTHER_AGENT, Fleet
+from otel_reliability.telemetry.standing import standings_of
+from otel_reliability.windows.fleet import OTHER_AGENT
 
 MOST_TOOLS: Final = 200_000
 """Tools with series of their own, of all agents together."""
@@ -27,6 +28,7 @@ class Recording:
     def __init__(self, engine: Engine, book: Book) -> None:
         self.ledger = ToolLedger(engine.settings, MOST_TOOLS)
         self._engine, self._book = engine, book
+        self._most_paths = engine.settings.limits.paths
         self._recorder = Recorder(book, engine.settings, self.ledger, trace_of)
         self._closed: list[Run] = []
         engine.observers.append(self._see)
@@ -59,22 +61,21 @@ class Recording:
         self.ledger.restore(places)
 
     def _see(self, event: RunEvent, now: float) -> None:
-        if event.change in {RunChange.CLOSED, RunChange.REVISED}:
+        change = event.change
+        if change is RunChange.CLOSED or change is RunChange.REVISED:
             self._closed.append(event.run)
 
     def _begin(self) -> None:
         """Begin the counters of runs that have closed: Prometheus sees only how a series rises, not where it begins."""
         closed, self._closed = self._closed, []
         if closed:
-            counted_as = self._engine.read(lambda fleet: {run.key: fleet.counted_as(run.key) for run in closed}) or {}
+            keys = {run.key for run in closed}
+            counted_as = self._engine.read(lambda fleet: {key: fleet.counted_as(key) for key in keys}) or {}
             with self._book.lock:
-                self._recorder.begin(closed, lambda key: counted_as[key])
+                self._recorder.begin(closed, counted_as.__getitem__)
 
     def _record(self, settled: list[Run], revised: list[Run]) -> None:
-        def stand(fleet: Fleet) -> dict[str, Standing]:
-            return {run.run_id: standing_of(run, fleet) for run in (*settled, *revised)}
-
-        standings = self._engine.read(stand) or {}
+        standings = self._engine.read(partial(standings_of, (*settled, *revised), most_paths=self._most_paths)) or {}
         with self._book.lock:
             self._recorder.record(settled, standings)
             self._recorder.revise(revised, standings)

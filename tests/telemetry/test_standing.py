@@ -1,11 +1,27 @@
 from __future__ import annotations
 
-from otel_reliability.config import LimitSettings, MetricSettings, Settings
+from typing import Final
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.config import LimitSettings, MetricSettings, Settings, WindowSettings
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import Run
-from otel_reliability.telemetry.standing import Standing, standing_of
+from otel_reliability.telemetry.standing import Standing, standing_of, standings_of
 from otel_reliability.testing import KEY, run
 from otel_reliability.windows.fleet import OTHER_AGENT, Fleet
+
+PATHS: Final[tuple[list[str] | None, ...]] = (
+    None,
+    [],
+    ["search"],
+    ["search", "reply"],
+    ["search", "read", "reply"],
+    ["guess"],
+)
+TASKS: Final = (None, "refund", "order")
+CONDITIONS: Final = ("baseline", "baseline", "noisy")
 
 
 def fleet_of(*runs: Run, settings: Settings | None = None) -> Fleet:
@@ -50,3 +66,18 @@ def test_a_run_beyond_the_ceiling_counts_as_other() -> None:
 
     assert standing_of(first, fleet).counted_as == KEY
     assert standing_of(second, fleet).counted_as == OTHER_AGENT
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(PATHS), st.sampled_from(TASKS), st.sampled_from(CONDITIONS)), max_size=9),
+    st.sampled_from([1, 2, 1_000]),
+)
+def test_many_runs_stand_as_each_of_them_does(told: list[tuple[list[str] | None, str | None, str]], most: int) -> None:
+    """Spares below the window, perturbed runs, tasks, and where not all paths are compared."""
+    runs = [run(path, number, task_id=task, condition=condition) for number, (path, task, condition) in enumerate(told)]
+    beyond = run(number=50, key=KEY._replace(agent="another"))
+    settings = Settings(windows=(WindowSettings(last=6),), limits=LimitSettings(agents=1, paths=most))
+    fleet = fleet_of(*runs, beyond, settings=settings)
+
+    everybody = [*runs, beyond, run(number=99)]
+    assert standings_of(everybody, fleet, most) == {one.run_id: standing_of(one, fleet) for one in everybody}
