@@ -8,8 +8,8 @@ is, and says so: then Python does it. So there is one judge of what is unusual.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.list cimport PyList_Append, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, PyObject_RichCompareBool, Py_EQ
-from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_SET_ITEM
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_SET_ITEM
 
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
@@ -24,6 +24,11 @@ cdef extern from "Python.h":
     object PyType_GenericAlloc(PyTypeObject *of, Py_ssize_t size)
     object PyTuple_New(Py_ssize_t size)
     long long PyLong_AsLongLongAndOverflow(object of, int *overflow) except? -1
+    object PyUnicode_New(Py_ssize_t size, Py_UCS4 greatest)
+    void *PyUnicode_DATA(object of)
+    bint PyObject_IS_GC(object of)
+    bint PyObject_GC_IsTracked(object of)
+    void PyObject_GC_UnTrack(void *of)
 
 
 cdef enum:
@@ -46,6 +51,7 @@ cdef enum:
     ASKED_MODEL = 6
     INPUT = 7
     OUTPUT = 8
+    ASKS = 9
     MORE = 11
     MODEL_ROW = 12
     NAME = 5
@@ -55,6 +61,20 @@ cdef enum:
     RESULT = 9
     EFFECT = 10
     TOOL_ROW = 11
+    SESSION = 12  # of an agent's span
+    NOTES = 13
+    EVALUATIONS = 14
+    THRESHOLD = 16
+    INVOCATION_FACTS = 12  # of its facts
+    WEAK = 1
+    TOKENS = 4
+    LIMIT_REACHED = 5
+    EXPECTS_FINISH = 6
+    EMITS_NO_TOOLS = 8
+    HIDES_FAILURE = 9
+    RUN = 32  # fields of a run
+    TRACE_ID_BYTES = 16
+    SPAN_ID_BYTES = 8
 
 
 cdef inline bint _same(object one, object other) except -1:
@@ -253,7 +273,7 @@ def hang_on(models, tools, parent):
     return True
 
 
-# --- Calls of a run ---------------------------------------------------------------------------------------------------
+# --- Columns ----------------------------------------------------------------------------------------------------------
 
 
 cdef inline int _put(object made, Py_ssize_t at, object value) except -1:
@@ -270,24 +290,69 @@ cdef inline bint _number(object value, long long *found) except -1:
     return overflow == 0
 
 
+cdef object _rest(object made):
+    """A tuple that is whole. If it holds plain values only it can be no garbage that has to be looked for."""
+    cdef Py_ssize_t at
+    cdef PyObject *value
+    for at in range(PyTuple_GET_SIZE(made)):
+        value = PyTuple_GET_ITEM(made, at)
+        if PyObject_IS_GC(<object>value) and not (
+            PyTuple_CheckExact(<object>value) and not PyObject_GC_IsTracked(<object>value)
+        ):
+            return made
+    PyObject_GC_UnTrack(<void *><PyObject *>made)
+    return made
+
+
+cdef object _column(object rows, Py_ssize_t first, Py_ssize_t width, Py_ssize_t number):
+    """One value of each row."""
+    cdef Py_ssize_t at
+    cdef object made = PyTuple_New(number)
+    for at in range(number):
+        _put(made, at, _of(rows, at * width + first))
+    return _rest(made)
+
+
+cdef object _shared(object rows, Py_ssize_t first, Py_ssize_t width, Py_ssize_t number):
+    """The same, or the one value that all rows have. There is a row."""
+    cdef Py_ssize_t at
+    cdef object value = _of(rows, first)
+    for at in range(1, number):
+        if not _same(_of(rows, at * width + first), value):
+            return _column(rows, first, width, number)
+    return value
+
+
+cdef object _held(object kind, object columns):
+    """A sequence of this kind that holds these columns. Where they hold plain values only, so does it."""
+    cdef object made = PyType_GenericAlloc(<PyTypeObject *><PyObject *>kind, 0)
+    made.columns = columns
+    if not PyObject_GC_IsTracked(columns):
+        PyObject_GC_UnTrack(<void *><PyObject *>made)
+    return made
+
+
+# --- Calls of a run ---------------------------------------------------------------------------------------------------
+
+
 cdef class Caller:
-    """Makes calls of rows."""
+    """Makes columns of calls of rows."""
 
-    cdef object model_call, tool_call
+    cdef object model_calls, tool_calls
 
-    def __init__(self, model_call, tool_call):
-        self.model_call, self.tool_call = model_call, tool_call
+    def __init__(self, model_calls, tool_calls):
+        self.model_calls, self.tool_calls = model_calls, tool_calls
 
-    def models(self, rows, agent):
+    cpdef tuple models(self, rows, agent):
         """The model calls, the sums of their input and output, and the largest of both together; the first start and the last end.
         None where they are not all of one model, or not all known, or say more, or did not come in order.
         """
         cdef Py_ssize_t at, number = PyList_GET_SIZE(rows) // MODEL_ROW, base
         cdef long long begin, last = -1, end, latest = -1, used, wrote, most = -1, all_used = 0, all_wrote = 0
-        cdef object name, asked, calls, call, ends = None
+        cdef object name, asked, columns, ends = None
         if number == 0 or not _of(rows, MODEL):
             return None
-        name, asked, calls = _of(rows, MODEL), _of(rows, ASKED_MODEL), PyTuple_New(number)
+        name, asked = _of(rows, MODEL), _of(rows, ASKED_MODEL)
         for at in range(number):
             base = at * MODEL_ROW
             if (
@@ -306,27 +371,26 @@ cdef class Caller:
             all_wrote += wrote
             if at == 0 or used + wrote > most:
                 most = used + wrote
-            call = PyType_GenericAlloc(<PyTypeObject *><PyObject *>self.model_call, 7)
-            _put(call, 0, name)
-            _put(call, 1, _of(rows, base + INPUT))
-            _put(call, 2, _of(rows, base + OUTPUT))
-            _put(call, 3, _of(rows, base + FAILED))
-            _put(call, 4, agent)
-            _put(call, 5, _of(rows, base + START))
-            _put(call, 6, _of(rows, base + END))
-            _put(calls, at, call)
-        return calls, all_used, all_wrote, most, _of(rows, START), ends
+        columns = PyTuple_New(7)
+        _put(columns, 0, name)
+        _put(columns, 1, _shared(rows, INPUT, MODEL_ROW, number))
+        _put(columns, 2, _shared(rows, OUTPUT, MODEL_ROW, number))
+        _put(columns, 3, _shared(rows, FAILED, MODEL_ROW, number))
+        _put(columns, 4, agent)
+        _put(columns, 5, _column(rows, START, MODEL_ROW, number))
+        _put(columns, 6, _column(rows, END, MODEL_ROW, number))
+        return _held(self.model_calls, _rest(columns)), all_used, all_wrote, most, _of(rows, START), ends
 
-    def tools(self, rows, agent, marks_of):
+    cpdef tuple tools(self, rows, agent, marks_of):
         """The tool calls, their names, whether all arguments are known, the first start and the last end. None where they are not
         each another call, one after the other, or where they repeat one another with known arguments.
 
-        `marks_of` says what calls of these names, that failed or did not, are to one another.
+        `marks_of` says what calls of these names, that failed or did not, are to one another, as columns.
         """
         cdef Py_ssize_t at, number = PyList_GET_SIZE(rows) // TOOL_ROW, base, known = 0
         cdef long long begin, last = -1, end, over = -1, latest = -1
-        cdef object names = PyTuple_New(number), calls = PyTuple_New(number), call, marks = None, id, ends = None
-        cdef set ids = set()
+        cdef object names, columns, failed, marks = None, id, ends = None
+        cdef set ids = None
         if number == 0:
             return None
         for at in range(number):
@@ -342,31 +406,31 @@ cdef class Caller:
                 latest, ends = end, _of(rows, base + END)
             id = _of(rows, base + CALL_ID)
             if id is not None:
-                if id in ids:
+                if ids is None:
+                    ids = set()
+                elif id in ids:
                     return None
                 ids.add(id)
             known += _of(rows, base + ARGUMENTS) is not None
-            _put(names, at, _of(rows, base + NAME))
+        names = _column(rows, NAME, TOOL_ROW, number)
         if not self._all_new(rows, names, number, known):
             if known:
                 return None
-            marks = marks_of(names, tuple([_of(rows, at * TOOL_ROW + SOFTLY) for at in range(number)]))
-        for at in range(number):
-            base = at * TOOL_ROW
-            call = PyType_GenericAlloc(<PyTypeObject *><PyObject *>self.tool_call, 11)
-            _put(call, 0, _of(rows, base + NAME))
-            _put(call, 1, not _of(rows, base + SOFTLY))
-            _put(call, 2, False if marks is None else marks[0][at])
-            _put(call, 3, False if marks is None else marks[1][at])
-            _put(call, 4, 0 if marks is None else marks[2][at])
-            _put(call, 5, agent)
-            _put(call, 6, _of(rows, base + START))
-            _put(call, 7, _of(rows, base + END))
-            _put(call, 8, _of(rows, base + ARGUMENTS))
-            _put(call, 9, _of(rows, base + RESULT))
-            _put(call, 10, _of(rows, base + EFFECT))
-            _put(calls, at, call)
-        return calls, names, known == number, _of(rows, START), ends
+            marks = marks_of(names, _column(rows, SOFTLY, TOOL_ROW, number))
+        failed = _shared(rows, SOFTLY, TOOL_ROW, number)
+        columns = PyTuple_New(11)
+        _put(columns, 0, names)
+        _put(columns, 1, _turned(failed) if PyTuple_CheckExact(failed) else not failed)
+        _put(columns, 2, False if marks is None else marks[0])
+        _put(columns, 3, False if marks is None else marks[1])
+        _put(columns, 4, 0 if marks is None else marks[2])
+        _put(columns, 5, agent)
+        _put(columns, 6, _column(rows, START, TOOL_ROW, number))
+        _put(columns, 7, _column(rows, END, TOOL_ROW, number))
+        _put(columns, 8, _shared(rows, ARGUMENTS, TOOL_ROW, number))
+        _put(columns, 9, _shared(rows, RESULT, TOOL_ROW, number))
+        _put(columns, 10, _shared(rows, EFFECT, TOOL_ROW, number))
+        return _held(self.tool_calls, _rest(columns)), names, known == number, _of(rows, START), ends
 
     cdef bint _all_new(self, object rows, object names, Py_ssize_t number, Py_ssize_t known) except -1:
         """Whether no call can be another attempt at an earlier one."""
@@ -376,3 +440,157 @@ cdef class Caller:
         if known < number:
             return False
         return len({(_of(rows, at * TOOL_ROW + NAME), _of(rows, at * TOOL_ROW + ARGUMENTS)) for at in range(number)}) == number
+
+
+cdef object _turned(object failed):
+    """Which calls succeeded, of which failed."""
+    cdef Py_ssize_t at
+    cdef object made = PyTuple_New(PyTuple_GET_SIZE(failed))
+    for at in range(PyTuple_GET_SIZE(failed)):
+        _put(made, at, not _at(failed, at))
+    return _rest(made)
+
+
+# --- Runs -------------------------------------------------------------------------------------------------------------
+
+
+cdef inline int _hex(bytes id, Py_ssize_t size, unsigned char *to) except -1:
+    cdef Py_ssize_t at
+    cdef const unsigned char *digits = b"0123456789abcdef"
+    cdef const unsigned char *told = <const unsigned char *>PyBytes_AS_STRING(id)
+    for at in range(size):
+        to[2 * at] = digits[told[at] >> 4]
+        to[2 * at + 1] = digits[told[at] & 15]
+    return 0
+
+
+cdef object _run_id(object trace_id, object span_id):
+    """Both in hexadecimal digits; None where one is not of the usual length."""
+    cdef object made
+    cdef unsigned char *to
+    if not PyBytes_CheckExact(trace_id) or PyBytes_GET_SIZE(trace_id) != TRACE_ID_BYTES:
+        return None
+    if not PyBytes_CheckExact(span_id) or PyBytes_GET_SIZE(span_id) != SPAN_ID_BYTES:
+        return None
+    made = PyUnicode_New(2 * TRACE_ID_BYTES + 1 + 2 * SPAN_ID_BYTES, 127)
+    to = <unsigned char *>PyUnicode_DATA(made)
+    _hex(trace_id, TRACE_ID_BYTES, to)
+    to[2 * TRACE_ID_BYTES] = b"-"
+    _hex(span_id, SPAN_ID_BYTES, to + 2 * TRACE_ID_BYTES + 1)
+    return made
+
+
+cdef class Maker:
+    """Makes runs of one agent and its calls: what `SimpleBuilder.build` does where there is nothing else.
+
+    `usual` is a run of which it takes what nothing is said about, `none` are no model calls and no tool calls. `verdicts`: of one
+    that failed, of one that came to a limit, of the others. The rest are asked: for the key of a name and a root, for the context
+    limit of two models, for the marks of names and failures, for the weight of a threshold and a trace.
+    """
+
+    cdef Caller caller
+    cdef object run, usual, agent, facts, no_models, no_tools, failed, limited, ended, key_of, limit_of, marks_of, weight_of
+
+    def __init__(self, caller, usual, agent, facts, none, verdicts, key_of, limit_of, marks_of, weight_of):
+        self.caller, self.run, self.usual, self.agent, self.facts = caller, type(usual), tuple(usual), agent, facts
+        self.no_models, self.no_tools = none
+        self.failed, self.limited, self.ended = verdicts
+        self.key_of, self.limit_of, self.marks_of, self.weight_of = key_of, limit_of, marks_of, weight_of
+        if len(self.usual) != RUN:
+            raise ValueError("a run has other fields than this module knows")
+
+    def make(self, models, tools, root, reason):
+        """The run of these rows and the agent above them, which nothing is above; None where anything is unusual."""
+        cdef object facts, name, session, told, made, found, verdict, run_id, limit, threshold
+        cdef object start, end, used = None, wrote = None, pressure = None, known = True, path = ()
+        cdef object model_calls = self.no_models, tool_calls = self.no_tools
+        cdef Py_ssize_t at
+        if not PyTuple_Check(root) or PyTuple_GET_SIZE(root) != SPAN or _at(root, KIND) is not self.agent:
+            return None
+        facts = _at(root, SPAN_FACTS)
+        if <PyObject *>Py_TYPE(facts) != <PyObject *>self.facts or PyTuple_GET_SIZE(facts) != INVOCATION_FACTS:
+            return None
+        name = _at(facts, 0)
+        if (
+            not name or _at(facts, WEAK) or _at(facts, EXPECTS_FINISH) or _at(facts, HIDES_FAILURE)
+            or _at(root, NOTES) is not None or _at(root, EVALUATIONS)
+            or not hang_on(models, tools, _at(root, SPAN_ID))
+        ):
+            return None
+        run_id = _run_id(_at(root, 0), _at(root, SPAN_ID))
+        if run_id is None:
+            return None
+
+        session = _at(root, SESSION)
+        for rows in (models, tools):
+            if PyList_GET_SIZE(rows):
+                told = rows.shared
+                if not PyTuple_Check(told) or PyTuple_GET_SIZE(told) != SPAN - SHARED:
+                    return None
+                told = _at(told, SESSION - SHARED)
+                if session is None:
+                    session = told
+                elif told is not None and not _same(told, session):
+                    return None
+
+        start, end = _at(root, 4), _at(root, 5)
+        if PyList_GET_SIZE(models):
+            found = self.caller.models(models, name)
+            if found is None:
+                return None
+            model_calls, used, wrote = _at(found, 0), _at(found, 1), _at(found, 2)
+            limit = self.limit_of(_of(models, MODEL), _of(models, ASKED_MODEL))
+            if limit is not None:
+                pressure = min(_at(found, 3) / limit, 1.0)
+            start, end = min(start, _at(found, 4)), max(end, _at(found, 5))
+        elif _at(facts, TOKENS) is not None:
+            return None
+        if PyList_GET_SIZE(tools):
+            found = self.caller.tools(tools, name, self.marks_of)
+            if found is None:
+                return None
+            tool_calls, path, known = _at(found, 0), _at(found, 1), _at(found, 2)
+            start, end = min(start, _at(found, 3)), max(end, _at(found, 4))
+        else:
+            if _at(facts, EMITS_NO_TOOLS):
+                return None
+            for at in range(0, PyList_GET_SIZE(models), MODEL_ROW):
+                if _of(models, at + ASKS):
+                    return None
+        verdict = self.failed if _at(root, 8) else self.limited if _at(facts, LIMIT_REACHED) else self.ended
+        threshold = _at(root, THRESHOLD)
+
+        made = PyType_GenericAlloc(<PyTypeObject *><PyObject *>self.run, RUN)
+        for at in range(RUN):
+            _put(made, at, _at(self.usual, at))
+        _set(made, 0, run_id)
+        _set(made, 1, _at(root, 0))
+        _set(made, 2, _at(root, SPAN_ID))
+        _set(made, 3, self.key_of(name, root))
+        if session is not None:
+            _set(made, 4, session.id)
+        _set(made, 13, start)
+        _set(made, 14, end)
+        _set(made, 15, path)
+        _set(made, 17, tool_calls)
+        _set(made, 18, model_calls)
+        _set(made, 19, used)
+        _set(made, 20, wrote)
+        _set(made, 21, pressure)
+        _set(made, 22, known)
+        _set(made, 23, _at(verdict, 0))
+        _set(made, 24, _at(verdict, 1))
+        if threshold is not None:
+            _set(made, 29, self.weight_of(threshold, _at(root, 0)))
+        _set(made, 30, PyList_GET_SIZE(models) // MODEL_ROW + PyList_GET_SIZE(tools) // TOOL_ROW + 1)
+        _set(made, 31, reason)
+        PyObject_GC_UnTrack(<void *><PyObject *>made)  # nothing that it holds can ever lead back to it
+        return made
+
+
+cdef inline int _set(object made, Py_ssize_t at, object value) except -1:
+    """Put a value where another is."""
+    cdef PyObject *before = PyTuple_GET_ITEM(made, at)
+    _put(made, at, value)
+    Py_DECREF(<object>before)
+    return 0

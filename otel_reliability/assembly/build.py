@@ -17,7 +17,8 @@ from otel_reliability.assembly.simple import SimpleBuilder
 from otel_reliability.assembly.tree import NONE, Tree
 from otel_reliability.assembly.unit import Implicit, SpanKey
 from otel_reliability.config import Settings
-from otel_reliability.model.run import AgentKey, ModelCall, Run, ToolCall, Tools
+from otel_reliability.model.model_calls import ModelCall, ModelCalls
+from otel_reliability.model.run import AgentKey, Run, Tools
 from otel_reliability.model.span import (
     AgentSpan,
     Call,
@@ -29,6 +30,7 @@ from otel_reliability.model.span import (
     Tokens,
     ToolFacts,
 )
+from otel_reliability.model.tool_calls import ToolCall, ToolCalls
 
 HANDOFF: Final = "→"
 UNKNOWN_AGENT: Final = "unknown"
@@ -210,19 +212,19 @@ class _Steps:
     ) -> None:
         self._tree, self._invocations, self._root, self._agent = tree, invocations, root, agent
         self.models = models.collect(tree, spans)
-        self.model_calls = tuple(self._model_call(item) for item in self.models)
+        self.model_calls = ModelCalls.of([self._model_call(item) for item in self.models])
         in_run = set(spans)
         items = calls.collect(
             tree, [i for i in tree.down if i in in_run] if len(spans) > 1 else spans, self._call_agents(spans)
         )
         self.tools = self._observed(spans, items)
         self.path: tuple[str, ...] | None = None
-        self.calls: tuple[ToolCall, ...] | None = None
+        self.calls: ToolCalls | None = None
         if self.tools is Tools.MESSAGES:
             items = list(self._message_items())
         if self.tools is not Tools.UNOBSERVABLE:
             self._take(items, settings)
-        self.arguments_known = all(call.arguments is not None for call in self.calls or ())
+        self.arguments_known = self.calls is None or None not in self.calls.column("arguments")
 
     def _call_agents(self, spans: Iterable[int]) -> dict[int, Call]:
         """Q11: nested agents of this run that stand for their own tool call."""
@@ -270,7 +272,8 @@ class _Steps:
         )
         clocked = sorted((item for item in items if not item.handoff), key=lambda item: item.order)
         timed = [retries.Timed(item.order, item.start_ns, item.end_ns, item.call) for item in clocked]
-        self.calls = tuple(self._tool_call(item, mark) for item, mark in zip(clocked, retries.mark(timed), strict=True))
+        marked = zip(clocked, retries.mark(timed), strict=True)
+        self.calls = ToolCalls.of([self._tool_call(item, mark) for item, mark in marked])
 
     def _name_handoffs(self, items: Iterable[Item]) -> None:
         """A hand-off to nobody known goes to the next agent to start (Q37)."""

@@ -10,8 +10,9 @@ from typing import Any, Final, TypeAlias
 
 from otel_reliability.assembly import rows
 from otel_reliability.assembly.rows import Models, Tools
-from otel_reliability.model.run import ModelCall, ToolCall
+from otel_reliability.model.model_calls import ModelCalls
 from otel_reliability.model.span import AgentSpan, Kind, ModelFacts, SpanId, ToolFacts
+from otel_reliability.model.tool_calls import ToolCalls
 
 MODULE: Final = "otel_reliability_native_rows"
 Packed: TypeAlias = Callable[[Models, Tools, list[AgentSpan]], bytes | None]
@@ -29,8 +30,8 @@ def load() -> Any:
 
 
 NATIVE: Final = load()
-CALLER: Final[Any] = None if NATIVE is None else NATIVE.Caller(ModelCall, ToolCall)
-"""Makes calls of rows; None: they are made in Python."""
+CALLER: Final[Any] = None if NATIVE is None else NATIVE.Caller(ModelCalls, ToolCalls)
+"""Makes columns of calls of rows; None: they are made in Python."""
 packed: Final[Packed] = rows.packed if NATIVE is None else NATIVE.packed
 are_distinct: Final[Distinct] = rows.are_distinct if NATIVE is None else NATIVE.are_distinct
 hang_on: Final[HangOn] = rows.hang_on if NATIVE is None else NATIVE.hang_on

@@ -8,15 +8,13 @@ tests hold these runs to its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from itertools import repeat
 from operator import add, ge, itemgetter, not_
 from typing import Any, Final, Literal, TypeAlias
 
 from otel_reliability.assembly import calls, outcome, retries, rows
 from otel_reliability.assembly.bundle import Bundle
 from otel_reliability.assembly.calls import Item
-from otel_reliability.assembly.compiled import CALLER, hang_on
+from otel_reliability.assembly.compiled import CALLER, NATIVE, hang_on
 from otel_reliability.assembly.judged import best
 from otel_reliability.assembly.limits import ContextLimits
 from otel_reliability.assembly.notes import NO_NOTES, merged
@@ -25,7 +23,10 @@ from otel_reliability.assembly.rows import END, ID, PARENT, START, Models, Rows
 from otel_reliability.assembly.rows import Tools as ToolRows
 from otel_reliability.assembly.sampling import weight
 from otel_reliability.config import Settings
-from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Outcome, Run, ToolCall, Tools
+from otel_reliability.model.columns import shared
+from otel_reliability.model.model_calls import NO_MODEL_CALLS, ModelCalls
+from otel_reliability.model.row import BASELINE
+from otel_reliability.model.run import AgentKey, CloseReason, Outcome, Run, Tools
 from otel_reliability.model.span import (
     AgentSpan,
     Call,
@@ -37,6 +38,7 @@ from otel_reliability.model.span import (
     Session,
     SpanId,
 )
+from otel_reliability.model.tool_calls import NO_TOOL_CALLS, ToolCalls
 
 _AGENT, _MODEL, _TOOL, _CHAIN, _RETRIEVAL = Kind.AGENT, Kind.MODEL, Kind.TOOL, Kind.CHAIN, Kind.RETRIEVAL
 _ORDER: Final = itemgetter(*(AgentSpan._fields.index(name) for name in ("start_ns", "end_ns", "span_id")))
@@ -44,15 +46,15 @@ _ORDER: Final = itemgetter(*(AgentSpan._fields.index(name) for name in ("start_n
 _ROW_ORDER: Final = itemgetter(START, END, ID)
 _COMPLETED: Final = Verdict(Outcome.COMPLETED, "end")
 _BY_STATUS: Final = Verdict(Outcome.SUCCESS, "status")
+_BY_ERROR: Final = Verdict(Outcome.FAILURE, "root_error")
+_BY_LIMIT: Final = Verdict(Outcome.FAILURE, "limit")
 _tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-_model_call: Final[Callable[[Iterable[Any]], ModelCall]] = partial(_tuple, ModelCall)
-_tool_call: Final[Callable[[Iterable[Any]], ToolCall]] = partial(_tuple, ToolCall)
 MOST_KNOWN: Final = 4_096
 """Patterns of calls, and names of agents, that are remembered."""
 
-Marks: TypeAlias = tuple[Iterable[bool], Iterable[bool], Iterable[int]]
-"""Of each call in the order of the clock: whether it is a retry, whether a repeat, and its place in the chain."""
-_ALL_FIRST: Final = (repeat(False), repeat(False), repeat(0))
+Marks: TypeAlias = tuple[Any, Any, Any]
+"""Of the calls in the order of the clock, as columns: whether it is a retry, whether a repeat, and its place in the chain."""
+_ALL_FIRST: Final[Marks] = (False, False, 0)
 
 
 class _Found:
@@ -75,12 +77,49 @@ class _Found:
         self.ends = [span.end_ns for span in bundle.others]
 
 
-_Models: TypeAlias = tuple[tuple[ModelCall, ...], int | None, int | None, float | None, float | None]
+_Models: TypeAlias = tuple[ModelCalls, int | None, int | None, float | None, float | None]
 """The model calls, and what they sum up to: input, output, pressure, cost."""
-_Tools: TypeAlias = tuple[tuple[ToolCall, ...], tuple[str, ...], bool]
+_Tools: TypeAlias = tuple[ToolCalls, tuple[str, ...], bool]
 """The tool calls in the order of the clock, their names in that of the path, and whether all arguments are known."""
-_NO_MODELS: Final[_Models] = ((), None, None, None, None)
-_NO_TOOLS: Final[_Tools] = ((), (), True)
+_NO_MODELS: Final[_Models] = (NO_MODEL_CALLS, None, None, None, None)
+_NO_TOOLS: Final[_Tools] = (NO_TOOL_CALLS, (), True)
+
+
+def _blank() -> Run:
+    """What a run is that tells nothing."""
+    return Run(
+        run_id="",
+        trace_id=b"",
+        root_span_id=None,
+        key=AgentKey("", "", "", ""),
+        session_id=None,
+        task_id=None,
+        trial=None,
+        condition=BASELINE,
+        input_class=None,
+        branches=(),
+        nested=False,
+        implicit=False,
+        incomplete=False,
+        start_ns=0,
+        end_ns=0,
+        path=(),
+        tools=Tools.OBSERVED,
+        tool_calls=NO_TOOL_CALLS,
+        model_calls=NO_MODEL_CALLS,
+        input_tokens=None,
+        output_tokens=None,
+        token_pressure=None,
+        arguments_known=True,
+        outcome=Outcome.UNKNOWN,
+        outcome_source="",
+        confidence=None,
+        cost=None,
+        violations=None,
+        evaluations=(),
+        weight=1,
+        span_count=0,
+    )
 
 
 class SimpleBuilder:
@@ -90,12 +129,18 @@ class SimpleBuilder:
         self._outcome, self._limits = settings.outcome, limits
         self._parallel: Literal["canonical", "as_started"] = settings.assembly.parallel
         self._default = _BY_STATUS if settings.outcome.fallback == "status" else _COMPLETED
-        self._caller = CALLER
+        self._caller, self._maker = CALLER, self._native()
         self._marks: dict[tuple[tuple[str, ...], tuple[bool, ...]], Marks] = {}
         self._keys: dict[str, tuple[Resource, tuple[tuple[str, str], ...], AgentKey]] = {}
 
     def build(self, bundle: Bundle, reason: CloseReason) -> Run | None:
         """The run of a bundle that holds every span once; None where it is another kind of run, several, none, or not whole."""
+        if self._maker is not None and len(bundle.others) == 1 and not (bundle.places and _tells_session(bundle)):
+            top = bundle.others[0]
+            if top.parent_id is None or is_top(bundle, top):
+                usual: Run | None = self._maker.make(bundle.models, bundle.tools, top, reason)
+                if usual is not None:
+                    return usual
         found = _sorted_out(bundle)
         if found is None or not is_top(bundle, found.root) or not _are_beneath(bundle, found):
             return None
@@ -120,7 +165,7 @@ class SimpleBuilder:
                 None if found.session is None else found.session.id,
                 notes.task_id,
                 notes.trial,
-                notes.condition or "baseline",
+                notes.condition or BASELINE,
                 notes.input_class,
                 notes.branches,
                 False,
@@ -148,6 +193,14 @@ class SimpleBuilder:
             ),
         )
         return run
+
+    def _native(self) -> Any:
+        """The compiled maker of such runs, with what it has to ask; None without it."""
+        if NATIVE is None:
+            return None
+        none, verdicts = (NO_MODEL_CALLS, NO_TOOL_CALLS), (_BY_ERROR, _BY_LIMIT, self._default)
+        asked = (self._key, self._limits.named, self._marks_of, weight)
+        return NATIVE.Maker(CALLER, _blank(), Kind.AGENT, InvocationFacts, none, verdicts, *asked)
 
     def _key(self, name: str, root: AgentSpan) -> AgentKey:
         resource, extra = root.resource, root.extra
@@ -188,10 +241,10 @@ class SimpleBuilder:
         else:
             limit = told_limit or self._limits.named(named[0], asked[0])
             pressure = None if limit is None else min(max(map(add, inputs, outputs)) / limit, 1.0)
-        agent = repeat(facts_of_root.name)
-        made = zip(names, inputs, outputs, told[rows.FAILED :: width], agent, starts, ends, strict=False)
+        each = (names, inputs, outputs, told[rows.FAILED :: width])
+        columns = (*map(_shared, each), facts_of_root.name, tuple(starts), tuple(ends))
         return (
-            tuple(map(_model_call, made)),
+            ModelCalls(columns),
             sum(known_in) if known_in else None,
             sum(known_out) if known_out else None,
             pressure,
@@ -238,11 +291,11 @@ class SimpleBuilder:
             marks = self._marks_of(names, failed)
         else:
             marks = _columns(retries.mark(_timed(told, width)))
-        made = zip(
-            names, map(not_, failed), *marks, repeat(facts_of_root.name), starts, ends, arguments, results,
-            told[rows.EFFECT :: width], strict=False,
+        columns = (
+            names, _shared(map(not_, failed)), *marks, facts_of_root.name, tuple(starts), tuple(ends), _shared(arguments),
+            _shared(results), _shared(told[rows.EFFECT :: width]),
         )  # fmt: skip
-        return tuple(map(_tool_call, made)), names if in_turn else self._path(found, told, width), known
+        return ToolCalls(columns), names if in_turn else self._path(found, told, width), known
 
     def _marks_of(self, names: tuple[str, ...], failed: tuple[bool, ...]) -> Marks:
         """What calls one after the other with unknown arguments are to one another, worked out once."""
@@ -268,8 +321,8 @@ class SimpleBuilder:
             if said is not None:
                 return said
         if root.failed:
-            return Verdict(Outcome.FAILURE, "root_error")
-        return Verdict(Outcome.FAILURE, "limit") if facts.limit_reached else self._default
+            return _BY_ERROR
+        return _BY_LIMIT if facts.limit_reached else self._default
 
 
 # --- Sorting out ------------------------------------------------------------------------------------------------------
@@ -448,5 +501,9 @@ def _step(at: int, call: Call) -> retries.Timed:
 
 
 def _columns(marks: Iterable[retries.Mark]) -> Marks:
-    retry, again, chain = zip(*marks, strict=True)
+    retry, again, chain = map(_shared, zip(*marks, strict=True))
     return retry, again, chain
+
+
+def _shared(column: Iterable[Any]) -> Any:
+    return shared(tuple(column))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import permutations
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,13 +18,28 @@ from otel_reliability.assembly.bundle import Bundle
 from otel_reliability.assembly.compiled import CALLER, NATIVE
 from otel_reliability.assembly.rows import Models, Tools
 from otel_reliability.config import Settings
+from otel_reliability.model.model_calls import ModelCalls
 from otel_reliability.model.run import CloseReason
-from otel_reliability.model.span import AgentSpan
-from otel_reliability.testing import agent, model, tool
+from otel_reliability.model.span import (
+    AgentSpan,
+    Call,
+    Evaluation,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    Notes,
+    Resource,
+    Session,
+    Tokens,
+    ToolFacts,
+)
+from otel_reliability.model.tool_calls import ToolCalls
+from otel_reliability.testing import agent, agent_span, model, tool
 from tests.assembly.test_bundles import SETTINGS, plain_runs
 
 needs_native = pytest.mark.skipif(NATIVE is None, reason="the compiled module (native/) is not installed")
 
+BY_STATUS = replace(SETTINGS, outcome=replace(SETTINGS.outcome, fallback="status"))
 RUN = (agent(1), model(2, 1, start=0.1, end=0.2), tool(3, 1, "search", start=0.3, end=0.4))
 
 
@@ -52,14 +70,114 @@ def test_the_same_runs_are_built(spans: list[AgentSpan]) -> None:
     for span in {span.span_id: span for span in spans}.values():
         bundle.keep(span)
 
-    assert run_of(bundle, SETTINGS, CALLER) == run_of(bundle, SETTINGS, None)
+    plain = run_of(bundle, SETTINGS, None, compiled=False)
+
+    assert run_of(bundle, SETTINGS, CALLER, compiled=False) == plain
+    assert run_of(bundle, SETTINGS, CALLER, compiled=True) == plain
 
 
-def run_of(bundle: Bundle, settings: Settings, caller: object) -> object:
-    """The run of a bundle, its calls made by this."""
+@st.composite
+def usual_runs(draw: st.DrawFn) -> list[AgentSpan]:
+    """An agent and its calls, one after the other, alike in nearly everything; now and then one field is not."""
+    sessions = draw(
+        st.sampled_from(((None,), (Session(1, "s"),), (None, Session(1, "s")), (Session(1, "s"), Session(0, "t"))))
+    )
+    facts = InvocationFacts("support", limit_reached=draw(st.booleans()))
+    spans = [agent(1, end=draw(st.sampled_from((3.0, 99.0))))._replace(facts=facts)]
+    parts = st.tuples(st.booleans(), st.sampled_from(("search", "pay")), st.booleans(), st.integers(0, 2))
+    hashes = st.sampled_from(draw(st.sampled_from(((None,), (b"a", b"b", b"c"), (None, b"a")))))
+    for number, (is_tool, name, failed, tokens) in enumerate(draw(st.lists(parts, max_size=7)), 2):
+        start, end = number - 0.5, number + draw(st.sampled_from((0.0, 0.25, 0.5)))
+        if is_tool:
+            call = Call(
+                name, draw(st.sampled_from((None, f"call{number}"))), draw(hashes), failed, draw(hashes), draw(hashes)
+            )
+            spans.append(agent_span(Kind.TOOL, ToolFacts((call,)), number, 1, start=start, end=end, failed=failed))
+        else:
+            told = ModelFacts("m", draw(st.sampled_from(("m1",) * 9 + (None,))), Tokens(tokens, 10))
+            spans.append(agent_span(Kind.MODEL, told, number, 1, start=start, end=end, failed=failed))
+    by_kind = {kind: draw(st.sampled_from(sessions)) for kind in (Kind.AGENT, Kind.MODEL, Kind.TOOL)}
+    spans = [span._replace(session=by_kind[span.kind]) for span in spans]
+    root, odd = draw(st.sampled_from(_ROOTS)), draw(st.sampled_from(_ODD))
+    spans[0] = spans[0]._replace(**root)
+    at = draw(st.integers(0, len(spans) - 1))
+    return [*spans[:at], spans[at]._replace(**odd), *spans[at + 1 :]]
+
+
+_ROOTS: list[dict[str, Any]] = [
+    {},
+    {"failed": True},
+    {"threshold": 1 << 55},
+    {"parent_id": b"elsewhere", "parent_remote": True},
+    {"parent_id": b"elsewhere", "parent_remote": False},
+    {"extra": (("tier", "gold"),)},
+    {"resource": Resource("shops", "shop", "prod")},
+]
+_ODD: list[dict[str, Any]] = [
+    *[{}] * 6,
+    {"parent_id": b"elsewhere"},
+    {"start_ns": 1 << 70, "end_ns": (1 << 70) + 1},
+    {"start_ns": -5},
+    {"start_ns": 0},
+    {"end_ns": 1 << 62},
+    {"span_id": b"1234567"},
+    {"trace_id": b"1234567"},
+    {"facts": None},
+    {"notes": Notes(task_id="refund", trial=1)},
+    {"evaluations": (Evaluation("success", 1.0, None, 1),)},
+    {"scope": "another"},
+    {"facts": ModelFacts("m", None, Tokens(None, 1))},
+    {"facts": ModelFacts("m", None, Tokens(1 << 50, 1))},
+    {"facts": ModelFacts("m", None, Tokens(-9, 1), asked_for_tools=True)},
+    {"facts": ModelFacts("m", None, Tokens(9, 1), cost=0.5)},
+    {"facts": ModelFacts(None, None, Tokens(9, 1))},
+    {"facts": InvocationFacts("support", expects_finish=True)},
+    {"facts": InvocationFacts("support", hides_failure=True)},
+    {"facts": InvocationFacts("support", emits_no_tools=True)},
+    {"facts": InvocationFacts("support", tokens=Tokens(1, 1))},
+    {"facts": InvocationFacts("support", weak=True)},
+    {"facts": InvocationFacts("")},
+]
+
+
+@needs_native
+@given(usual_runs(), st.booleans())
+def test_usual_runs_are_made_at_once(spans: list[AgentSpan], by_status: bool) -> None:
+    """And are what Python makes of them; what is unusual about them is left to Python."""
+    settings = BY_STATUS if by_status else SETTINGS
+    bundle = Bundle(spans[0].trace_id, 0.0)
+    for span in spans:
+        bundle.keep(span)
+    plain = run_of(bundle, settings, None, compiled=False)
+
+    assert run_of(bundle, settings, CALLER, compiled=False) == plain
+    assert run_of(bundle, settings, CALLER, compiled=True) == plain
+
+
+@needs_native
+def test_a_usual_run_needs_no_looks_for_garbage() -> None:
+    """Nothing that it holds can lead back to it."""
+    bundle = Bundle(RUN[0].trace_id, 0.0)
+    for span in RUN:
+        bundle.keep(span)
+    run = Builder(SETTINGS).simple.build(bundle, CloseReason.ROOT)
+
+    assert run is not None
+    assert not any(map(gc.is_tracked, (run, run.tool_calls, run.model_calls)))
+
+
+def run_of(bundle: Bundle, settings: Settings, caller: object, *, compiled: bool) -> object:
+    """The run of a bundle, its calls made by this, and whether all at once; and how its calls are held."""
     simple = Builder(settings).simple
     simple._caller = caller
-    return simple.build(bundle, CloseReason.ROOT)
+    if not compiled:
+        simple._maker = None
+    run = simple.build(bundle, CloseReason.ROOT)
+    if run is None:
+        return None
+    assert isinstance(run.tool_calls, ToolCalls)
+    assert isinstance(run.model_calls, ModelCalls)
+    return run, run.tool_calls.columns, run.model_calls.columns
 
 
 @pytest.mark.parametrize("order", list(permutations(RUN)))
