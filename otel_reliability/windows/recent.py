@@ -9,11 +9,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.model.record import BadRecord, read_run, write_run
 from otel_reliability.model.run import Run
-from otel_reliability.windows.ids import SIZE, Ids
-from otel_reliability.windows.recent_codec import RunCodec
+from otel_reliability.windows.recent_settled import SettledRuns
 
-_END: Final = 16
-"""Bytes of the end of a run: a recording may say whatever it likes."""
 _FORMAT: Final = 4
 """Of `marshal`: every supported Python reads it."""
 
@@ -40,102 +37,104 @@ def pack(run: Run) -> Packed:
     return Packed(run.end_ns, run.run_id, marshal.dumps(write_run(run), _FORMAT))
 
 
-Kept: TypeAlias = Run | Packed | bytes
-"""A run that may change, one that was read back, or one that will not change: its id, its end, and what a codec wrote of it."""
+Loose: TypeAlias = Run | Packed
+"""A run that may change, or one that was read back."""
 
 
 class RecentRuns:
-    """The `limit` runs with the greatest (end time, run id), the newest last."""
+    """The `limit` runs with the greatest (end time, run id), the newest last.
 
-    __slots__ = ("_codec", "_ids", "_limit", "_loose", "_runs")
+    Those that will not change any more take little room. A busy agent has none: newer ones take their place before.
+    """
+
+    __slots__ = ("_ids", "_limit", "_loose", "_settled")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._runs: list[Kept] = []
-        self._loose: set[str] = set()
-        """The ids of those that are no bytes."""
-        self._codec = RunCodec()
-        self._ids = Ids()
+        self._loose: list[Loose] = []
+        """In order, those that have not settled, and those whose numbers are too large to be kept otherwise."""
+        self._ids: set[str] | None = None
+        """Their ids."""
+        self._settled: SettledRuns | None = None
 
     def __len__(self) -> int:
-        return len(self._runs)
+        return len(self._loose) + (0 if self._settled is None else len(self._settled))
 
     def __iter__(self) -> Iterator[Run]:
-        for kept in self._runs:
-            if isinstance(kept, Packed):
-                with suppress(BadRecord):  # one that another version wrote, and this one cannot read
-                    yield kept.run()
-            else:
-                yield self._whole(kept) if isinstance(kept, bytes) else kept
+        loose = (_whole(kept) for kept in self._loose)
+        known = [run for run in loose if run is not None]
+        return iter(known if self._settled is None else sorted([*known, *self._settled], key=_order))
 
     def add(self, run: Run) -> None:
         """A run was closed."""
-        runs, place = self._runs, (run.end_ns, run.run_id)
-        at = len(runs)
-        while at and self._order(runs[at - 1]) > place:
+        loose, place = self._loose, (run.end_ns, run.run_id)
+        at = len(loose)
+        while at and _order(loose[at - 1]) > place:
             at -= 1
-        runs.insert(at, run)
-        self._loose.add(run.run_id)
-        while len(runs) > self._limit:
-            self._let_go(0)
+        loose.insert(at, run)
+        if self._ids is None:
+            self._ids = set()
+        self._ids.add(run.run_id)
+        while len(self) > self._limit:
+            self._drop_first()
 
     def remove(self, run_id: str) -> None:
         """A run was withdrawn, or is about to come anew."""
-        at = self._find(run_id)
-        if at is not None:
-            self._let_go(at)
+        if self._ids is not None and run_id in self._ids:
+            self._let_go(self._place(run_id))
+        elif self._settled is not None:
+            self._settled.remove(run_id)
 
     def settle(self, run_id: str) -> None:
         """A run will not change any more. (In a busy agent newer ones have taken its place by then.)"""
-        at = self._find(run_id)
-        if at is not None:
-            run = self._runs[at]
-            if isinstance(run, Run):
-                self._runs[at] = self._squeezed(run)
-                self._forget(run_id)
+        if self._ids is None or run_id not in self._ids:
+            return
+        at = self._place(run_id)
+        run = self._loose[at]
+        if isinstance(run, Run):
+            if self._settled is None:
+                self._settled = SettledRuns()
+            with suppress(OverflowError):
+                self._settled.add(run)
+                self._let_go(at)
 
     def to_state(self) -> list[tuple[int, str, bytes]]:
         """The runs in plain values."""
-        whole = (self._whole(kept) if isinstance(kept, bytes) else kept for kept in self._runs)
-        packed = (kept if isinstance(kept, Packed) else pack(kept) for kept in whole)
+        every: list[Loose] = [*self._loose, *(() if self._settled is None else self._settled)]
+        packed = (kept if isinstance(kept, Packed) else pack(kept) for kept in sorted(every, key=_order))
         return [(one.end_ns, one.run_id, one.body) for one in packed]
 
     def restore(self, state: Iterable[tuple[int, str, bytes]]) -> None:
         """Take over what `to_state` wrote."""
-        packed = [Packed(*plain) for plain in state][-self._limit or None :]
-        self._runs[:] = packed
-        self._loose.update([one.run_id for one in packed])
+        self._loose[:] = [Packed(*plain) for plain in state][-self._limit or None :]
+        self._ids = {one.run_id for one in self._loose} or None
 
-    def _squeezed(self, run: Run) -> bytes:
-        return self._ids.pack(run.run_id) + run.end_ns.to_bytes(_END, "big", signed=True) + self._codec.write(run)
+    def _place(self, run_id: str) -> int:
+        return next(at for at, kept in enumerate(self._loose) if kept.run_id == run_id)
 
-    def _whole(self, kept: bytes) -> Run:
-        end_ns, run_id = self._order(kept)
-        return self._codec.read(kept[SIZE + _END :], run_id, end_ns)
-
-    def _order(self, kept: Kept) -> tuple[int, str]:
-        """What runs are sorted by."""
-        if isinstance(kept, bytes):
-            return int.from_bytes(kept[SIZE : SIZE + _END], "big", signed=True), self._ids.unpack(kept[:SIZE])
-        return (kept.end_ns, kept.run_id)
-
-    def _find(self, run_id: str) -> int | None:
-        runs = self._runs
-        if run_id in self._loose:
-            return next(at for at, kept in enumerate(runs) if not isinstance(kept, bytes) and kept.run_id == run_id)
-        if len(self._loose) == len(runs):
-            return None
-        known_as = Ids.known_as(run_id)
-        return next((at for at, kept in enumerate(runs) if isinstance(kept, bytes) and kept[:SIZE] == known_as), None)
+    def _drop_first(self) -> None:
+        first = None if self._settled is None else self._settled.earliest()
+        if self._settled is None or first is None or (self._loose and _order(self._loose[0]) < first):
+            self._let_go(0)
+        else:
+            self._settled.remove(first[1])
 
     def _let_go(self, at: int) -> None:
-        gone = self._runs.pop(at)
-        if isinstance(gone, bytes):
-            self._ids.release(gone[:SIZE])
-        else:
-            self._forget(gone.run_id)
+        gone = self._loose.pop(at)
+        if self._ids is not None:
+            self._ids.discard(gone.run_id)
+            self._ids = self._ids or None  # gives back the room that many took
 
-    def _forget(self, run_id: str) -> None:
-        self._loose.discard(run_id)
-        if not self._loose:
-            self._loose.clear()  # gives back the room that many took
+
+def _order(kept: Loose) -> tuple[int, str]:
+    """What runs are sorted by."""
+    return (kept.end_ns, kept.run_id)
+
+
+def _whole(kept: Loose) -> Run | None:
+    """The run; None for one that another version wrote, and this one cannot read."""
+    if isinstance(kept, Run):
+        return kept
+    with suppress(BadRecord):
+        return kept.run()
+    return None

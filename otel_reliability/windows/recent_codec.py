@@ -1,21 +1,21 @@
-"""Whole runs as small as can be, for as long as they are kept for pages."""
+"""A run in words and numbers, for as long as it is kept for pages."""
 
 from __future__ import annotations
 
 import marshal
-import zlib
+from array import array
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from math import gcd
+from typing import Any, Final, TypeAlias, cast
 
 from otel_reliability.model.model_calls import ModelCalls
 from otel_reliability.model.run import AgentKey, CloseReason, Outcome, Run, Tools
 from otel_reliability.model.span import Evaluation
 from otel_reliability.model.tool_calls import ToolCalls
 
-_RAW: Final = -12
-"""Deflate without a header, over 4 KB at a time: runs are small."""
-_LEVEL: Final = 6
-_MEMORY: Final = 5
+Times: TypeAlias = Sequence[Sequence[int]]
+"""When calls began, and when they ended."""
+
 _FORMAT: Final = 2
 """Of `marshal`: without references, so that what is equal looks equal."""
 
@@ -26,66 +26,61 @@ _CALLS, _MODELS, _INPUT, _OUTPUT = _AT["tool_calls"], _AT["model_calls"], _AT["i
 _OUTCOME, _EVALUATIONS, _CLOSED_BY = _AT["outcome"], _AT["evaluations"], _AT["closed_by"]
 _CALL_START: Final = ToolCalls.fields.index("start_ns")
 _MODEL_START: Final = ModelCalls.fields.index("start_ns")
+_MODEL_INPUT: Final = ModelCalls.fields.index("input_tokens")
+_NO_TIMES: Final = ((), ())
 
 
-class RunCodec:
-    """Writes the runs of one agent, each as what sets it apart from the first that was written.
+def write(run: Run) -> tuple[bytes, bytes]:
+    """The run, but for its id and its end: its words, which repeat from run to run, and its numbers, of 8 bytes each.
+
+    Raises OverflowError for numbers that are greater.
 
     >>> from otel_reliability.testing import run
-    >>> codec = RunCodec()
-    >>> kept = [run(["search", "book"], number) for number in range(3)]
-    >>> [codec.read(codec.write(one), one.run_id, one.end_ns) for one in kept] == kept
+    >>> one = run(["search", "book"])
+    >>> read(*write(one), one.run_id, one.end_ns) == one
     True
     """
-
-    __slots__ = ("_usual",)
-
-    def __init__(self) -> None:
-        self._usual: bytes | None = None
-
-    def write(self, run: Run) -> bytes:
-        """The run, but for its id and its end, as bytes that this codec reads."""
-        plain = marshal.dumps(_plain(run), _FORMAT)
-        if self._usual is None:
-            self._usual = plain
-        press = zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, self._usual)
-        return press.compress(plain) + press.flush()
-
-    def read(self, body: bytes, run_id: str, end_ns: int) -> Run:
-        """The run, as it was."""
-        plain = zlib.decompressobj(_RAW, self._usual or b"").decompress(body)
-        return _run(marshal.loads(plain), run_id, end_ns)  # noqa: S302 (we wrote it)
-
-
-def _plain(run: Run) -> tuple[Any, ...]:
-    """The fields of a run in plain values; True is what others tell. Times are since its start, for so they repeat most."""
     calls = None if run.tool_calls is None else ToolCalls.of(run.tool_calls)
-    models, start_ns = ModelCalls.of(run.model_calls), run.start_ns
-    plain: list[Any] = list(run)
+    models = ModelCalls.of(run.model_calls)
+    words: list[Any] = list(run)
     if run.run_id == _usual_id(run.trace_id, run.root_span_id):
-        plain[_TRACE_ID] = plain[_ROOT] = True
-    plain[_KEY] = tuple(run.key)
-    plain[_RUN_ID] = plain[_END] = None
-    plain[_PATH] = (calls is not None and run.path == calls.names) or run.path
-    plain[_TOOLS] = run.tools.value
-    plain[_CALLS] = None if calls is None else _since(calls.columns, _CALL_START, start_ns)
-    plain[_MODELS] = _since(models.columns, _MODEL_START, start_ns)
-    plain[_INPUT] = _told_by(run.input_tokens, models.input_tokens)
-    plain[_OUTPUT] = _told_by(run.output_tokens, models.output_tokens)
-    plain[_OUTCOME] = run.outcome.value
-    plain[_EVALUATIONS] = tuple([tuple(one) for one in run.evaluations])
-    plain[_CLOSED_BY] = run.closed_by.value
-    return tuple(plain)
+        words[_TRACE_ID] = words[_ROOT] = True
+    words[_KEY] = tuple(run.key)
+    words[_PATH] = (calls is not None and run.path == calls.names) or run.path
+    words[_TOOLS] = run.tools.value
+    words[_INPUT] = _told_by(run.input_tokens, models.input_tokens)
+    words[_OUTPUT] = _told_by(run.output_tokens, models.output_tokens)
+    words[_OUTCOME] = run.outcome.value
+    words[_EVALUATIONS] = tuple([tuple(one) for one in run.evaluations])
+    words[_CLOSED_BY] = run.closed_by.value
+    called = _NO_TIMES if calls is None else calls.columns[_CALL_START : _CALL_START + 2]
+    words[_END], unit, numbers = _since(run.start_ns, run.end_ns, models.columns[_MODEL_START:], called)
+    words[_RUN_ID], words[_START] = unit, None
+    words[_CALLS] = None if calls is None else (*calls.columns[:_CALL_START], *calls.columns[_CALL_START + 2 :])
+    columns = list(models.columns[:_MODEL_START])
+    for at in (_MODEL_INPUT, _MODEL_INPUT + 1):
+        tokens = columns[at]
+        if type(tokens) is tuple and None not in tokens:
+            numbers += tokens
+            columns[at] = True
+    words[_MODELS] = tuple(columns)
+    return marshal.dumps(tuple(words), _FORMAT), array("q", numbers).tobytes()
 
 
-def _run(plain: Sequence[Any], run_id: str, end_ns: int) -> Run:
-    fields = list(plain)
-    fields[_RUN_ID], fields[_END] = run_id, end_ns
-    start_ns = fields[_START]
-    calls, models = fields[_CALLS], ModelCalls(_since(fields[_MODELS], _MODEL_START, -start_ns))
+def read(words: bytes, numbers: bytes, run_id: str, end_ns: int) -> Run:
+    """The run, as it was."""
+    fields: list[Any] = list(marshal.loads(words))  # noqa: S302 (we wrote it)
+    told = array("q", numbers)
+    unit, order, calls, columns = fields[_RUN_ID], fields[_END], fields[_CALLS], list(fields[_MODELS])
+    start_ns = end_ns - told[0] * unit
+    modelled, called = _from(start_ns, unit, order, told)
+    end, number = 1 + 2 * len(order), len(modelled[0])
+    for at in (_MODEL_INPUT, _MODEL_INPUT + 1):
+        if columns[at] is True:
+            columns[at], end = tuple(told[end : end + number]), end + number
+    models = ModelCalls((*columns, *modelled))
     if calls is not None:
-        calls = ToolCalls(_since(calls, _CALL_START, -start_ns))
-    fields[_CALLS], fields[_MODELS] = calls, models
+        calls = ToolCalls((*calls[:_CALL_START], *called, *calls[_CALL_START:]))
     if fields[_TRACE_ID] is True:
         fields[_TRACE_ID], fields[_ROOT] = map(bytes.fromhex, run_id.split("-"))
     if fields[_PATH] is True:
@@ -94,19 +89,47 @@ def _run(plain: Sequence[Any], run_id: str, end_ns: int) -> Run:
         fields[_INPUT] = sum([tokens or 0 for tokens in models.input_tokens])
     if fields[_OUTPUT] is True:
         fields[_OUTPUT] = sum([tokens or 0 for tokens in models.output_tokens])
+    fields[_RUN_ID], fields[_START], fields[_END] = run_id, start_ns, end_ns
     fields[_KEY] = AgentKey(*fields[_KEY])
     fields[_TOOLS] = Tools(fields[_TOOLS])
+    fields[_CALLS], fields[_MODELS] = calls, models
     fields[_OUTCOME] = Outcome(fields[_OUTCOME])
     fields[_EVALUATIONS] = tuple([Evaluation(*one) for one in fields[_EVALUATIONS]])
     fields[_CLOSED_BY] = CloseReason(fields[_CLOSED_BY])
     return Run(*fields)
 
 
-def _since(columns: tuple[Any, ...], first: int, start_ns: int) -> tuple[Any, ...]:
-    """The columns of calls with their times since another; from the place `first` on stand their starts, then their ends."""
-    starts, ends = columns[first : first + 2]
-    began, ended = tuple([at - start_ns for at in starts]), tuple([at - start_ns for at in ends])
-    return (*columns[:first], began, ended, *columns[first + 2 :])
+def _since(start_ns: int, end_ns: int, models: Times, calls: Times) -> tuple[bytes, int, list[int]]:
+    """The calls in the order of the clock (0 a model call, 1 a tool call), a unit of time, and in that unit: the start of the
+    run, how long after the end of the one before each began (twice; one less, and positive, where it began sooner), and how
+    long each took. So times are small, and most are alike.
+    """
+    begun = [*models[0], *calls[0]]
+    number = len(models[0])
+    order = bytes([at >= number for at in sorted(range(len(begun)), key=begun.__getitem__)])
+    each = (zip(*models, strict=True), zip(*calls, strict=True))
+    now, waits, took = start_ns, list[int](), list[int]()
+    for kind in order:
+        began, ended = next(each[kind])
+        waits.append(began - now)
+        took.append(ended - began)
+        now = ended
+    unit = gcd(end_ns - start_ns, *waits, *took) or 1
+    since = [2 * wait // unit if wait >= 0 else -2 * wait // unit - 1 for wait in waits]
+    return order, unit, [(end_ns - start_ns) // unit, *since, *[one // unit for one in took]]
+
+
+def _from(start_ns: int, unit: int, order: bytes, told: Sequence[int]) -> tuple[Times, Times]:
+    """What `_since` was given."""
+    times: tuple[tuple[list[int], list[int]], tuple[list[int], list[int]]] = (([], []), ([], []))
+    number, now = len(order), start_ns
+    for at, kind in enumerate(order, 1):
+        wait, (began, ended) = told[at], times[kind]
+        now += unit * (-(wait + 1) // 2 if wait & 1 else wait // 2)
+        began.append(now)
+        now += unit * told[at + number]
+        ended.append(now)
+    return cast("tuple[Times, Times]", tuple([tuple([tuple(column) for column in kind]) for kind in times]))
 
 
 def _told_by(total: int | None, parts: Sequence[int | None]) -> int | None:
