@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -16,6 +17,9 @@ from otel_reliability.model.run import AgentKey, Run
 
 FORGET_AFTER: Final = 90 * 86_400.0
 """Seconds without a unit after which a detector is let go: much later than the windows, for a change shows over weeks."""
+
+_MARGIN: Final = 1e-3
+"""Seconds by which a look is early: whether it is time is told by a difference, which rounds otherwise than a sum."""
 
 MAX_UNTAKEN: Final = 10_000
 """Changes that wait for whoever tells them."""
@@ -44,6 +48,8 @@ class Monitor:
         self._seen: dict[AgentKey, float] = {}
         self._sessions = OpenSessions(settings.sessions.idle, settings.limits.sessions, self.accounts)
         self._changes: deque[Change] = deque()
+        self._due = math.inf
+        """Before then there is nothing to advance."""
 
     def __len__(self) -> int:
         return len(self._detectors)
@@ -70,10 +76,14 @@ class Monitor:
 
     def apply(self, event: RunEvent, now: float) -> None:
         """Something happened to a run, at `now` of the engine's clock."""
-        self.advance(now)
-        before = event.run if event.change is RunChange.WITHDRAWN else event.previous
+        if now >= self._due:
+            self.advance(now)
+        change = event.change
+        if change is RunChange.SETTLED:
+            return
+        before = event.run if change is RunChange.WITHDRAWN else event.previous
         entered = before is not None and counts_for_change(before) and not self._withdrawn(before)
-        if event.change in {RunChange.CLOSED, RunChange.REVISED} and counts_for_change(event.run) and not entered:
+        if change is not RunChange.WITHDRAWN and not entered and counts_for_change(event.run):
             self._close(event.run, now)
 
     def advance(self, now: float) -> None:
@@ -82,12 +92,15 @@ class Monitor:
             self._enter(key, unit, now)
         while self._detectors and now - self._seen[oldest := next(iter(self._detectors))] >= FORGET_AFTER:
             self._forget(oldest, "idle")
+        forgotten = self._seen[next(iter(self._detectors))] + FORGET_AFTER if self._detectors else math.inf
+        self._due = min(self._sessions.due, forgotten) - _MARGIN
 
     def _close(self, run: Run, now: float) -> None:
         if run.session_id is None:
             self._enter(run.key, unit_of(run), now)
         else:
             self._sessions.add((run.key, run.session_id), unit_of(run), now)
+            self._due = min(self._due, now + self._settings.sessions.idle - _MARGIN)
 
     def _withdrawn(self, run: Run) -> bool:
         """Take a run back, where that can be done. False: it has entered, or its session has closed."""
@@ -99,6 +112,7 @@ class Monitor:
             self.accounts["agents", "ceiling"] += 1
             return
         self._seen[key] = now
+        self._due = min(self._due, now + FORGET_AFTER - _MARGIN)
         self._detectors.move_to_end(key)
         alarm = detector.add(unit)
         if alarm is not None:
@@ -138,3 +152,4 @@ class Monitor:
             self._seen[key] = now - since
             self._detectors[key] = Detector.from_state(detector, self._settings.change, self._pinned.get(key, ()))
         self._sessions.restore(state["sessions"], now)
+        self._due = -math.inf

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
 
 from otel_reliability.change.units import Unit, joined
 from otel_reliability.model.run import AgentKey
@@ -16,13 +18,17 @@ MAX_RUNS: Final = 1_000
 """Runs of one session that are looked at, the first."""
 
 _DIGEST_SIZE: Final = 8
+_MOST_BEGUN: Final = 4_096
+"""Agents whose part of a digest is remembered."""
 
 
-class Open(NamedTuple):
+class Open:
     """An open session: when its last run came, and its runs' numbers by run id."""
 
-    last: float
-    parts: dict[str, Unit]
+    __slots__ = ("last", "parts")
+
+    def __init__(self, last: float, parts: dict[str, Unit]) -> None:
+        self.last, self.parts = last, parts
 
 
 class OpenSessions:
@@ -42,16 +48,24 @@ class OpenSessions:
     def __len__(self) -> int:
         return len(self._open)
 
+    @property
+    def due(self) -> float:
+        """When the next one closes, if no run of it comes before."""
+        return next(iter(self._open.values())).last + self._idle if self._open else math.inf
+
     def add(self, key: SessionKey, unit: Unit, now: float) -> None:
         """A run of a session closed."""
-        if key not in self._open and not self._admit(key):
+        session = self._open.get(key)
+        if session is None:
+            if self._admit(key):
+                self._open[key] = Open(now, {unit.id: unit})
             return
-        parts = self._open[key].parts if key in self._open else {}
+        parts = session.parts
         if len(parts) < MAX_RUNS or unit.id in parts:
             parts[unit.id] = unit
         else:
             self._accounts["session_runs", "ceiling"] += 1
-        self._open[key] = Open(now, parts)
+        session.last = now
         self._open.move_to_end(key)
 
     def discard(self, key: SessionKey, run_id: str) -> bool:
@@ -74,7 +88,7 @@ class OpenSessions:
             yield key[0], joined(key[1], list(session.parts.values()))
 
     def _admit(self, key: SessionKey) -> bool:
-        if digest(key) in self._closed:
+        if self._closed and digest(key) in self._closed:
             self._accounts["session_runs", "late"] += 1
             return False
         if len(self._open) >= self._ceiling:
@@ -106,8 +120,20 @@ class OpenSessions:
 
 def digest(key: SessionKey) -> bytes:
     """What is remembered of a closed session: enough to know it again, nothing to read."""
-    text = repr((tuple(key[0]), key[1])).encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(text, digest_size=_DIGEST_SIZE).digest()
+    agent, session = key
+    found = _begun(agent).copy()
+    found.update(_bytes(f"{session!r})"))
+    return found.digest()
+
+
+@lru_cache(maxsize=_MOST_BEGUN)
+def _begun(agent: AgentKey) -> hashlib.blake2b:
+    """What the digests of an agent's sessions share: that of `repr((tuple(agent), session))`, up to the session."""
+    return hashlib.blake2b(_bytes(f"({tuple(agent)!r}, "), digest_size=_DIGEST_SIZE)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def agent_key(state: Iterable[Any]) -> AgentKey:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from otel_reliability.model.model_calls import ModelCalls
 from otel_reliability.model.run import Run
+from otel_reliability.model.tool_calls import ToolCalls
 
 Steps: TypeAlias = tuple[str, ...]
 
@@ -46,22 +48,21 @@ def counts_for_change(run: Run) -> bool:
 
 def unit_of(run: Run) -> Unit:
     """The numbers of one run."""
-    calls = run.tool_calls
-    replies = [call.output_tokens for call in run.model_calls if call.output_tokens is not None]
-    inputs = [call.input_tokens for call in run.model_calls if call.input_tokens is not None]
+    calls, models, success = run.tool_calls, ModelCalls.of(run.model_calls), run.success
+    replies = _known(models.output_tokens)
     return Unit(
-        id=run.run_id,
-        start_ns=run.start_ns,
-        end_ns=run.end_ns,
-        path=None if run.path is None else run.path[:MAX_STEPS],
-        calls=None if calls is None else len(calls),
-        failed_calls=None if calls is None else sum(not call.ok for call in calls),
-        output_tokens=run.output_tokens,
-        largest_input=max(inputs, default=None),
-        failures=None if run.success is None else int(not run.success),
-        reply_tokens=sum(replies),
-        replies=len(replies),
-        task=run.task_id,
+        run.run_id,
+        run.start_ns,
+        run.end_ns,
+        None if run.path is None else run.path[:MAX_STEPS],
+        None if calls is None else len(calls),
+        None if calls is None else ToolCalls.of(calls).failed,
+        run.output_tokens,
+        max(_known(models.input_tokens), default=None),
+        None if success is None else int(not success),
+        sum(replies),
+        len(replies),
+        run.task_id,
     )
 
 
@@ -71,6 +72,9 @@ def joined(session_id: str, parts: Sequence[Unit]) -> Unit:
     A number that one of the runs cannot give is absent: a sum of some of the turns would look like a change. Outcomes are
     summed over the runs that have one.
     """
+    if len(parts) == 1:
+        only = parts[0]
+        return only._replace(id=session_id, path=None if only.path is None else only.path[:MAX_STEPS])
     ordered = in_order(parts)
     tasks = {part.task for part in ordered}
     return Unit(
@@ -113,5 +117,10 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 
 
 def _sum_known(numbers: Iterable[int | None]) -> int | None:
-    known = [number for number in numbers if number is not None]
+    known = _known(numbers)
     return sum(known) if known else None
+
+
+def _known(numbers: Iterable[int | None]) -> list[int]:
+    """Those that are told."""
+    return [number for number in numbers if number is not None]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,9 +13,9 @@ from hypothesis import strategies as st
 
 from otel_reliability.change import monitor as monitor_module
 from otel_reliability.change.monitor import FORGET_AFTER, Change, Monitor
-from otel_reliability.change.sessions import MAX_RUNS
+from otel_reliability.change.sessions import MAX_RUNS, digest
 from otel_reliability.change.units import unit_of
-from otel_reliability.config import ChangeSettings, LimitSettings, Settings
+from otel_reliability.config import ChangeSettings, LimitSettings, SessionSettings, Settings
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.testing import run
@@ -218,3 +220,45 @@ def test_changes_that_nobody_takes_are_bounded(monkeypatch: pytest.MonkeyPatch) 
         monitor.apply(closed(long(n) if n // 100 % 2 else short(n)), n)
     assert monitor.accounts["changes", "ceiling"] >= 1
     assert len(monitor.take_changes()) == 1
+
+
+class Looking(Monitor):
+    """Looks whether anything is due at every event, and not only where something may be."""
+
+    def apply(self, event: RunEvent, now: float) -> None:
+        self.advance(now)
+        super().apply(event, now)
+
+
+happening = st.tuples(
+    st.sampled_from([0.0, 0.1, 0.3, 1.0, IDLE - 0.1, IDLE, FORGET_AFTER]), st.integers(0, 5), st.sampled_from(RunChange),
+    st.sampled_from([None, "s", "t"]), st.sampled_from([KEY, KEY._replace(agent="other")]),
+)  # fmt: skip
+
+
+@given(st.lists(happening, max_size=30), st.sampled_from([IDLE, 0.3, 0.0]))
+def test_nothing_is_missed_between_two_looks(
+    told: list[tuple[float, int, RunChange, str | None, AgentKey]], idle: float
+) -> None:
+    """Sessions close, and agents are forgotten, as if somebody looked all the time."""
+    settings = replace(SETTINGS, sessions=SessionSettings(idle=idle))
+    quick, slow, now, last = Monitor(settings), Looking(settings), 7.1, dict[int, Run]()
+    for wait, number, change, session, key in told:
+        now += wait
+        one, before = short(number, session_id=session, key=key), last.get(number)
+        event = RunEvent(change, one, before if change is RunChange.REVISED else None)
+        last[number] = one
+        for monitor in (quick, slow):
+            monitor.apply(event, now)
+        assert (quick.accounts, quick.keys()) == (slow.accounts, slow.keys())
+        assert quick.to_state(now) == slow.to_state(now)
+
+
+@given(st.text(), st.text(), st.lists(st.tuples(st.text(), st.text()), max_size=2))
+def test_a_closed_session_is_known_by_the_same_digest_as_ever(
+    agent: str, session: str, extra: list[tuple[str, str]]
+) -> None:
+    """What was written down by an earlier version is known again."""
+    key = AgentKey("", "shop", "", agent, tuple(extra))
+    plain = repr((tuple(key), session)).encode("utf-8", "surrogatepass")
+    assert digest((key, session)) == hashlib.blake2b(plain, digest_size=8).digest()

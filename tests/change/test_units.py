@@ -79,11 +79,19 @@ def test_a_session_of_several_tasks_has_none() -> None:
     assert joined("session", [unit(1, task="a"), unit(2, task="b")]).task is None
 
 
+@given(st.randoms(use_true_random=False))
+def test_a_session_of_one_run_is_that_run(dice: random.Random) -> None:
+    """Under the session's name."""
+    (only,) = random_units(1, seed=dice.randrange(10**6))
+    assert joined("session", [only]) == only._replace(id="session")
+
+
 def test_paths_are_bounded() -> None:
     """Of a path, or of joined ones, the first thousand steps are kept."""
     long = unit_of(run(("a",) * 5_000))
     assert len(long.path or ()) == MAX_STEPS
     assert len(joined("session", [long, long]).path or ()) == MAX_STEPS
+    assert len(joined("session", [long._replace(path=("a",) * 5_000)]).path or ()) == MAX_STEPS
 
 
 @given(st.randoms(use_true_random=False))
