@@ -70,26 +70,35 @@ class AgentState:
         """A run was closed, or closed anew."""
         self.withdraw(run)
         row = self._row_of(run)
-        self._reopenable[row.run_id] = row
+        self._entering = run_id = run.run_id
+        self._reopenable[run_id] = row
         self.recent.add(run)
-        for name in self._enter(row):
-            self._accounts["refused", name] += 1
+        refused = 0
+        for name, window in self.windows.items():
+            if not window.insert(row):
+                self._accounts["refused", name] += 1
+                refused += 1
+        self._entering = ""
+        if refused == len(self.windows):
+            self._forget(row)
 
     def withdraw(self, run: Run) -> None:
         """A run is gone; nothing happens if it was not there."""
-        self.recent.remove(run.run_id)
-        row = self.row(run.run_id)
+        run_id = run.run_id
+        self.recent.remove(run_id)
+        row = self._reopenable.get(run_id) or self._find(run_id)
         if row is not None:
             for window in self.windows.values():
                 window.remove(row)
 
     def settle(self, run: Run) -> None:
         """A run will not change any more; nothing happens if it is not there."""
-        row = self._reopenable.pop(run.run_id, None)
+        reopenable, run_id = self._reopenable, run.run_id
+        row = reopenable.pop(run_id, None)
         if row is not None:
-            self.recent.settle(row.run_id)
-            if not self._reopenable:
-                self._reopenable.clear()  # gives back the room that many took
+            self.recent.settle(run_id)
+            if not reopenable:
+                reopenable.clear()  # gives back the room that many took
             for window in self.windows.values():
                 window.settle(row)
 
@@ -155,15 +164,6 @@ class AgentState:
         """Before the rows, since it says which of them are spent; and after, since they were counted before."""
         for name, window in self.windows.items():
             window.restore(standings[name])
-
-    def _enter(self, row: Row) -> list[str]:
-        """Put a row into every window. Gives the names of those that refused it."""
-        self._entering = row.run_id
-        refused = [name for name, window in self.windows.items() if not window.insert(row)]
-        self._entering = ""
-        if len(refused) == len(self.windows):
-            self._forget(row)
-        return refused
 
     def _row_of(self, run: Run) -> Row:
         row = row_of(run, self._paths, self._rules)

@@ -21,6 +21,8 @@ OTHER_AGENT: Final = AgentKey("", "", "", "__other__")
 Asleep: TypeAlias = Callable[[], Mapping[str, Any]]
 """Gives what `AgentState.to_state` wrote of an agent that was restored and not asked for yet."""
 
+_SETTLED, _WITHDRAWN = RunChange.SETTLED, RunChange.WITHDRAWN
+
 
 class Fleet:
     """The windows of every agent, kept up to date by what assembly says of runs.
@@ -52,7 +54,9 @@ class Fleet:
     def agent(self, key: AgentKey) -> AgentState | None:
         """What is known of an agent; None if it has no runs, has expired, or is beyond the ceiling."""
         found = self._agents.get(key)
-        return found if found is None or isinstance(found, AgentState) else self._wake(key, found)
+        if found is None or isinstance(found, AgentState):
+            return found
+        return self._wake(key, found)
 
     def told(self, key: AgentKey) -> Told | None:
         """What is emitted of an agent; None if it is not known. One that sleeps need not wake if it was written down."""
@@ -74,19 +78,18 @@ class Fleet:
         `now` is the engine's clock in seconds, by which agents expire. `wall_ns` is the Unix time in live doors: ends more
         than five minutes later are clamped to that. None: a recording, whose times are taken as they are.
         """
-        run, change = event.run, event.change
-        if change is RunChange.SETTLED:
+        change, run, gone = event
+        if change is _SETTLED:
             self._settle(run)
-        elif change is RunChange.WITHDRAWN:
+        elif change is _WITHDRAWN:
             self._withdraw(run)
             self._forget_if_empty(run.key)
-        else:
-            gone = event.previous
-            if gone is not None:
-                self._withdraw(gone)
+        elif gone is None:
             self._close(run, now, wall_ns)
-            if gone is not None:
-                self._forget_if_empty(gone.key)
+        else:
+            self._withdraw(gone)
+            self._close(run, now, wall_ns)
+            self._forget_if_empty(gone.key)
 
     def advance(self, now: float) -> list[AgentKey]:
         """Let agents expire that had no run for `limits.agent_idle` seconds, and say which: their series end."""
@@ -148,15 +151,16 @@ class Fleet:
         return state
 
     def _close(self, run: Run, now: float, wall_ns: int | None) -> None:
-        if not self._admit(run.key):
-            self.accounts["agents", "ceiling"] += 1
-            return
-        state = self.agent(run.key)
+        key, seen = run.key, self._seen
+        state = self.agent(key)
         if state is None:
-            state = self._agents[run.key] = self._new(run.key)
-        state.close(self._in_time(run, wall_ns))
-        self._seen[run.key] = now
-        self._seen.move_to_end(run.key)
+            if not self._admit(key):
+                self.accounts["agents", "ceiling"] += 1
+                return
+            state = self._agents[key] = self._new(key)
+        state.close(run if wall_ns is None else self._in_time(run, wall_ns))
+        seen[key] = now
+        seen.move_to_end(key)
 
     def _withdraw(self, run: Run) -> None:
         state = self.agent(run.key)
@@ -177,11 +181,10 @@ class Fleet:
         self._places.add(key)
         return True
 
-    def _in_time(self, run: Run, wall_ns: int | None) -> Run:
-        if wall_ns is None:
-            return run
+    def _in_time(self, run: Run, wall_ns: int) -> Run:
         allowed = clamped(run, wall_ns)
-        self.accounts["clamped", "future_end"] += allowed is not run
+        if allowed is not run:
+            self.accounts["clamped", "future_end"] += 1
         return allowed
 
     def _forget_if_empty(self, key: AgentKey) -> None:

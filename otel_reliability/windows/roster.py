@@ -2,49 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable
+from typing import Protocol
 
 from otel_reliability.model.row import Row
-from otel_reliability.windows.base import Listener, Rule
 from otel_reliability.windows.kept import Standing
 from otel_reliability.windows.ordered import OrderedRows
+from otel_reliability.windows.rule import Rule
 
 
-class Roster:
+class Dropped(Protocol):
+    """Who is told that a window let go of a row."""
+
+    def __call__(self, row: Row) -> None: ...
+
+
+class Roster(ABC):
     """Which of an agent's runs are in one window now.
 
-    Rows stand sorted by (end time, run id); the window is the part from `_start` on, as its rules say (all of them must
-    hold). Rows below are spares: they return when a run of the window is withdrawn. So which rows count is a function of
-    the rows told, not of their order of arrival, for as long as `reopenable` runs are the only ones that go.
+    Rows stand sorted by (end time, run id); the window is the part from `_start` on, as its rule says. Rows below are spares:
+    they return when a run of the window is withdrawn. So which rows count is a function of the rows told, not of their order
+    of arrival, for as long as `reopenable` runs are the only ones that go.
+
+    Whoever measures the window says what happens when a row enters (`add`) and leaves (`evict`). `dropped` is told of rows
+    that are kept no more.
     """
 
-    __slots__ = ("_forgotten", "_kept", "_listener", "_reopenable", "_rules", "_settled_ns", "_start", "_unsettled")
+    __slots__ = (
+        "_dropped",
+        "_forgotten",
+        "_kept",
+        "_most",
+        "_period_ns",
+        "_reopenable",
+        "_rule",
+        "_settled_ns",
+        "_start",
+        "_unsettled",
+        "refused",
+    )
 
-    def __init__(self, rules: Sequence[Rule], listener: Listener, reopenable: Collection[str]) -> None:
-        self._rules = tuple(rules)
-        self._listener = listener
+    def __init__(self, rule: Rule, reopenable: Collection[str], dropped: Dropped) -> None:
+        self._rule = rule
+        self._most, self._period_ns = rule
         self._reopenable = reopenable
+        self._dropped = dropped
         self._kept = OrderedRows()
         self._start = 0
         self._unsettled = 0
         self._forgotten = 0
         self._settled_ns: int | None = None
+        self.refused = 0
+        """How many runs came too late to count: they sorted below the window and its spares."""
 
-    def __len__(self) -> int:
-        return len(self._kept) - self._start
+    @abstractmethod
+    def add(self, row: Row) -> None:
+        """The row counts from now on."""
+
+    @abstractmethod
+    def evict(self, row: Row) -> None:
+        """The row, which was added, counts no more."""
+
+    # --- Looking ------------------------------------------------------------------------------------------------------
 
     def __contains__(self, row: Row) -> bool:
         """Whether the row is kept at all, in the window or as a spare."""
         return self._kept.index(row) is not None
 
     @property
+    def runs(self) -> int:
+        """How many runs are in the window, under whatever condition."""
+        return len(self._kept) - self._start
+
+    @property
     def spares(self) -> int:
-        """How many runs below the window are kept."""
+        """How many runs below the window are kept, in case one of it is withdrawn."""
         return self._start
 
     @property
     def newest_ns(self) -> int | None:
-        """The greatest end time; None while there is no row."""
+        """When the last of its runs ended; None while it has none."""
         return self._kept.end_ns(len(self._kept) - 1) if self._kept else None
 
     @property
@@ -53,39 +91,43 @@ class Roster:
         return self._start + self._forgotten
 
     def rows(self) -> list[Row]:
-        """The rows that count now, in order."""
+        """The rows in the window, by (end time, run id)."""
         return self._kept.rows(self._start)
 
     def kept(self) -> list[Row]:
-        """The rows that count now, and the spares before them."""
+        """The rows in the window, and the spares before them."""
         return self._kept.rows()
 
     def counts(self, row: Row) -> bool:
-        """Whether the row is in the window."""
+        """Whether the row is in the window, and no spare below it."""
         at = self._kept.index(row)
         return at is not None and at >= self._start
 
     def find(self, run_id: str) -> Row | None:
-        """The row of that run, if it is kept."""
+        """The row of a settled run, if it is kept."""
         return self._kept.find(run_id)
 
+    # --- Coming and going ---------------------------------------------------------------------------------------------
+
     def insert(self, row: Row) -> bool:
-        """A run is told. False: it sorts below all that is worth keeping, and is refused."""
-        at = self._kept.insert(row)
+        """A run was closed. False: it sorts below all that is worth keeping, and is refused."""
+        kept = self._kept
+        fresh = kept.fresh
+        if row < fresh[-1] if fresh else not kept.ends_before(row):
+            return self._insert(row)
+        fresh.append(row)
         self._unsettled += row.run_id in self._reopenable
-        if at <= self._start:
-            self._start += 1
-        else:
-            self._listener.add(row)
-        return at >= self._move()
+        self.add(row)
+        self._go_on(row.end_ns)
+        return True
 
     def remove(self, row: Row) -> None:
-        """A run that was told is gone: withdrawn, or about to be told anew."""
+        """A run is gone: it was withdrawn, or is about to be told anew. Nothing happens if it is not here."""
         at = self._kept.index(row)
         if at is None:
             return
         if at >= self._start:
-            self._listener.evict(row)
+            self.evict(row)
         else:
             self._start -= 1
         self._kept.delete(at)
@@ -94,83 +136,120 @@ class Roster:
 
     def settle(self, row: Row) -> None:
         """A run, no longer among the reopenable ones, will not change any more."""
-        at = self._kept.index(row)
+        at = self._place(row)
         if at is None:
             return
         self._unsettled -= 1
-        self._settled_ns = row.end_ns if self._settled_ns is None else max(self._settled_ns, row.end_ns)
-        at -= self._forget_spent()
+        settled_ns, end_ns = self._settled_ns, row.end_ns
+        if settled_ns is None or end_ns > settled_ns:
+            self._settled_ns = end_ns
+        if self._start:
+            at -= self._forget_spent()
         if at >= 0:
             self._kept.settled(at, row, self._start, self._reopenable)
 
-    def standing(self, refused: int) -> Standing:
-        """What is remembered beside the rows."""
-        return Standing(self._forgotten, self._settled_ns, refused)
-
-    def restore(self, standing: Standing) -> None:
-        """Take over what `standing` gave."""
-        self._forgotten, self._settled_ns = standing.forgotten, standing.settled_ns
+    # --- Over a restart -----------------------------------------------------------------------------------------------
 
     def refill(self, rows: Iterable[Row]) -> None:
-        """Take over rows that another roster kept, in their order, while there are none. `trim` follows."""
+        """Take over the rows that another window kept, in their order, while there are none. `trim` follows."""
         self._kept.extend(rows, self._reopenable)
         kept = self._kept
         self._unsettled = len([None for at in range(len(kept)) if kept.run_id(at) in self._reopenable])
-        self._start = len(kept)
-        begin = self._begin()
+        self._start, begin = len(kept), self._rule.start(kept)
         while self._start > begin:
             self._start -= 1
-            self._listener.add(kept.row(self._start))
+            self.add(kept.row(self._start))
 
     def trim(self) -> None:
         """Let go of what other rules have kept and these do not."""
         self._forget_spent()
 
+    @property
+    def standing(self) -> Standing:
+        """What it remembers beside its rows."""
+        return Standing(self._forgotten, self._settled_ns, self.refused)
+
+    def restore(self, standing: Standing) -> None:
+        """Take over what another window of this name remembered."""
+        self._forgotten, self._settled_ns, self.refused = standing
+
+    # --- Keeping order ------------------------------------------------------------------------------------------------
+
+    def _insert(self, row: Row) -> bool:
+        """As `insert`, wherever the row belongs."""
+        at = self._kept.insert(row)
+        self._unsettled += row.run_id in self._reopenable
+        if at <= self._start:
+            self._start += 1
+        else:
+            self.add(row)
+        kept = at >= self._move()
+        self.refused += not kept
+        return kept
+
+    def _go_on(self, newest_ns: int) -> None:
+        """The newest run has come: let rows leave.
+
+        A spare that was worth keeping before still is, since no run has settled. So only where there was none is there
+        anything to forget.
+        """
+        kept, start = self._kept, self._start
+        had_spares, number = start > 0, len(kept)
+        while number - start > self._most:
+            self.evict(kept.row(start))
+            start = self._start = start + 1
+        if self._period_ns is not None:
+            horizon = newest_ns - self._period_ns
+            while start < number and kept.end_ns(start) <= horizon:
+                self.evict(kept.row(start))
+                start = self._start = start + 1
+        if start and not had_spares:
+            self._forget_spent()
+
     def _move(self) -> int:
-        """Let rows leave or return until the window begins where the rules say; forget what cannot return, and say how many."""
-        kept, begin = self._kept, self._begin()
+        """Let rows leave or return until the window begins where the rule says; forget what cannot return, and say how many."""
+        kept, begin = self._kept, self._rule.start(self._kept)
         while self._start < begin:
-            self._listener.evict(kept.row(self._start))
+            self.evict(kept.row(self._start))
             self._start += 1
         while self._start > begin:
             self._start -= 1
-            self._listener.add(kept.row(self._start))
+            self.add(kept.row(self._start))
         return self._forget_spent()
 
-    def _begin(self) -> int:
-        """Where the window begins, as its rules say."""
-        begin = 0
-        for rule in self._rules:
-            start = rule.start(self._kept)
-            begin = max(begin, start)
-        return begin
+    def _place(self, row: Row) -> int | None:
+        """Where a row stands that has just settled: most often, runs settle in the order in which they ended."""
+        kept = self._kept
+        fresh, packed = kept.fresh, kept.packed
+        likely = len(fresh) - self._unsettled
+        if 0 <= likely < len(fresh) and fresh[likely] is row:
+            return packed + likely
+        return kept.index(row)
 
     def _forget_spent(self) -> int:
-        spent = self._spent() if self._start else 0
+        """Forget the spares that can never be in the window again, and say how many."""
+        spent = self._spent()
         if spent:
             self._forget(spent)
         return spent
 
     def _spent(self) -> int:
-        """How many of the lowest rows, none of them in the window, can never be in it again."""
-        kept = self._kept
-        settled = len(kept) - self._unsettled
+        kept, most, unsettled = self._kept, self._most, self._unsettled
+        settled = len(kept) - unsettled
+        horizon = None if self._period_ns is None or self._settled_ns is None else self._settled_ns - self._period_ns
+        if settled < most and horizon is None:
+            return 0
         for at in range(self._start):
-            settled -= kept.run_id(at) not in self._reopenable
-            ended = kept.end_ns(at)
-            if not self._is_spent(ended, settled):
+            if not unsettled or kept.run_id(at) not in self._reopenable:
+                settled -= 1
+            if settled < most and (horizon is None or kept.end_ns(at) > horizon):
                 return at
         return self._start
 
-    def _is_spent(self, end_ns: int, settled: int) -> bool:
-        for rule in self._rules:  # noqa: SIM110 (`any` takes three times as long)
-            if rule.is_spent(end_ns, settled, self._settled_ns):
-                return True
-        return False
-
     def _forget(self, number: int) -> None:
-        gone = [self._kept.row(at) for at in range(number)]
-        self._kept.delete(0, number)
+        kept = self._kept
+        gone = [kept.row(at) for at in range(number)]
+        kept.delete(0, number)
         self._start -= number
         self._forgotten += number
         for row in gone:
@@ -178,4 +257,4 @@ class Roster:
 
     def _let_go(self, row: Row) -> None:
         self._unsettled -= row.run_id in self._reopenable
-        self._listener.drop(row)
+        self._dropped(row)

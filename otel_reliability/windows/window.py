@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias, cast
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
+from typing import Final, TypeAlias, cast
 
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.errors import UnknownMetric
@@ -13,12 +14,10 @@ from otel_reliability.metrics.outcomes import one_sided
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
-from otel_reliability.windows.base import Rule
-from otel_reliability.windows.count import LastRuns
-from otel_reliability.windows.kept import Standing
+from otel_reliability.model.run import Outcome
 from otel_reliability.windows.measures import Measures
-from otel_reliability.windows.roster import Roster
-from otel_reliability.windows.time import Period
+from otel_reliability.windows.roster import Dropped, Roster
+from otel_reliability.windows.rule import Rule
 
 Attributes: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -31,14 +30,10 @@ DERIVED: Final = frozenset(at for at, row in enumerate(TABLE) if issubclass(row,
 TOLD_APART: Final = frozenset(row.spec.name for row in TABLE if row.series not in (Metric.series, Derived.series))
 """The numbers that are emitted as several series; of the others the reading is the series."""
 
-
-class Dropped(Protocol):
-    """Who is told that a window let go of a row."""
-
-    def __call__(self, row: Row) -> None: ...
+_SUCCESS, _FAILURE = Outcome.SUCCESS, Outcome.FAILURE
 
 
-class AgentWindow:
+class AgentWindow(Roster):
     """Which runs of an agent count now, and every number about them.
 
     Readings are kept until the window changes; asking for one computes that one and what it is derived from.
@@ -46,100 +41,28 @@ class AgentWindow:
 
     __slots__ = (
         "_baseline",
-        "_dropped",
         "_known",
         "_measures",
         "_passed",
         "_readings",
-        "_roster",
         "_series",
         "name",
-        "refused",
     )
 
     def __init__(
         self, window: WindowSettings, settings: Settings, reopenable: Collection[str], dropped: Dropped
     ) -> None:
+        super().__init__(rule_of(window, settings.limits.rows), reopenable, dropped)
         self.name = window.name
-        self.refused = 0
-        """How many runs came too late to count: they sorted below the window and its spares."""
         self._measures = Measures(settings, self)
         self._readings: dict[str, Reading] = {}
         self._series: list[tuple[MetricSpec, Attributes, Reading]] | None = None
-        self._dropped = dropped
         self._baseline = self._known = self._passed = 0
-        self._roster = Roster(rules_of(window, settings.limits.rows), self, reopenable)
-
-    @property
-    def runs(self) -> int:
-        """How many runs are in the window, under whatever condition."""
-        return len(self._roster)
-
-    @property
-    def newest_ns(self) -> int | None:
-        """When the last of its runs ended; None while it has none."""
-        return self._roster.newest_ns
-
-    @property
-    def spares(self) -> int:
-        """How many runs below the window are kept, in case one of it is withdrawn."""
-        return self._roster.spares
 
     @property
     def turnover(self) -> int:
         """How many runs, of those that were not refused, have given way to newer ones."""
-        return self._roster.left_behind - self.refused
-
-    def rows(self) -> Sequence[Row]:
-        """The rows in the window, by (end time, run id)."""
-        return self._roster.rows()
-
-    def __contains__(self, row: Row) -> bool:
-        return row in self._roster
-
-    def counts(self, row: Row) -> bool:
-        """Whether the row is in the window, and no spare below it."""
-        return self._roster.counts(row)
-
-    def kept(self) -> list[Row]:
-        """The rows in the window, and the spares before them."""
-        return self._roster.kept()
-
-    def find(self, run_id: str) -> Row | None:
-        """The row of that run, if it is kept."""
-        return self._roster.find(run_id)
-
-    def insert(self, row: Row) -> bool:
-        """A run was closed. False: it sorts below all that is worth keeping, and is refused."""
-        kept = self._roster.insert(row)
-        self.refused += not kept
-        return kept
-
-    def remove(self, row: Row) -> None:
-        """A run was withdrawn."""
-        self._roster.remove(row)
-
-    def settle(self, row: Row) -> None:
-        """A run will not change any more."""
-        self._roster.settle(row)
-
-    @property
-    def standing(self) -> Standing:
-        """What it remembers beside its rows."""
-        return self._roster.standing(self.refused)
-
-    def restore(self, standing: Standing) -> None:
-        """Take over what another window of this name remembered."""
-        self._roster.restore(standing)
-        self.refused = standing.refused
-
-    def refill(self, rows: Iterable[Row]) -> None:
-        """Take over the rows that the other window kept, in their order, while there are none. `trim` follows."""
-        self._roster.refill(rows)
-
-    def trim(self) -> None:
-        """Let go of the rows that only the other window would keep."""
-        self._roster.trim()
+        return self.left_behind - self.refused
 
     def metric(self, name: str) -> Metric | Derived:
         """The object that answers for this name."""
@@ -178,18 +101,14 @@ class AgentWindow:
         return cast("PathSimilarity", self.metric(PathSimilarity.spec.name)).distance(row)
 
     def add(self, row: Row) -> None:
-        """A row enters: told by the roster."""
+        """A row enters."""
         self._changed(row, 1)
         self._measures.add(row)
 
     def evict(self, row: Row) -> None:
-        """A row leaves: told by the roster."""
+        """A row leaves."""
         self._changed(row, -1)
         self._measures.evict(row)
-
-    def drop(self, row: Row) -> None:
-        """A row is let go of: told by the roster."""
-        self._dropped(row)
 
     def _changed(self, row: Row, step: int) -> None:
         if self._readings:
@@ -197,10 +116,12 @@ class AgentWindow:
         self._series = None
         if row.condition == BASELINE:
             self._baseline += step
-            success = row.success
-            if success is not None:
+            outcome = row.outcome
+            if outcome is _SUCCESS:
                 self._known += step
-                self._passed += step * success
+                self._passed += step
+            elif outcome is _FAILURE:
+                self._known += step
 
     def _measure(self, at: int) -> None:
         if at in DERIVED:
@@ -244,11 +165,12 @@ def owner_of(name: str) -> int:
     return found
 
 
-def rules_of(window: WindowSettings, most: int) -> tuple[Rule, ...]:
-    """The rules of a window; however it is written, it holds at most `most` runs.
+@lru_cache
+def rule_of(window: WindowSettings, most: int) -> Rule:
+    """The rule of a window; however it is written, it holds at most `most` runs.
 
-    >>> rules_of(WindowSettings("hour", last=None, period=3600.0), 100_000)
-    (LastRuns(n=100000), Period(period_ns=3600000000000))
+    >>> rule_of(WindowSettings("hour", last=None, period=3600.0), 100_000)
+    Rule(n=100000, period_ns=3600000000000)
     """
-    last = LastRuns(most if window.last is None else min(window.last, most))
-    return (last,) if window.period is None else (last, Period(round(window.period * 1e9)))
+    last = most if window.last is None else min(window.last, most)
+    return Rule(last, None if window.period is None else round(window.period * 1e9))

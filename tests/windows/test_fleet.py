@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from otel_reliability.config import LimitSettings, MetricSettings, Settings, WindowSettings
 from otel_reliability.metrics import laws
 from otel_reliability.model.event import RunChange, RunEvent
-from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run
-from otel_reliability.windows.count import LastRuns
 from otel_reliability.windows.fleet import OTHER_AGENT, Fleet
 from otel_reliability.windows.paths import PathTable
+from otel_reliability.windows.roster import Roster
 from otel_reliability.windows.rows import row_of
+from otel_reliability.windows.rule import Ends, Rule
 from tests.metrics.reference import NAIVE, naive
 from tests.windows.runs import KEY, closed, histories, revised, run, settled, withdrawn
 
@@ -114,19 +114,19 @@ def right_at_every_step(events: Sequence[RunEvent]) -> bool:
     return True
 
 
-def spent_at_once(rule: object, row: Row, settled: int, settled_ns: int | None) -> bool:
+def spent_at_once(roster: Roster) -> int:
     """No spares are kept."""
-    return True
+    return roster.spares
 
 
-def spent_too_soon(rule: object, row: Row, settled: int, settled_ns: int | None) -> bool:
+def spent_too_soon(roster: Roster) -> int:
     """One spare is kept."""
-    return settled > 0
+    return max(roster.spares - 1, 0)
 
 
-def starts_early(rule: LastRuns, rows: Sequence[Row]) -> int:
+def starts_early(rule: Rule, rows: Ends) -> int:
     """The window is one run too long."""
-    return len(rows) - rule.n - 1
+    return max(len(rows) - rule.n - 1, 0)
 
 
 def does_nothing(*_: object) -> None:
@@ -136,10 +136,10 @@ def does_nothing(*_: object) -> None:
 @pytest.mark.parametrize(
     ("place", "bug"),
     [
-        ("count.LastRuns.is_spent", spent_at_once),
-        ("count.LastRuns.is_spent", spent_too_soon),
-        ("count.LastRuns.start", starts_early),
-        ("time.Period.is_spent", spent_at_once),
+        ("roster.Roster._spent", spent_at_once),
+        ("roster.Roster._spent", spent_too_soon),
+        ("roster.Roster._go_on", does_nothing),
+        ("rule.Rule.start", starts_early),
         ("roster.Roster.remove", does_nothing),
         ("fleet.Fleet._forget_if_empty", does_nothing),
     ],

@@ -10,7 +10,7 @@ from otel_reliability.metrics import SPECS
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
 from otel_reliability.model.run import Outcome, Run
 from otel_reliability.windows.fleet import Fleet
-from otel_reliability.windows.window import AgentWindow, rules_of
+from otel_reliability.windows.window import AgentWindow, rule_of
 from tests.windows.runs import KEY, closed, run, settled
 
 
@@ -93,8 +93,8 @@ def test_perturbed_runs_are_in_the_window_and_no_baseline() -> None:
 
 def test_rules_hold_together() -> None:
     """With a count and a period both must hold, and no window passes the ceiling."""
-    both = rules_of(WindowSettings("w", last=7, period=2.5), 5)
-    assert repr(both) == "(LastRuns(n=5), Period(period_ns=2500000000))"
+    both = rule_of(WindowSettings("w", last=7, period=2.5), 5)
+    assert repr(both) == "Rule(n=5, period_ns=2500000000)"
 
 
 def test_failures_alone_make_no_pass_rate() -> None:
