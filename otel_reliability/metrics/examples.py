@@ -10,6 +10,7 @@ from otel_reliability.model.row import BASELINE, Path, Retries, Row
 from otel_reliability.model.run import Outcome
 
 _CODES: Final[dict[str, str]] = {}
+_NAMES: Final[dict[str, str]] = {}
 _PATHS: Final[dict[str, Path]] = {}
 _ORDINALS: Final = count()
 
@@ -21,8 +22,10 @@ def path_of(names: str | Sequence[str]) -> Path:
     (('read', 1), ('search', 2))
     """
     steps = tuple(names.split()) if isinstance(names, str) else tuple(names)
-    code = "".join(_CODES.setdefault(step, chr(0x21 + len(_CODES))) for step in steps)
-    return _PATHS.setdefault(code, Path(steps, code))
+    for step in steps:
+        _NAMES.setdefault(_CODES.setdefault(step, chr(0x21 + len(_CODES))), step)
+    code = "".join([_CODES[step] for step in steps])
+    return _PATHS.setdefault(code, Path(code, _NAMES))
 
 
 def row(

@@ -5,20 +5,16 @@ Rows are compact and self-contained: adding one and evicting it later see exactl
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from otel_reliability.model.run import Outcome
 
 BASELINE: Final = "baseline"
 """The condition of an undisturbed run."""
 
-BYTE: Final = 256
-MOST_SHARED: Final = 16_384
-"""Sets of tools, and of how often each is used, that are remembered for paths to come."""
-
-T = TypeVar("T")
-
-_known: dict[Any, Any] = {}
+SHARED_CODE: Final = "\U0010ffff"
+"""The character of all tools that have none of their own."""
 
 _SUCCESS, _FAILURE = Outcome.SUCCESS, Outcome.FAILURE
 
@@ -27,54 +23,53 @@ OTHER_TASK: Final = "__other__"
 
 
 class Path:
-    """The ordered tool names of a run, with what metrics need of them, made once a distinct path and shared.
+    """The ordered tool names of a run, made once a distinct path and shared.
 
     `code` spells the path with one character a tool, so that edit distances run on plain strings; codes are comparable only
-    between paths of one `windows.paths.PathTable`. `tools` are its different tools, sorted, and `times` how often it has each.
-    `held` is for whoever made it: how many rows have it. Two paths are the same if they are one object: hashing them by their
-    names would cost more than most of what is done with them.
+    between paths of one `windows.paths.PathTable`. What the characters stand for is looked up in what many paths have in
+    common; of a path with tools that share one, the names are kept. `held` is for whoever made it: how many rows have it. Two
+    paths are the same if they are one object: hashing them by their names would cost more than most of what is done with them.
 
-    >>> Path(("search", "read", "search"), '!"!').counts
+    >>> Path('!"!', {"!": "search", '"': "read"}).counts
     (('read', 1), ('search', 2))
     """
 
-    __slots__ = ("_steps", "code", "held", "times", "tools")
+    __slots__ = ("_spelled", "code", "held")
 
-    def __init__(self, names: tuple[str, ...], code: str) -> None:
-        tools = tuple(sorted(set(names)))
+    def __init__(self, code: str, spelled: Mapping[str, str] | tuple[str, ...]) -> None:
         self.code = code
-        self.tools = _shared(tools)
-        self.times = _shared(tuple([names.count(tool) for tool in tools]))
+        self._spelled = spelled
         self.held = 0
-        self._steps = _steps(names, tools)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Its steps."""
-        tools = self.tools
-        return tuple([tools[at] for at in self._steps])
+        spelled = self._spelled
+        return spelled if isinstance(spelled, tuple) else tuple([spelled[symbol] for symbol in self.code])
+
+    @property
+    def steps(self) -> Sequence[str]:
+        """The same as short as can be, and comparable as `code` is: a tool's character, and where others have it too its name."""
+        spelled = self._spelled
+        if not isinstance(spelled, tuple):
+            return self.code
+        return [
+            symbol if symbol != SHARED_CODE else symbol + name for symbol, name in zip(self.code, spelled, strict=True)
+        ]
 
     def __repr__(self) -> str:
-        return f"Path(names={self.names!r}, code={self.code!r})"
+        return f"Path(code={self.code!r}, names={self.names!r})"
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Its different tools, sorted."""
+        return tuple(sorted(set(self.names)))
 
     @property
     def counts(self) -> tuple[tuple[str, int], ...]:
         """(tool, how often), sorted by tool."""
-        return tuple(zip(self.tools, self.times, strict=True))
-
-
-def _steps(names: tuple[str, ...], tools: tuple[str, ...]) -> bytes | tuple[int, ...]:
-    """Which of the tools each step is, in a byte each, where there are no more tools than that."""
-    places = {tool: at for at, tool in enumerate(tools)}
-    steps = [places[name] for name in names]
-    return bytes(steps) if len(tools) <= BYTE else tuple(steps)
-
-
-def _shared(value: T) -> T:
-    """The same value as others have, while it is remembered: agents have tools in common, and paths what they have of them."""
-    if len(_known) >= MOST_SHARED:
-        _known.clear()
-    return _known.setdefault(value, value)
+        names = self.names
+        return tuple([(tool, names.count(tool)) for tool in sorted(set(names))])
 
 
 class Retries(NamedTuple):

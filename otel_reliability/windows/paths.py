@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from otel_reliability.model.row import Path
+from otel_reliability.model.row import SHARED_CODE, Path
 
 FIRST_CODE: Final = 0x21
 SURROGATES: Final = range(0xD800, 0xE000)
 CODES: Final = 1_000_000
 """Distinct step names alive at once that have a character of their own: nearly as many as Unicode has."""
-SHARED_CODE: Final = "\U0010ffff"
 
 
 class PathTable:
@@ -18,6 +17,9 @@ class PathTable:
 
     A path's names are its steps as the run has them: tool names in order, hand-offs as `→agent`. A hand-off is a step like
     any other, since some frameworks tell it as a tool call and some do not.
+
+    Names are not counted: when a new one comes, and as many paths have been forgotten as there are, those of no path are
+    looked for. Paths that somebody still has then keep what their characters stood for.
 
     >>> table = PathTable()
     >>> path = table.intern(("search", "read", "search"))
@@ -27,15 +29,16 @@ class PathTable:
     True
     """
 
-    __slots__ = ("_codes", "_free", "_limit", "_made", "_paths", "_uses")
+    __slots__ = ("_codes", "_forgotten", "_free", "_limit", "_made", "_names", "_paths")
 
     def __init__(self, limit: int = CODES) -> None:
         self._limit = limit
         self._paths: dict[str | tuple[str, ...], Path] = {}
         self._codes: dict[str, str] = {}
-        self._uses: dict[str, int] = {}
+        self._names: dict[str, str] = {}
         self._free: list[str] = []
         self._made = 0
+        self._forgotten = 0
 
     def __len__(self) -> int:
         return len(self._paths)
@@ -46,11 +49,12 @@ class PathTable:
         try:
             code = "".join([codes[name] for name in names])
         except KeyError:
-            code = "".join([self._code(name) for name in names])
-        key = code if SHARED_CODE not in code else names
-        path = self._paths.get(key)
+            code = self._spell(names)
+        shared = SHARED_CODE in code
+        path = self._paths.get(names if shared else code)
         if path is None:
-            path = self._paths[key] = self._make(names, code)
+            path = Path(code, names if shared else self._names)
+            self._paths[names if shared else code] = path
         path.held += 1
         return path
 
@@ -59,27 +63,28 @@ class PathTable:
         path.held -= 1
         if not path.held:
             del self._paths[path.code if SHARED_CODE not in path.code else path.names]
-            for tool in path.tools:
-                self._unuse(tool)
+            self._forgotten += 1
 
-    def _make(self, names: tuple[str, ...], code: str) -> Path:
-        path, uses = Path(names, code), self._uses
-        for tool in path.tools:
-            uses[tool] = uses.get(tool, 0) + 1
-        return path
+    def _spell(self, names: tuple[str, ...]) -> str:
+        """The code of names of which one is new."""
+        if self._forgotten > len(self._paths):
+            self._forget_names()
+        return "".join([self._code(name) for name in names])
 
-    def _unuse(self, tool: str) -> None:
-        self._uses[tool] -= 1
-        if not self._uses[tool]:
-            del self._uses[tool]
-            code = self._codes.pop(tool)
-            if code != SHARED_CODE:
-                self._free.append(code)
+    def _forget_names(self) -> None:
+        """Free the characters of names that no path has."""
+        used = {name for path in self._paths.values() for name in path.names}
+        self._free += [code for name, code in self._codes.items() if name not in used and code != SHARED_CODE]
+        self._codes = {name: code for name, code in self._codes.items() if name in used}
+        self._names = {code: name for name, code in self._codes.items() if code != SHARED_CODE}
+        self._forgotten = 0
 
     def _code(self, name: str) -> str:
         code = self._codes.get(name)
         if code is None:
             code = self._codes[name] = self._free.pop() if self._free else self._next_code()
+            if code != SHARED_CODE:
+                self._names[code] = name
         return code
 
     def _next_code(self) -> str:

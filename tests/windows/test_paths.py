@@ -74,3 +74,32 @@ def test_no_code_is_half_a_character() -> None:
     codes = {table.intern((str(number),)).code for number in range(SURROGATES.stop + 100)}
     assert len(codes) == SURROGATES.stop + 100
     assert not any(ord(code) in SURROGATES for code in codes)
+
+
+def test_names_of_no_path_are_forgotten_in_time() -> None:
+    """Names that are never the same fill nothing; a path that has gone still says its names, though others spell theirs so."""
+    table, first = PathTable(), PathTable().intern(("zero",))
+    gone = [table.intern((f"tool {at}", "search", f"tool {at}")) for at in range(3)]
+    for path in gone:
+        table.release(path)
+    codes = {path.code for path in gone}
+    for at in range(3, 500):
+        first = table.intern((f"tool {at}", "search", f"tool {at}"))
+        codes.add(first.code)
+        table.release(first)
+
+    assert len({code for path in codes for code in path}) < 12
+    assert [path.names for path in gone] == [(f"tool {at}", "search", f"tool {at}") for at in range(3)]
+    assert first.counts == (("search", 1), ("tool 499", 2))
+
+
+def test_steps_say_which_tool_it_is() -> None:
+    """Whether tools have characters of their own or share one: equal where the names are."""
+    table = PathTable(limit=2)
+    paths = [table.intern(names) for names in (("a", "b"), ("b", "c"), ("c", "d", "c"), ("d",))]
+    steps: dict[str, str] = {}
+    for path in paths:
+        for name, step in zip(path.names, path.steps, strict=True):
+            assert steps.setdefault(name, step) == step
+    assert len(set(steps.values())) == len(steps) == 4
+    assert paths[2].counts == (("c", 2), ("d", 1))

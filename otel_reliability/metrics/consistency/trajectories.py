@@ -81,4 +81,4 @@ class TrajectoryMean(TaskMean[Trajectories]):
         return lambda: Trajectories(settings.limits.paths, shares, self._fellows)
 
     def counts(self, row: Row) -> bool:
-        return row.success is True and row.path is not None and bool(row.path.names)
+        return row.success is True and row.path is not None and bool(row.path.code)

@@ -25,8 +25,9 @@ class CallCounts(PathGroup):
 
     def count(self, path: Path, times: int) -> None:
         self._runs += times
-        sums = self._sums
-        for tool, calls in zip(path.tools, path.times, strict=True):
+        sums, steps = self._sums, path.steps
+        for tool in set(steps):
+            calls = steps.count(tool)
             total, squares = sums.pop(tool, (0, 0))
             total += times * calls
             if total:

@@ -17,13 +17,15 @@ class ToolSets(PathGroup):
     __slots__ = ("_sets",)
 
     def __init__(self) -> None:
-        self._sets = Multiset[tuple[str, ...]]()
+        self._sets = Multiset[str | tuple[str, ...]]()
 
     def __len__(self) -> int:
         return self._sets.total
 
     def count(self, path: Path, times: int) -> None:
-        self._sets.count(path.tools, times)
+        steps = path.steps
+        tools = sorted(set(steps))
+        self._sets.count("".join(tools) if steps is path.code else tuple(tools), times)
 
     def share(self) -> Share | None:
         runs = self._sets.total
