@@ -298,7 +298,9 @@ class SimpleBuilder:
         return ToolCalls(columns), names if in_turn else self._path(found, told, width), known
 
     def _marks_of(self, names: tuple[str, ...], failed: tuple[bool, ...]) -> Marks:
-        """What calls one after the other with unknown arguments are to one another, worked out once."""
+        """What calls one after the other with unknown arguments are to one another, worked out once: retries, after a failure."""
+        if True not in failed:
+            return _ALL_FIRST
         known = self._marks.get((names, failed))
         if known is not None:
             return known
