@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -61,8 +62,7 @@ def read(
     problems = Problems()
     recording = Recording(settings, problem=problems.tell, settled=settled, spans=spans)
     with _progress(disable=quiet or not sys.stderr.isatty()) as progress:
-        for file in files:
-            recording.read(file, _told_to(progress, progress.add_task(_title(file), total=None)))
+        recording.read_all(files, lambda file: _told_to(progress, progress.add_task(_title(file), total=None)))
         progress.add_task("rebuilding the runs", total=None)
         recording.close()
     problems.sum_up(recording)
@@ -91,5 +91,7 @@ def _told_to(progress: Progress, task: TaskID) -> Callable[[int, int | None], No
     return tell
 
 
-def _title(file: str) -> str:
+def _title(file: str | os.PathLike[str] | None) -> str:
+    if file is None:
+        return "looking where runs end"
     return "standard input" if file == "-" else clean(Path(file).name, 30).replace("[", "\\[")

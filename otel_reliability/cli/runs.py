@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from itertools import islice
+from typing import Final
 
 import click
 
 from otel_reliability.cli.options import Choice, of_recordings
 from otel_reliability.cli.output import write
 from otel_reliability.cli.reading import recording_of
+from otel_reliability.cli.sorting import Sorted
 from otel_reliability.model.run import Run
 from otel_reliability.report.run_record import line
+
+AT_ONCE: Final = 1_000
+"""Lines that are written at once."""
 
 
 @click.command("runs")
@@ -27,11 +33,17 @@ def command(choice: Choice) -> None:
 
     Lines and spans that cannot be read are named on standard error, and the rest goes on.
     """
+    with Sorted() as lines:
 
-    def write_all(runs: list[Run]) -> None:
-        write("".join(f"{line(run)}\n" for run in runs if _is_chosen(run, choice)))
+        def keep(runs: list[Run]) -> None:
+            for run in runs:
+                if _is_chosen(run, choice):
+                    lines.add((run.start_ns, run.run_id, line(run)))
 
-    recording_of(choice, write_all)
+        recording_of(choice, keep)
+        told = iter(lines)
+        while some := list(islice(told, AT_ONCE)):
+            write("\n".join((*some, "")))
 
 
 def _is_chosen(run: Run, choice: Choice) -> bool:

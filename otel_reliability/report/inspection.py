@@ -111,6 +111,7 @@ class Inspection:
         self._runs: dict[AgentKey, Counter[str]] = {}
         self._sessions: dict[AgentKey, set[str]] = {}
         self._tools: Counter[str] = Counter()
+        self._first: dict[str, tuple[int, str, int]] = {}
         self.crossing: Counter[str] = Counter()
         """Spans that may belong to a run of another trace, by what: workers that each have some traces cannot join them."""
 
@@ -136,7 +137,10 @@ class Inspection:
             if run.session_id is not None and not run.nested:
                 self._sessions.setdefault(run.key, set()).add(run.session_id)
             if not run.nested:
-                self._tools.update(call.name for call in run.tool_calls or ())
+                for at, call in enumerate(run.tool_calls or ()):
+                    self._tools[call.name] += 1
+                    here = (run.start_ns, run.run_id, at)
+                    self._first[call.name] = min(here, self._first.get(call.name, here))
 
     @property
     def recognised(self) -> list[tuple[Recognised, int]]:
@@ -157,8 +161,9 @@ class Inspection:
 
     @property
     def tools(self) -> list[ToolVerdict]:
-        """The tools that were called, the most called first."""
-        return [ToolVerdict(name, number, verdict(name, self._rules)) for name, number in self._tools.most_common()]
+        """The tools that were called, the most called first, of equals the one that was called in the earliest run."""
+        ordered = sorted(self._tools.items(), key=lambda item: (-item[1], self._first[item[0]]))
+        return [ToolVerdict(name, number, verdict(name, self._rules)) for name, number in ordered]
 
     def _offer(self, span: RawSpan) -> None:
         scope = _one(self._unknown, span.scope or "(no scope)", MOST_SCOPES)

@@ -1,6 +1,8 @@
 """The file door: recorded spans → runs, windows and sessions.
 
-A recording has no clock. File order and event time close nothing: a run closes at the end of the input, or at a ceiling.
+A recording has no clock. File order and event time close nothing: a run closes at the end of the input, or at a ceiling. But
+files can be looked through beforehand: after the last line that names a trace nothing of it can come, so what would be told at
+the end is told there, and a recording of any size needs no more memory than its runs that lie in one another.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ from otel_reliability.config import ChangeSettings, LimitSettings, MetricSetting
 from otel_reliability.engine import Engine
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, CloseReason, Run
-from otel_reliability.model.span import RawSpan
+from otel_reliability.model.span import RawSpan, TraceId
+from otel_reliability.report.completion import Completion
 from otel_reliability.sources.batch import Batch, Malformed
 from otel_reliability.sources.chunks import Progress
-from otel_reliability.sources.otlp_json import read_file
+from otel_reliability.sources.mentions import mentions_in
+from otel_reliability.sources.otlp_json import read_file, read_lines
 from otel_reliability.windows.session import SessionScores
 from otel_reliability.windows.window import AgentWindow
 
@@ -50,11 +54,16 @@ def for_report(settings: Settings, window: WindowSettings | None = None) -> Sett
     return replace(settings, windows=(whole,), change=replace(settings.change, enabled=False))
 
 
+def _unseen(path: str | os.PathLike[str] | None) -> None:
+    """Nobody looks how far reading has come."""
+
+
 class Recording:
     """The runs of one or more files.
 
-    `problem` is told of everything that cannot be used, `settled` of the runs that will not change any more, in the order
-    of (start, run id) at each telling: all at once at the end, but for those that a ceiling closed before.
+    `problem` is told of everything that cannot be used, `settled` of the runs that will not change any more, each once, in the
+    order of (start, run id) at each telling. There are many tellings where files are looked through beforehand (`read_all`),
+    else one at the end, but for runs that a ceiling closed before.
     """
 
     def __init__(
@@ -76,9 +85,34 @@ class Recording:
         self.engine.observers.append(self._observe)
 
     def read(self, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
-        """Read one file of OTLP-JSON lines, `-` for standard input. Raises `SourceError` if it cannot be opened."""
+        """Read one file of OTLP-JSON lines, `-` for standard input. Raises `SourceError` if it cannot be opened.
+
+        Others may follow, so its runs stay open until the end: `read_all` reads those of which all are known.
+        """
         for batch in read_file(path, progress=progress):
             self._take(batch)
+
+    def read_all(
+        self,
+        paths: Sequence[str | os.PathLike[str]],
+        progress: Callable[[str | os.PathLike[str] | None], Progress | None] = _unseen,
+    ) -> None:
+        """Read these files, after which none will follow. Where each can be read twice, it is looked through first.
+
+        `progress` gives, for each file, whom to tell of the bytes read; for None, of those that are looked through.
+        """
+        mentions = mentions_in(paths, progress(None))
+        if mentions is None:
+            for path in paths:
+                self.read(path, progress(path))
+            return
+        completion = Completion(mentions)
+        for path, file in zip(paths, mentions.files, strict=True):
+            for number, batch in read_lines(path, progress=progress(path), size=file.size):
+                line = file.first_line + number - 1
+                self._complete(completion.before(line))
+                completion.see(line, batch.spans)
+                self._take(batch)
 
     def close(self) -> Recording:
         """No more spans will come. Gives itself back."""
@@ -114,6 +148,11 @@ class Recording:
         """The sessions of an agent, by when they ended."""
         found = (scores for scores in self._scored.get(key, {}).values() if scores.end_ns >= since_ns)
         return sorted(found, key=lambda scores: (scores.end_ns, scores.session_id))
+
+    def _complete(self, traces: Sequence[TraceId]) -> None:
+        if traces:
+            self.engine.complete(traces)
+            self._hand_on()
 
     def _take(self, batch: Batch) -> None:
         if self._show is not None:

@@ -35,19 +35,21 @@ _KEPT: Final = "what came before it was read"
 
 
 class Chunks:
-    """The unpacked bytes of one input, to be iterated once. `damage` is set where they ended before they should.
+    """The unpacked bytes of one input, to be iterated once. `damage` is set where they ended before they should. With a `size`
+    it ends after so many bytes, as they lie on disk: what is added to a file while it is read is left for the next time.
 
     Raises `SourceError` where there is nothing to read, or nothing here that could unpack it.
     """
 
-    def __init__(self, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], progress: Progress | None = None, size: int | None = None) -> None:
         self.name = os.fspath(path)
+        self._size = size
         self.damage: Malformed | None = None
         self._progress = progress
 
     def __iter__(self) -> Iterator[bytes]:
         try:
-            yield from self._unpacked(_pieces(self.name, self._progress))
+            yield from self._unpacked(_pieces(self.name, self._progress, self._size))
         except OSError as error:
             self._end(Reason.TRUNCATED, f"reading failed here ({error.strerror}); {_KEPT}")
 
@@ -102,12 +104,12 @@ def _with(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     yield from pieces
 
 
-def _pieces(name: str, progress: Progress | None) -> Iterator[bytes]:
+def _pieces(name: str, progress: Progress | None, size: int | None) -> Iterator[bytes]:
     """The bytes as they lie on disk, told to `progress` as they come."""
     read = 0
     with _open(name) as file:
-        total = _size(file)
-        for piece in iter(lambda: file.read1(CHUNK), b""):
+        total = _size(file) if size is None else size
+        while piece := file.read1(CHUNK if size is None else min(CHUNK, size - read)):
             read += len(piece)
             if progress:
                 progress(read, total)

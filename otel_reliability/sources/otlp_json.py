@@ -18,7 +18,7 @@ from otel_reliability.sources.chunks import STDIN, Chunks, Progress
 from otel_reliability.sources.json_request import decode_request
 from otel_reliability.sources.lines import LONGEST, Line, documents, split
 
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _OPENING: Final = (b"{", b"[")
 _ESCAPED_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -54,15 +54,23 @@ def read_file(
 
     Raises `SourceError` when reading begins and the file cannot be opened, or is packed with zstd and the extra is missing.
     """
-    chunks = Chunks(path, progress)
+    for _, batch in read_lines(path, longest=longest, progress=progress):
+        yield batch
+
+
+def read_lines(
+    path: str | os.PathLike[str], *, longest: int = LONGEST, progress: Progress | None = None, size: int | None = None
+) -> Iterator[tuple[int, Batch]]:
+    """The same, each with the number of the line that it begins on. `size`: no more bytes of the file than these."""
+    chunks = Chunks(path, progress, size)
     name = "standard input" if chunks.name == STDIN else chunks.name
     last = 1
     for line in documents(split(chunks, longest), longest):
         last = line.number
         if line.text is None or line.text.strip():
-            yield _decode_line(name, line, longest, damaged=chunks.damage is not None)
+            yield last, _decode_line(name, line, longest, damaged=chunks.damage is not None)
     if chunks.damage:
-        yield Batch(malformed=[chunks.damage._replace(place=f"{name}:{last}")])
+        yield last, Batch(malformed=[chunks.damage._replace(place=f"{name}:{last}")])
 
 
 class _Unreadable(NamedTuple):
@@ -76,7 +84,7 @@ def _decode_line(name: str, line: Line, longest: int, *, damaged: bool) -> Batch
     """One line's batch. Of a damaged file the last line, cut off, is not told twice."""
     if line.text is None:
         return _malformed(name, line, Reason.LINE_TOO_LONG, f"a line longer than {longest} bytes")
-    request = _parse(line.text.removeprefix(_BYTE_ORDER_MARK))
+    request = _parse(line.text.removeprefix(BYTE_ORDER_MARK))
     if not isinstance(request, _Unreadable):
         batch = decode_request(request)
         batch.malformed = [problem._replace(place=f"{name}:{line.number}") for problem in batch.malformed]

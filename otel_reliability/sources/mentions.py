@@ -1,0 +1,169 @@
+"""Where in recordings each trace is named last: after that line nothing of it can come any more.
+
+Files are passed over once as bytes, at a hundred times the speed of reading them. Whatever stands where a trace id may stand
+counts, be it of a span, of a link, of a log record, or of something broken: naming too many only keeps a trace for longer.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from otel_reliability.errors import UndecodableBody
+from otel_reliability.model.span import TraceId
+from otel_reliability.sources.chunks import CHUNK, STDIN, Chunks, Progress
+from otel_reliability.sources.evaluations import EVENT_NAME
+from otel_reliability.sources.lines import documents, split
+from otel_reliability.sources.otlp_json import BYTE_ORDER_MARK, decode_json
+
+SLOTS: Final = 1 << 21
+"""Places for the last lines of traces. Of traces that share one the last line of any counts for all: they are kept longer."""
+
+_KEY: Final = b'"traceId"'
+_SPACE: Final = rb"[ \t\r\n]"
+_NAMED: Final = re.compile(rb'"traceId"%b{0,8}:%b{0,8}"([0-9a-fA-F]{32})"' % (_SPACE, _SPACE))
+_UNCLEAR: Final = re.compile(
+    rb'"traceId"(?:%b{9}|%b{0,8}:(?:%b{9}|%b{0,8}"[^"\\]{0,192}\\))' % (_SPACE, _SPACE, _SPACE, _SPACE)
+)
+"""An id behind a wide gap, or written with escapes."""
+_ESCAPE: Final = rb"\u00"
+_ESCAPED_WORD: Final = re.compile(rb"\\u00(?:2[eE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF])")
+"""Letters, digits, dots or underscores written as escapes, which no encoder does: a key or an id may hide in them."""
+_REACH: Final = 512
+"""Bytes that a name with its id never exceeds: so many are looked at again with the next piece."""
+_LOGS: Final = b'"resourceLogs"'
+_JUDGEMENT: Final = EVENT_NAME.encode()
+_MIXERS: Final = tuple(np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9))
+
+
+class Scanned(NamedTuple):
+    """A file that was passed over; its size is None where it could not be read to its end."""
+
+    size: int | None
+    first_line: int
+
+
+class Mentions:
+    """The last line of each trace in some files that are read one after the other, their lines counted as those of one.
+
+    `files` tells of each how many bytes of it lay on disk, and the number of its first line. `is_clear`: all was understood.
+    """
+
+    def __init__(self, slots: int = SLOTS) -> None:
+        self._last = np.zeros(slots, np.int64)
+        self._line = 0
+        self.files: list[Scanned] = []
+        self.is_clear = True
+        self._has_logs = self._has_judgements = False
+
+    def scan(self, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
+        """Pass over the next file. Raises `SourceError` where it cannot be read."""
+        size = 0
+
+        def count(done: int, total: int | None) -> None:
+            nonlocal size
+            size = done
+            if progress is not None:
+                progress(done, total)
+
+        first, chunks = self._line + 1, Chunks(path, count)
+        self.take(chunks)
+        self.files.append(Scanned(None if chunks.damage else size, first))
+
+    def take(self, pieces: Iterable[bytes]) -> None:
+        """Note what the next file names. Each file begins a line of its own."""
+        self._line += 1
+        held: list[bytes] = []
+        size = 0
+        for piece in pieces:
+            held.append(piece)
+            size += len(piece)
+            if size >= CHUNK:
+                held = [self._note(b"".join(held), size - _REACH)]
+                size = len(held[0])
+        self._note(b"".join(held), size)
+
+    def last(self, traces: Sequence[TraceId]) -> list[int]:
+        """The line after which each of these traces is not named any more. Others may be told a later one than theirs."""
+        found: NDArray[np.int64] = self._last[self._slots(np.frombuffer(b"".join(traces), np.uint64))]
+        return found.tolist()
+
+    @property
+    def may_judge_responses(self) -> bool:
+        """Whether there may be judgements among log records, which name a response and no trace at times."""
+        return self._has_logs and self._has_judgements
+
+    def _note(self, text: bytes, end: int) -> bytes:
+        """Note what is named before `end`. Gives the rest."""
+        named = [found.end() - 1 for found in _NAMED.finditer(text) if found.start() < end]
+        lines = np.flatnonzero(np.frombuffer(text, np.uint8, end) == ord("\n"))
+        if named:
+            self._put(text, np.array(named), lines)
+        if text.count(_KEY, 0, end + len(_KEY) - 1) != len(named) and _UNCLEAR.search(text):
+            self.is_clear = False
+        if _ESCAPE in text and any(_is_escape(text, found.start()) for found in _ESCAPED_WORD.finditer(text)):
+            self.is_clear = False
+        self._has_logs = self._has_logs or _LOGS in text
+        self._has_judgements = self._has_judgements or _JUDGEMENT in text
+        self._line += len(lines)
+        return text[end:]
+
+    def _put(self, text: bytes, ends: NDArray[Any], lines: NDArray[Any]) -> None:
+        digits = np.frombuffer(text, np.uint8)[ends[:, None] + np.arange(-32, 0)]
+        values = np.where(digits > ord("9"), (digits | 0x20) - (ord("a") - 10), digits - ord("0")).astype(np.uint8)
+        ids = np.ascontiguousarray(values[:, 0::2] << 4 | values[:, 1::2])
+        self._last[self._slots(ids.view(np.uint64).ravel())] = self._line + np.searchsorted(lines, ends)
+
+    def _slots(self, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """The place of each id, of two words each. All bits of it count: some senders begin ids with the time."""
+        one, two = words[0::2], words[1::2]
+        mixed = (one ^ (one >> np.uint64(32))) * _MIXERS[0] ^ (two ^ (two >> np.uint64(29))) * _MIXERS[1]
+        return ((mixed ^ (mixed >> np.uint64(31))) * _MIXERS[2] >> np.uint64(20)) % np.uint64(len(self._last))
+
+
+def mentions_in(
+    files: Sequence[str | os.PathLike[str]], progress: Progress | None = None, slots: int = SLOTS
+) -> Mentions | None:
+    """Where these files name each trace last. None where that cannot be known: one of them is a pipe, which can be read only
+    once; an id is written in a way that is not understood; or a judgement names no trace, only a response.
+    """
+    if not all(_can_be_read_twice(file) for file in files):
+        return None
+    found = Mentions(slots)
+    for file in files:
+        found.scan(file, progress)
+        if not found.is_clear:
+            return None
+    return None if found.may_judge_responses and any(map(_judges_responses, files)) else found
+
+
+def _can_be_read_twice(file: str | os.PathLike[str]) -> bool:
+    return os.fspath(file) != STDIN and Path(file).is_file()
+
+
+def _judges_responses(file: str | os.PathLike[str]) -> bool:
+    """Whether a log record in a file judges a response whose trace it does not name."""
+    lines = (line.text for line in documents(split(Chunks(file))))
+    return any(
+        _names_no_trace(text.removeprefix(BYTE_ORDER_MARK)) for text in lines if text is not None and _LOGS in text
+    )
+
+
+def _names_no_trace(line: bytes) -> bool:
+    try:
+        judged = decode_json(line).evaluations
+    except UndecodableBody:
+        return False
+    return any(evaluation.trace_id is None and evaluation.response_id for evaluation in judged)
+
+
+def _is_escape(text: bytes, at: int) -> bool:
+    """Whether the backslash there is none that another one escapes."""
+    before = text[max(0, at - _REACH) : at]
+    return (len(before) - len(before.rstrip(b"\\"))) % 2 == 0
