@@ -1,4 +1,4 @@
-"""A run in words and numbers, for as long as it is kept for pages."""
+"""A whole run as bytes, for as long as it is kept for pages: its words, which repeat from run to run, and its numbers."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _CALL_START: Final = ToolCalls.fields.index("start_ns")
 _MODEL_START: Final = ModelCalls.fields.index("start_ns")
 _MODEL_INPUT: Final = ModelCalls.fields.index("input_tokens")
 _NO_TIMES: Final = ((), ())
+_NUMBER: Final = 8
+"""Bytes of a number."""
 
 
-def write(run: Run) -> tuple[bytes, bytes]:
-    """The run, but for its id and its end: its words, which repeat from run to run, and its numbers, of 8 bytes each.
-
-    Raises OverflowError for numbers that are greater.
+def write(run: Run) -> bytes:
+    """The run, but for its id and its end. Raises OverflowError for numbers of more than 8 bytes.
 
     >>> from otel_reliability.testing import run
     >>> one = run(["search", "book"])
-    >>> read(*write(one), one.run_id, one.end_ns) == one
+    >>> read(write(one), one.run_id, one.end_ns) == one
     True
     """
     calls = None if run.tool_calls is None else ToolCalls.of(run.tool_calls)
@@ -64,20 +64,21 @@ def write(run: Run) -> tuple[bytes, bytes]:
             numbers += tokens
             columns[at] = True
     words[_MODELS] = tuple(columns)
-    return marshal.dumps(tuple(words), _FORMAT), array("q", numbers).tobytes()
+    return marshal.dumps((tuple(words), _planes(numbers)), _FORMAT)
 
 
-def read(words: bytes, numbers: bytes, run_id: str, end_ns: int) -> Run:
+def read(written: bytes, run_id: str, end_ns: int) -> Run:
     """The run, as it was."""
-    fields: list[Any] = list(marshal.loads(words))  # noqa: S302 (we wrote it)
-    told = array("q", numbers)
+    words, planes = marshal.loads(written)  # noqa: S302 (we wrote it)
+    fields: list[Any] = list(words)
     unit, order, calls, columns = fields[_RUN_ID], fields[_END], fields[_CALLS], list(fields[_MODELS])
+    told_apart = [at for at in (_MODEL_INPUT, _MODEL_INPUT + 1) if columns[at] is True]
+    told = _numbers(planes, 1 + 2 * len(order) + len(told_apart) * order.count(0))
     start_ns = end_ns - told[0] * unit
     modelled, called = _from(start_ns, unit, order, told)
     end, number = 1 + 2 * len(order), len(modelled[0])
-    for at in (_MODEL_INPUT, _MODEL_INPUT + 1):
-        if columns[at] is True:
-            columns[at], end = tuple(told[end : end + number]), end + number
+    for at in told_apart:
+        columns[at], end = tuple(told[end : end + number]), end + number
     models = ModelCalls((*columns, *modelled))
     if calls is not None:
         calls = ToolCalls((*calls[:_CALL_START], *called, *calls[_CALL_START:]))
@@ -100,9 +101,9 @@ def read(words: bytes, numbers: bytes, run_id: str, end_ns: int) -> Run:
 
 
 def _since(start_ns: int, end_ns: int, models: Times, calls: Times) -> tuple[bytes, int, list[int]]:
-    """The calls in the order of the clock (0 a model call, 1 a tool call), a unit of time, and in that unit: the start of the
-    run, how long after the end of the one before each began (twice; one less, and positive, where it began sooner), and how
-    long each took. So times are small, and most are alike.
+    """The calls in the order of the clock (0 a model call, 1 a tool call), a unit of time, and in that unit: how long the run
+    took, how long after the end of the one before each call began (twice that; where it began sooner one less, and positive),
+    and how long each took. So times are small, and many are alike.
     """
     begun = [*models[0], *calls[0]]
     number = len(models[0])
@@ -130,6 +131,20 @@ def _from(start_ns: int, unit: int, order: bytes, told: Sequence[int]) -> tuple[
         now += unit * told[at + number]
         ended.append(now)
     return cast("tuple[Times, Times]", tuple([tuple([tuple(column) for column in kind]) for kind in times]))
+
+
+def _planes(numbers: Sequence[int]) -> bytes:
+    """The first bytes of all numbers, then the second ones and so on, while there are any but 0."""
+    joined = array("q", numbers).tobytes()
+    return b"".join([joined[at::_NUMBER] for at in range(_NUMBER)]).rstrip(b"\0")
+
+
+def _numbers(planes: bytes, number: int) -> Sequence[int]:
+    """What `_planes` was given, as many as they were."""
+    joined, filled = bytearray(_NUMBER * number), planes.ljust(_NUMBER * number, b"\0")
+    for at in range(_NUMBER):
+        joined[at::_NUMBER] = filled[at * number : (at + 1) * number]
+    return array("q", bytes(joined))
 
 
 def _told_by(total: int | None, parts: Sequence[int | None]) -> int | None:

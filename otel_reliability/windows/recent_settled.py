@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import marshal
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from struct import Struct
-from typing import Final, TypeAlias
+from typing import Final
 
 from otel_reliability.model.run import Run
 from otel_reliability.windows.ids import SIZE, Ids
@@ -17,19 +17,13 @@ FEW: Final = 2
 SHARE: Final = 10
 """Of many runs, one of so many may: so what packing costs a run does not grow with them."""
 
-Written: TypeAlias = tuple[bytes, bytes]
-"""The words and the numbers of a run."""
-
 _PLACE: Final = Struct(f"=q{SIZE}s")
 _GONE_NS: Final = -(2**63)
 _GONE: Final = _PLACE.pack(_GONE_NS, bytes(SIZE))
-_NUMBER: Final = 8
-"""Bytes of a number."""
 _RAW: Final = -15
 """Deflate without a header."""
 _LEVEL: Final = 3
 """6 takes three times as long for a twentieth less."""
-_MEMORY: Final = 8
 _FORMAT: Final = 2
 """Of `marshal`: without references, so that what is equal looks equal."""
 
@@ -54,15 +48,15 @@ class SettledRuns:
         return self._live
 
     def __iter__(self) -> Iterator[Run]:
-        for (end_ns, packed), (words, numbers) in zip(_PLACE.iter_unpack(self._places), self._written(), strict=True):
+        for (end_ns, packed), written in zip(_PLACE.iter_unpack(self._places), self._written(), strict=True):
             if end_ns != _GONE_NS:
-                yield read(words, numbers, self._ids.unpack(packed), end_ns)
+                yield read(written, self._ids.unpack(packed), end_ns)
 
     def add(self, run: Run) -> None:
         """A run settles. Raises OverflowError for numbers that are too large to be kept here."""
         if not -(2**63) < run.end_ns < 2**63:
             raise OverflowError(run.end_ns)
-        self._apart = (*self._apart, marshal.dumps(write(run), _FORMAT))
+        self._apart = (*self._apart, write(run))
         self._places += _PLACE.pack(run.end_ns, self._ids.pack(run.run_id))
         self._live += 1
         if len(self._apart) > max(FEW, self._live // SHARE):
@@ -102,38 +96,23 @@ class SettledRuns:
             if place[0] != _GONE_NS
         ]
         self._places = b"".join([_PLACE.pack(*place) for place, _ in kept])
-        self._packed, self._apart = pack([written for _, written in kept]), ()
+        self._packed, self._apart = pack(tuple([written for _, written in kept])), ()
 
-    def _written(self) -> list[Written]:
+    def _written(self) -> tuple[bytes, ...]:
         """All of them, those that are gone too."""
-        return [*unpack(self._packed), *map(marshal.loads, self._apart)]
+        return (*unpack(self._packed), *self._apart)
 
 
-def pack(runs: Sequence[Written]) -> bytes:
-    """Runs together. The first bytes of all their numbers come first, then the second ones: the upper ones are 0, nearly all.
+def pack(written: tuple[bytes, ...]) -> bytes:
+    """Runs together.
 
-    >>> runs = [(b"one", bytes(range(8))), (b"two", bytes(range(16)))]
-    >>> unpack(pack(runs)) == runs
-    True
+    >>> unpack(pack((b"one", b"two")))
+    (b'one', b'two')
     """
-    words, numbers = zip(*runs, strict=True)
-    joined = b"".join(numbers)
-    planes = b"".join([joined[at::_NUMBER] for at in range(_NUMBER)])
-    plain = marshal.dumps((words, tuple(map(len, numbers)), planes), _FORMAT)
-    press = zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW, _MEMORY)
-    return press.compress(plain) + press.flush()
+    press = zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW)
+    return press.compress(marshal.dumps(written, _FORMAT)) + press.flush()
 
 
-def unpack(packed: bytes) -> list[Written]:
+def unpack(packed: bytes) -> tuple[bytes, ...]:
     """What `pack` was given."""
-    if not packed:
-        return []
-    words, lengths, planes = marshal.loads(zlib.decompress(packed, _RAW))  # noqa: S302 (we wrote it)
-    joined, each = bytearray(len(planes)), len(planes) // _NUMBER
-    for at in range(_NUMBER):
-        joined[at::_NUMBER] = planes[at * each : (at + 1) * each]
-    found, begin = list[Written](), 0
-    for one, length in zip(words, lengths, strict=True):
-        found.append((one, bytes(joined[begin : begin + length])))
-        begin += length
-    return found
+    return marshal.loads(zlib.decompress(packed, _RAW)) if packed else ()  # noqa: S302 (we wrote it)

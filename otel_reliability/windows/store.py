@@ -7,15 +7,18 @@ from math import nan
 from struct import Struct, error
 from typing import Final, NamedTuple
 
-from otel_reliability.model.row import Path, Row
+from otel_reliability.model.row import Row
 from otel_reliability.windows.ids import SIZE, Ids
-from otel_reliability.windows.kinds import Kind, kind_of
+from otel_reliability.windows.kind_column import KindColumn
+from otel_reliability.windows.kinds import kind_of
 
 _NONE: Final = -(2**31)
 _LOW: Final = 2**32 - 1
 _RECORD: Final = Struct(f"=q{SIZE}sIHIHid")
 _ORDER: Final = Struct("=q")
 _WIDTH: Final = _RECORD.size
+_SMALL: Final = 2**14
+"""Bytes that are copied in no time."""
 
 
 class Rest(NamedTuple):
@@ -31,19 +34,18 @@ NO_REST: Final = Rest(None, None, None, ())
 
 
 class PackedRows:
-    """Rows by (end time, run id), as 56 bytes of numbers, a path and a kind, which others have too.
+    """Rows by (end time, run id), as 56 bytes of numbers, and one that says of which kind they are and which path they took.
 
     A row is made anew each time it is asked for. One whose numbers do not fit (it took more than three days, or two thousand
     million tokens) is kept as it is.
     """
 
-    __slots__ = ("_data", "_ids", "_kinds", "_paths", "_rests")
+    __slots__ = ("_data", "_ids", "_kinds", "_rests")
 
     def __init__(self) -> None:
         self._data = bytearray()
         self._ids = Ids()
-        self._kinds: list[Kind] = []
-        self._paths: list[Path | None] = []
+        self._kinds = KindColumn()
         self._rests: list[Rest | Row | None] | None = None
 
     def __len__(self) -> int:
@@ -74,13 +76,13 @@ class PackedRows:
         end_ns, packed, took, far_took, latency, far_latency, tokens, pressure = _RECORD.unpack_from(
             self._data, at * _WIDTH
         )
-        kind = self._kinds[at].row
+        kind = self._kinds.kind(at).row
         return Row(
             end_ns,
             self._ids.unpack(packed),
             end_ns - took - (far_took << 32),
             *kind[3:7],
-            self._paths[at],
+            self._kinds.path(at),
             *kind[8:11],
             pressure if pressure == pressure else None,  # noqa: PLR0124 (not a number is none)
             kind.model_calls,
@@ -135,12 +137,9 @@ class PackedRows:
         number = len(self._kinds)
         if at == number:
             self._data += record
-            self._kinds.append(kind_of(row))
-            self._paths.append(row.path)
         else:
             self._data[at * _WIDTH : at * _WIDTH] = record
-            self._kinds.insert(at, kind_of(row))
-            self._paths.insert(at, row.path)
+        self._kinds.insert(at, kind_of(row), row.path)
         if rest is not None and self._rests is None:
             self._rests = list[Rest | Row | None]([None] * number)
         if self._rests is not None:
@@ -153,7 +152,9 @@ class PackedRows:
         for at in range(first, last):
             self._ids.release(self._packed(at))
         del self._data[first * _WIDTH : last * _WIDTH]
-        del self._kinds[first:last], self._paths[first:last]
+        if len(self._data) <= _SMALL:
+            self._data = bytearray(self._data)  # without the eighth more that it took to grow
+        self._kinds.delete(first, last)
         if self._rests is not None:
             del self._rests[first:last]
 

@@ -1,4 +1,4 @@
-"""Whole runs in words and numbers."""
+"""Whole runs as bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNITS = st.sampled_from([1, 7, 1_000, 10**6])
 
 def again(one: Run) -> Run:
     """The run as it comes back."""
-    return read(*write(one), one.run_id, one.end_ns)
+    return read(write(one), one.run_id, one.end_ns)
 
 
 @given(st.lists(runs("run"), max_size=5), st.lists(st.tuples(TOKENS, TOKENS), max_size=3), st.tuples(TOKENS, TOKENS))
