@@ -1,0 +1,65 @@
+"""Runs that have settled can still be judged, whatever form they are remembered in."""
+
+from __future__ import annotations
+
+import pytest
+
+from otel_reliability import testing
+from otel_reliability.assembly import judged
+from otel_reliability.assembly.judged import SettledRuns
+from otel_reliability.config import OutcomeSettings
+from otel_reliability.model.model_calls import ModelCalls
+from otel_reliability.model.run import Run
+from otel_reliability.model.span import Evaluation
+from otel_reliability.model.tool_calls import ToolCalls
+
+TRACE = testing.trace_id(1)
+GOOD = Evaluation("quality", 0.75, None, 5)
+
+
+def run(number: int, trace: int | None = None, *, packed: bool = True) -> Run:
+    """The n-th run; `packed`: its calls are columns."""
+    calls = (testing.call("search"),)
+    told = testing.run(["search"], number, trace_id=testing.trace_id(trace or number), nested=number > 1 and trace == 1)
+    return told._replace(tool_calls=ToolCalls.of(calls), model_calls=ModelCalls.of(())) if packed else told
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_judgement_makes_a_new_version(packed: bool) -> None:
+    """The next one is of that version; one that says nothing new changes nothing."""
+    settled, one = SettledRuns(OutcomeSettings()), run(1, packed=packed)
+    settled.remember(one)
+
+    first = settled.judge(GOOD, TRACE)
+    assert first == (one, one._replace(evaluations=(GOOD,)))
+    assert first is not None
+    assert settled.judge(GOOD, TRACE) == (first[1], first[1])
+    assert settled.judge(GOOD._replace(score=0.5, time_ns=6), TRACE) == (
+        first[1],
+        one._replace(evaluations=(GOOD._replace(score=0.5, time_ns=6),)),
+    )
+
+
+def test_of_several_in_a_trace_the_one_at_the_top_is_judged() -> None:
+    """They stand by their ids, and are forgotten together."""
+    settled = SettledRuns(OutcomeSettings())
+    for one in (run(1), run(2, 1)):
+        settled.remember(one)
+
+    found = settled.judge(GOOD, TRACE)
+    assert found is not None
+    assert found[0] == run(1)
+    settled.forget(TRACE)
+    assert settled.judge(GOOD, TRACE) is None
+
+
+def test_the_first_to_have_settled_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only so many are remembered."""
+    monkeypatch.setattr(judged, "MOST", 2)
+    settled = SettledRuns(OutcomeSettings())
+    for number in (1, 2, 3):
+        settled.remember(run(number))
+
+    assert settled.judge(GOOD, TRACE) is None
+    assert settled.judge(GOOD, testing.trace_id(2)) is not None
+    assert settled.judge(GOOD, testing.trace_id(3)) is not None
