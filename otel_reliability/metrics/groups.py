@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
@@ -50,6 +50,9 @@ class Group(ABC):
 
 G = TypeVar("G", bound=Group)
 
+FEW: Final = 4
+"""Groups that are remembered as changed without a set."""
+
 
 class Groups(Generic[G]):
     """Groups by key, and the sums over what they give.
@@ -63,7 +66,8 @@ class Groups(Generic[G]):
     def __init__(self, new: Callable[[], G], values: int) -> None:
         self._new = new
         self._groups: dict[Hashable, G] = {}
-        self._changed: set[Hashable] = set()
+        self._changed: tuple[Hashable, ...] | set[Hashable] = ()
+        """A tuple while they are few: an empty set alone takes more than most groups."""
         self._held: dict[Hashable, Share] = {}
         self.sums = tuple(FixedSum() for _ in range(values))
         self.weight = 0
@@ -76,9 +80,17 @@ class Groups(Generic[G]):
 
     def touch(self, key: Hashable) -> G:
         """The group of that key, to change."""
-        self._changed.add(key)
+        if key not in self._changed:
+            self._note(key)
         group = self._groups.get(key)
         return group if group is not None else self._begin(key)
+
+    def _note(self, key: Hashable) -> None:
+        changed = self._changed
+        if isinstance(changed, set):
+            changed.add(key)
+        else:
+            self._changed = (*changed, key) if len(changed) < FEW else {*changed, key}
 
     def _begin(self, key: Hashable) -> G:
         group = self._groups[key] = self._new()
@@ -86,10 +98,9 @@ class Groups(Generic[G]):
 
     def settle(self) -> None:
         """Bring the sums up to date."""
-        if self._changed:
-            for key in self._changed:
-                self._renew(key)
-            self._changed.clear()
+        changed, self._changed = self._changed, ()
+        for key in changed:
+            self._renew(key)
 
     def _renew(self, key: Hashable) -> None:
         held = self._held.pop(key, None)
@@ -204,6 +215,12 @@ class PathCountMetric(PathMetric[P]):
     alike = True
 
     def count(self, row: Row, times: int) -> None:
+        if row.path is not None:
+            self.tell(row, {row.path: times})
+
+    def tell(self, row: Row, paths: Mapping[Path | None, int]) -> None:
         group = self._group(row)
-        if group is not None and row.path is not None:
-            group.count(row.path, times)
+        if group is not None:
+            for path, times in paths.items():
+                if path is not None:
+                    group.count(path, times)
