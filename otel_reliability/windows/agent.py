@@ -177,18 +177,19 @@ class AgentState:
 
     def _dropped(self, row: Row) -> None:
         """A window let go of a row: forget it, unless it is still coming in or another window keeps it."""
-        if row.run_id != self._entering and not self._is_kept(row):
+        if row.run_id != self._entering and not (len(self.windows) > 1 and self._is_kept(row)):
             self._forget(row)
 
     def _forget(self, row: Row) -> None:
         self._reopenable.pop(row.run_id, None)
-        if row.path is not None:
-            self._paths.release(row.path)
-        if row.task is not None and row.task in self._tasks:
-            self._tasks[row.task] -= 1
-            if not self._tasks[row.task]:
-                del self._tasks[row.task]
+        path, task = row.path, row.task
+        if path is not None:
+            self._paths.release(path)
+        if task is not None and task in self._tasks:
+            self._tasks[task] -= 1
+            if not self._tasks[task]:
+                del self._tasks[task]
 
     def _is_kept(self, row: Row) -> bool:
         """Whether a window still has a row of which another has let go."""
-        return len(self.windows) > 1 and any(row in window for window in self.windows.values())
+        return any(row in window for window in self.windows.values())

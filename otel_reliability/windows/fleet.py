@@ -80,7 +80,9 @@ class Fleet:
         """
         change, run, gone = event
         if change is _SETTLED:
-            self._settle(run)
+            state = self.agent(run.key)
+            if state is not None:
+                state.settle(run)
         elif change is _WITHDRAWN:
             self._withdraw(run)
             self._forget_if_empty(run.key)
@@ -166,11 +168,6 @@ class Fleet:
         state = self.agent(run.key)
         if state is not None:
             state.withdraw(run)
-
-    def _settle(self, run: Run) -> None:
-        state = self.agent(run.key)
-        if state is not None:
-            state.settle(run)
 
     def _admit(self, key: AgentKey) -> bool:
         """Whether an agent has a place under the ceiling; it gets one if there is one left."""

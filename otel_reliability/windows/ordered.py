@@ -102,6 +102,19 @@ class OrderedRows:
             if row.run_id not in reopenable:
                 self.settled(len(self) - 1, row, 0, reopenable)
 
+    def take(self, number: int) -> list[Row]:
+        """So many rows go from the beginning: these."""
+        if self.packed:
+            gone = [self.row(at) for at in range(number)]
+            self.delete(0, number)
+            return gone
+        gone, blocked = self.fresh[:number], self._blocked
+        del self.fresh[:number]
+        if blocked:
+            for row in gone:
+                blocked.pop(row.run_id, None)
+        return gone
+
     def delete(self, first: int, number: int = 1) -> None:
         """So many rows go."""
         packed = self.packed

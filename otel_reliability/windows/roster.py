@@ -143,8 +143,7 @@ class Roster(ABC):
         settled_ns, end_ns = self._settled_ns, row.end_ns
         if settled_ns is None or end_ns > settled_ns:
             self._settled_ns = end_ns
-        if self._start:
-            at -= self._forget_spent()
+        at -= self._forget_spent()
         if at >= 0:
             self._kept.settled(at, row, self._start, self._reopenable)
 
@@ -228,33 +227,29 @@ class Roster(ABC):
 
     def _forget_spent(self) -> int:
         """Forget the spares that can never be in the window again, and say how many."""
-        spent = self._spent()
+        spent = self._spent() if self._start else 0
         if spent:
-            self._forget(spent)
+            self._start -= spent
+            self._forgotten += spent
+            for row in self._kept.take(spent):
+                self._let_go(row)
         return spent
 
     def _spent(self) -> int:
         kept, most, unsettled = self._kept, self._most, self._unsettled
-        settled = len(kept) - unsettled
+        fresh, packed, reopenable = kept.fresh, kept.packed, self._reopenable
+        settled = packed + len(fresh) - unsettled
         horizon = None if self._period_ns is None or self._settled_ns is None else self._settled_ns - self._period_ns
         if settled < most and horizon is None:
             return 0
         for at in range(self._start):
-            if not unsettled or kept.run_id(at) not in self._reopenable:
+            if not unsettled or (fresh[at - packed].run_id if at >= packed else kept.run_id(at)) not in reopenable:
                 settled -= 1
             if settled < most and (horizon is None or kept.end_ns(at) > horizon):
                 return at
         return self._start
 
-    def _forget(self, number: int) -> None:
-        kept = self._kept
-        gone = [kept.row(at) for at in range(number)]
-        kept.delete(0, number)
-        self._start -= number
-        self._forgotten += number
-        for row in gone:
-            self._let_go(row)
-
     def _let_go(self, row: Row) -> None:
-        self._unsettled -= row.run_id in self._reopenable
+        if row.run_id in self._reopenable:
+            self._unsettled -= 1
         self._dropped(row)
