@@ -13,7 +13,7 @@ from typing import ClassVar, Final, Protocol
 
 from otel_reliability.config import Settings
 from otel_reliability.model.reading import MetricSpec, Reading
-from otel_reliability.model.row import Row
+from otel_reliability.model.row import Path, Row, with_path
 
 DEFAULTS: Final = Settings()
 """The settings of whoever gives none."""
@@ -51,7 +51,11 @@ class Metric(ABC):
 
     alike: ClassVar[bool] = False
     """Whether it looks at nothing in which rows of one kind differ (`metrics.alike`): a window then counts what came and went
-    of each kind, and tells when somebody asks (`count`)."""
+    of each kind, and tells when somebody asks (`tell`)."""
+    alike_while_few: ClassVar[bool] = False
+    """Whether that is so in windows that cannot hold more than `limits.paths` runs: in others it has to know them."""
+    by_path: ClassVar[bool] = True
+    """Whether it looks at the paths of rows that are alike."""
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         """Empty: no row has come yet."""
@@ -73,6 +77,14 @@ class Metric(ABC):
         change = self.add if times > 0 else self.evict
         for _ in range(abs(times)):
             change(row)
+
+    def tell(self, row: Row, paths: Mapping[Path | None, int]) -> None:
+        """Rows like this one came and left, but for their paths: of each so many, or as many left as it is below 0."""
+        if self.by_path:
+            for path, times in paths.items():
+                self.count(with_path(row, path), times)
+        else:
+            self.count(row, sum(paths.values()))
 
     @abstractmethod
     def read(self) -> Reading:

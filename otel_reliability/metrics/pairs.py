@@ -66,17 +66,20 @@ class PairSums(Generic[K]):
             self._total = self._compared()
         return self._total
 
-    def add(self, code: K) -> None:
-        """A run comes."""
+    def add(self, code: K) -> int:
+        """A run comes. Gives how many distinct codes there are then."""
         self._number += 1
-        if self._many is not None:
-            self._many.add(code)
-            return
+        many = self._many
+        if many is not None:
+            many.add(code)
+            return len(many)
         counts = self._counts
         counts[code] = counts.get(code, 0) + 1
         self._total = None
         if len(counts) > HABITS:
             self._many, self._counts = self._sums_of(counts), {}
+            return self.distinct
+        return len(counts)
 
     def remove(self, code: K) -> None:
         """A run that came leaves."""
@@ -167,9 +170,7 @@ class LatestBy(Generic[K]):
         """A run comes."""
         if self._rows is not None:
             self._add_in_order(row, self._rows)
-            return
-        self._sums.add(self._code(row))
-        if self._sums.distinct > self._limit and self._fellows is not None:
+        elif self._sums.add(self._code(row)) > self._limit and self._fellows is not None:
             self._rows = self._fellows.of(row)
             self._fit(self._rows)
 
@@ -181,6 +182,12 @@ class LatestBy(Generic[K]):
         self._evict_in_order(row, self._rows)
         if self._fellows is not None and not self._start and self._sums.distinct <= self._limit // 2:
             self._rows = None
+
+    def count(self, code: K, times: int) -> None:
+        """So many runs that did so come, or as many leave as it is below 0: where the ceiling cannot keep any out."""
+        change = self._sums.add if times > 0 else self._sums.remove
+        for _ in range(abs(times)):
+            change(code)
 
     def mean(self) -> float | None:
         """The mean distance over all pairs; None for fewer than 2 runs."""

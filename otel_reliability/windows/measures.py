@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, TypeAlias, cast
 
 from otel_reliability.config import Settings
@@ -13,17 +14,48 @@ from otel_reliability.model.row import Path, Row
 
 Blank: TypeAlias = tuple[Metric | Derived, ...]
 
-METRICS: Final = tuple((at, row.wants, row.alike) for at, row in enumerate(TABLE) if issubclass(row, Metric))
-"""The metrics' places in the table, what evidence each wants, and whether to it rows are alike."""
-
-ALIKE: Final = frozenset(at for at, _, alike in METRICS if alike)
+METRICS: Final = tuple((at, row) for at, row in enumerate(TABLE) if issubclass(row, Metric))
+"""The metrics and their places in the table."""
 
 MOST_UNTOLD: Final = 128
-"""Paths that are counted, each kind of rows' own, before the metrics are told: who asks must not wait for long."""
+"""Paths, of each kind of rows apart, of which it is counted how many came and left before the metrics are told: who asks must
+not wait for long."""
+WORTHWHILE: Final = 8
+"""Where at least one in so many of them left, that is all that is told: what came may leave before anybody asks."""
 
 _MOST: Final = 16
-_concerned: dict[tuple[int, bool], tuple[int, ...]] = {}
 _blank: dict[int, tuple[Settings, Blank]] = {}
+
+
+class Concerned(dict[int, tuple[int, ...]]):
+    """By what evidence a row carries: the places of those metrics for which that is enough to count.
+
+    >>> len(FEW.together[0]) < len(FEW.together[511]) < len(METRICS)
+    True
+    """
+
+    def __init__(self, metrics: Iterable[tuple[int, type[Metric]]]) -> None:
+        super().__init__()
+        self._metrics = tuple(metrics)
+
+    def __missing__(self, evidence: int) -> tuple[int, ...]:
+        found = self[evidence] = tuple([at for at, row in self._metrics if row.wants & evidence == row.wants])
+        return found
+
+
+class Ways:
+    """Which metrics are told of rows that are alike together, when somebody asks, and which of each row as it comes."""
+
+    __slots__ = ("late", "one_by_one", "together")
+
+    def __init__(self, *, few: bool) -> None:
+        self.late = frozenset(at for at, row in METRICS if row.alike or (few and row.alike_while_few))
+        self.together = Concerned([(at, row) for at, row in METRICS if at in self.late])
+        self.one_by_one = Concerned([(at, row) for at, row in METRICS if at not in self.late])
+
+
+FEW: Final = Ways(few=True)
+MANY: Final = Ways(few=False)
 
 
 class Measures:
@@ -34,19 +66,24 @@ class Measures:
     counted, and told to the metrics to which rows of a kind are alike when one of them is asked.
     """
 
-    __slots__ = ("_blank", "_lender", "_made", "_settings", "_untold")
+    __slots__ = ("_blank", "_lender", "_made", "_number", "_settings", "_untold", "_ways")
 
-    def __init__(self, settings: Settings, lender: Lender | None = None) -> None:
+    def __init__(self, settings: Settings, lender: Lender | None = None, most: int | None = None) -> None:
+        """`most`: how many rows the lender has at most. Where they are few, what comes may leave before anybody asks."""
+        few = lender is not None and most is not None and most < min(settings.limits.paths, MOST_UNTOLD)
         self._settings = settings
         self._lender = lender
+        self._ways = FEW if few else MANY
         self._blank = blank(settings)
         self._made: dict[int, Metric] = {}
         self._untold: dict[tuple[Any, ...], dict[Path | None, int]] = {}
+        self._number = 0
+        """How many paths there are in `_untold`."""
 
     def __getitem__(self, at: int) -> Metric | Derived:
         """What answers for a row of the table. Only to be asked."""
-        if self._untold and at in ALIKE:
-            self._tell()
+        if self._untold and at in self._ways.late:
+            self._tell_all()
         made = self._made.get(at)
         return self._blank[at] if made is None else made
 
@@ -54,7 +91,7 @@ class Measures:
         """A row comes: whoever it concerns learns of it."""
         self._count(row, 1)
         made = self._made
-        for at in concerned(carried(row)):
+        for at in self._ways.one_by_one[carried(row)]:
             metric = made.get(at)
             if metric is None:
                 metric = self._make(at)
@@ -64,7 +101,7 @@ class Measures:
         """A row that came leaves."""
         self._count(row, -1)
         made = self._made
-        for at in concerned(carried(row)):
+        for at in self._ways.one_by_one[carried(row)]:
             metric = made.get(at)
             if metric is not None:
                 metric.evict(row)
@@ -74,42 +111,57 @@ class Measures:
         paths = self._untold.get(kind)
         if paths is None:
             paths = self._untold[kind] = {}
-        times = paths.get(path, 0) + step
-        if times:
-            paths[path] = times
-            if len(paths) * len(self._untold) > MOST_UNTOLD:
-                self._tell()
+        before = paths.get(path)
+        if before is None:
+            paths[path] = step
+            self._number += 1
+            if self._number > MOST_UNTOLD:
+                self._make_room()
+        elif before + step:
+            paths[path] = before + step
         else:
             del paths[path]
+            self._number -= 1
             if not paths:
                 del self._untold[kind]
 
-    def _tell(self) -> None:
-        untold, self._untold = self._untold, {}
+    def _make_room(self) -> None:
+        """Tell of what left, if that is worth it, or of all."""
+        left = {kind: {path: many for path, many in paths.items() if many < 0} for kind, paths in self._untold.items()}
+        number = sum([len(paths) for paths in left.values()])
+        if number * WORTHWHILE < self._number:
+            self._tell_all()
+            return
+        self._number -= number
+        for kind, gone in left.items():
+            if gone:
+                self._tell(kind, gone)
+                came = self._untold[kind] = {path: many for path, many in self._untold[kind].items() if many > 0}
+                if not came:
+                    del self._untold[kind]
+
+    def _tell_all(self) -> None:
+        untold, self._untold, self._number = self._untold, {}, 0
         for kind, paths in untold.items():
-            for path, times in paths.items():
-                row = like(kind, path)
-                for at in concerned(carried(row), alike=True):
-                    (self._made.get(at) or self._make(at)).count(row, times)
+            self._tell(kind, paths)
+
+    def _tell(self, kind: tuple[Any, ...], paths: dict[Path | None, int]) -> None:
+        """Those whose path is known have evidence for more metrics than those whose is not."""
+        if None in paths:
+            self._tell_of(like(kind, None), {None: paths[None]})
+            paths = {path: many for path, many in paths.items() if path is not None}
+        if paths:
+            self._tell_of(like(kind, next(iter(paths))), paths)
+
+    def _tell_of(self, row: Row, paths: dict[Path | None, int]) -> None:
+        for at in self._ways.together[carried(row)]:
+            (self._made.get(at) or self._make(at)).tell(row, paths)
 
     def _make(self, at: int) -> Metric:
         metric = self._made[at] = cast("type[Metric]", TABLE[at])(self._settings)
         if self._lender is not None:
             metric.lend(self._lender)
         return metric
-
-
-def concerned(evidence: int, *, alike: bool = False) -> tuple[int, ...]:
-    """The places of the metrics for which such evidence is enough to count; those to which rows are alike, or the others.
-
-    >>> len(concerned(0)) < len(concerned(511)) < len(concerned(511)) + len(concerned(511, alike=True)) == len(METRICS)
-    True
-    """
-    found = _concerned.get((evidence, alike))
-    if found is None:
-        found = tuple(at for at, wants, told in METRICS if wants & evidence == wants and told is alike)
-        _concerned[evidence, alike] = found
-    return found
 
 
 def blank(settings: Settings) -> Blank:

@@ -52,9 +52,10 @@ class AgentWindow(Roster):
     def __init__(
         self, window: WindowSettings, settings: Settings, reopenable: Collection[str], dropped: Dropped
     ) -> None:
-        super().__init__(rule_of(window, settings.limits.rows), reopenable, dropped)
+        rule = rule_of(window, settings.limits.rows)
+        super().__init__(rule, reopenable, dropped)
         self.name = window.name
-        self._measures = Measures(settings, self)
+        self._measures = Measures(settings, self, rule.n)
         self._readings: dict[str, Reading] = {}
         self._series: list[tuple[MetricSpec, Attributes, Reading]] | None = None
         self._baseline = self._known = self._passed = 0

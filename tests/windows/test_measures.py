@@ -48,17 +48,34 @@ def test_a_row_concerns_no_metric_but_those_that_are_told(rows: list[Row]) -> No
             assert said(measured[at]) == said(metric), metric.spec.name
 
 
-@given(rows(most=40), st.integers(0, 5), st.randoms(use_true_random=False))
-def test_rows_are_counted_and_told_when_somebody_asks(rows: list[Row], most: int, dice: Random) -> None:
-    """However many kinds are counted before metrics are told, and whenever somebody asks, they say what their rows say."""
+class Lent(list[Row]):
+    """The rows of a window, in order."""
+
+    def rows(self) -> list[Row]:
+        """All of them."""
+        return sorted(self)
+
+    def counts(self, row: Row) -> bool:
+        """Whether it is among them."""
+        return row in self
+
+
+@given(rows(most=40), st.integers(0, 9), st.sampled_from((0, 1, 8)), st.booleans(), st.randoms(use_true_random=False))
+def test_rows_are_counted_and_told_when_somebody_asks(
+    rows: list[Row], most: int, worthwhile: int, few: bool, dice: Random
+) -> None:
+    """However many are counted before metrics are told, and whenever somebody asks, they say what their rows say."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measures, "MOST_UNTOLD", most)
-        counted, there = Measures(DEFAULTS), list[Row]()
+        patch.setattr(measures, "WORTHWHILE", worthwhile)
+        there = Lent()
+        counted = Measures(DEFAULTS, there, most - 1 if few else None)
         for row in rows:
-            counted.add(row)
             there.append(row)
+            counted.add(row)
             if dice.random() < 0.5:
-                counted.evict(there.pop(dice.randrange(len(there))))
+                counted.evict(row := dice.choice(there))
+                there.remove(row)
             if dice.random() < 0.2:
                 at, cls = dice.choice(METRICS)
                 assert said(counted[at]) == said(told(cls(), there)), cls.spec.name
@@ -68,16 +85,16 @@ def test_rows_are_counted_and_told_when_somebody_asks(rows: list[Row], most: int
 @given(rows(), st.integers(1, 3), st.integers(0, 3))
 def test_rows_that_are_alike_come_and_go_together(rows: list[Row], come: int, go: int) -> None:
     """To metrics that say so, so many rows like one are as many rows, whatever makes them differ otherwise."""
-    for cls in (cls for _, cls in METRICS if cls.alike):
+    for cls in (cls for _, cls in METRICS if cls.alike or cls.alike_while_few):
         one_by_one, together = cls(), cls()
+        together.lend(Lent())
         for row in rows:
             for _ in range(come):
                 one_by_one.add(row)
             for _ in range(min(come, go)):
                 one_by_one.evict(row)
-            together.count(like(likeness(row), row.path), come)
-            if go:
-                together.count(like(likeness(row), row.path), -min(come, go))
+            together.tell(like(likeness(row), row.path), {row.path: come})
+            together.tell(like(likeness(row), row.path), {row.path: -min(come, go)})
         assert said(together) == said(one_by_one), cls.spec.name
 
 

@@ -30,6 +30,7 @@ class Loops(Metric):
 
     wants = UNDISTURBED | CALLS
     alike = True
+    by_path = False
 
     spec = MetricSpec(
         name="loops",

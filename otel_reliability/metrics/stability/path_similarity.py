@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Lender
-from otel_reliability.metrics.groups import Group, PathMetric, Share
+from otel_reliability.metrics.groups import PathGroup, PathMetric, Share
 from otel_reliability.metrics.pairs import Fellows, LatestPairs
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
-from otel_reliability.model.row import Row
+from otel_reliability.model.row import Path, Row
 
 
-class PathPairs(Group):
+class PathPairs(PathGroup):
     """The pairs of one group of runs."""
 
     __slots__ = ("_runs", "pairs")
@@ -31,6 +31,10 @@ class PathPairs(Group):
     def evict(self, row: Row) -> None:
         self._runs -= 1
         self.pairs.evict(row)
+
+    def count(self, path: Path, times: int) -> None:
+        self._runs += times
+        self.pairs.count(path.code, times)
 
     def share(self) -> Share | None:
         distance = self.pairs.mean()
@@ -59,6 +63,8 @@ class PathSimilarity(PathMetric[PathPairs]):
 
     __slots__ = ("_fellows",)
 
+    alike_while_few = True
+
     spec = MetricSpec(
         name="path_similarity",
         title="Path similarity",
@@ -83,6 +89,13 @@ class PathSimilarity(PathMetric[PathPairs]):
 
     def new_group(self, settings: Settings) -> Callable[[], PathPairs]:
         return lambda: PathPairs(settings.limits.paths, self._fellows)
+
+    def tell(self, row: Row, paths: Mapping[Path | None, int]) -> None:
+        group = self._group(row)
+        if group is not None:
+            for path, times in paths.items():
+                if path is not None:
+                    group.count(path, times)
 
     def read(self) -> Reading:
         reading = self.mean(0)

@@ -65,6 +65,7 @@ class RetryExplosion(Metric):
 
     wants = UNDISTURBED | CALLS
     alike = True
+    by_path = False
 
     spec = MetricSpec(
         name="retry_explosion",

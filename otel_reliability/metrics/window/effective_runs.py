@@ -22,6 +22,7 @@ class EffectiveRuns(Metric):
 
     wants = UNDISTURBED
     alike = True
+    by_path = False
 
     spec = MetricSpec(
         name="window.effective_runs",

@@ -22,6 +22,7 @@ class WindowRuns(Metric):
 
     wants = UNDISTURBED
     alike = True
+    by_path = False
 
     spec = MetricSpec(
         name="window.runs",
