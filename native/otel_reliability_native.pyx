@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""OTLP trace requests in protobuf → spans, without a message object or an attribute object between.
+"""OTLP trace requests in protobuf → rows of model and tool calls by trace, and the other spans, without an object between.
 
 One pass over the bytes. A span whose attributes have the keys of spans before it is read by what was worked out for those
-(`Layout`); the values that such spans share are looked up together, and only what is the span's own becomes an object.
+(`Layout`); the values that such spans share are looked up together, and only what is the span's own becomes an object. Spans
+mostly follow each other as they did before: so the layout that came next the last time is tried first.
 
 It knows the wire format and nothing else: which attributes matter, and what a span is, is told to it (`Scanner`). It reads what
 every encoder writes. Whatever is encoded in another way, or is not sound, it leaves to the decoders in Python: it then gives None
@@ -13,6 +14,7 @@ All reading goes through `_varint` and `_field`, which look at the end of the by
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItem, PyDict_SetItem
+from cpython.list cimport PyList_Append, PyList_GET_ITEM
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_SET_ITEM
@@ -35,6 +37,8 @@ cdef enum:
     LONGEST_PLAIN = 256
     LONGEST_GROUP = 16384
     MOST_GROUPS = 1024
+    MOST_OF_A_BLOCK = 512
+    SLOTS = 16
     UUID_SHORT = 32
     UUID_LONG = 36
     VARINT = 0
@@ -46,6 +50,7 @@ cdef enum:
     ERROR = 2
     REMOTE_KNOWN = 0x100
     REMOTE = 0x200
+    ATTRIBUTE = 0x4A
 
 ASK, MODEL, TOOL, AGENT, PLAIN = range(5)
 """What is made of a stencil: nothing, a model call, a tool call or an agent, which are filled in, or what it says as it is."""
@@ -54,6 +59,7 @@ cdef int _ASK = 0, _MODEL = 1, _TOOL = 2, _AGENT = 3, _PLAIN = 4
 cdef enum Answer:
     STRANGE = 0  # not what encoders write: for the decoders in Python
     GOOD = 1
+    APART = 2  # sound, and not like those before it
 
 ctypedef const uint8_t *Place
 
@@ -88,6 +94,10 @@ cdef inline bint _varint(Place *at, Place end, uint64_t *value) noexcept nogil:
     cdef uint64_t found = 0, byte
     cdef int shift = 0
     cdef Place here = at[0]
+    if here < end and here[0] < 128:
+        value[0] = here[0]
+        at[0] = here + 1
+        return True
     while here < end and shift < 64:
         byte = here[0]
         here += 1
@@ -178,10 +188,15 @@ cdef bint _status(Part part, int *code) noexcept nogil:
     return True
 
 
-cdef bint _wire(Part part, Wire *span) noexcept nogil:
-    """The parts of a sound span. False: it is none, or not as encoders write it."""
+cdef bint _wire(Part part, Wire *span, Place keys, const uint32_t *sizes, int number) noexcept nogil:
+    """The parts of a sound span. False: it is none, or not as encoders write it, or another than was expected.
+
+    `keys`: the attributes that are expected, each as it lies before its value, and how long that is; the keys of the span are
+    not noted then. NULL: any.
+    """
     cdef Place at = part.at, end = part.at + part.size
     cdef Field field
+    cdef uint64_t size
     span.trace.size = span.id.size = span.parent.size = span.name.size = 0
     span.name.at = at
     span.start = span.end = 0
@@ -189,11 +204,21 @@ cdef bint _wire(Part part, Wire *span) noexcept nogil:
     span.status = span.number = 0
     span.unusual = False
     while at < end:
+        if keys is not NULL and at[0] == ATTRIBUTE:
+            at += 1
+            if span.number == number or not _varint(&at, end, &size) or size > <uint64_t>(end - at):
+                return False
+            if not _expected(at, <Py_ssize_t>size, keys, sizes[span.number], &span.values[span.number]):
+                return False
+            keys += sizes[span.number]
+            span.number += 1
+            at += size
+            continue
         if not _field(&at, end, &field):
             return False
         if field.kind == LENGTH:
             if field.number == 9:
-                if span.number == MOST_KEYS:
+                if span.number == MOST_KEYS or keys is not NULL:
                     return False
                 if not _attribute(field.part, &span.keys[span.number], &span.values[span.number]):
                     return False
@@ -231,7 +256,18 @@ cdef bint _wire(Part part, Wire *span) noexcept nogil:
             span.flags = <uint32_t>field.value
         else:
             return False
-    return _is_sound(span)
+    return (keys is NULL or span.number == number) and _is_sound(span)
+
+
+cdef inline bint _expected(Place at, Py_ssize_t size, Place key, Py_ssize_t length, Part *value) noexcept nogil:
+    """Whether a pair is a key, as it lies before its value, and one value after it."""
+    cdef Place here = at + length, end = at + size
+    cdef uint64_t found
+    if size <= length or memcmp(at, key, length) or not _varint(&here, end, &found) or found != <uint64_t>(end - here):
+        return False
+    value.at = here
+    value.size = end - here
+    return True
 
 
 cdef bint _is_sound(Wire *span) noexcept nogil:
@@ -280,6 +316,27 @@ cdef inline object _string(Part text):
     return PyUnicode_DecodeUTF8(<const char *>text.at, text.size, NULL)
 
 
+cdef inline bint _is_plain(Part text) noexcept nogil:
+    """Whether it is ASCII."""
+    cdef uint64_t some, all = 0
+    cdef Py_ssize_t at = 0
+    while at + 8 <= text.size:
+        memcpy(&some, text.at + at, 8)
+        all |= some
+        at += 8
+    while at < text.size:
+        all |= text.at[at]
+        at += 1
+    return not all & <uint64_t>0x8080808080808080
+
+
+cdef inline int _check_text(Part text) except -1:
+    """Raises `UnicodeDecodeError` where the bytes are no text."""
+    if not _is_plain(text):
+        _string(text)
+    return 0
+
+
 cdef inline object _named(object of, Py_ssize_t size):
     """An instance of a named tuple's class, its places not filled yet."""
     return PyType_GenericAlloc(<PyTypeObject *><PyObject *>of, size)
@@ -298,20 +355,24 @@ cdef class Layout:
 
     `shared` are the places of the attributes whose values tell what a span is, `own` those of the values that are each span's
     own: input and output tokens, agent, response, call id, arguments, result, conversation; -1 where there is none.
-    `learn(values, failed)` gives `(what, kind, failed, facts)` for values seen for the first time, as they lie on the wire.
-    No `learn`: a span is a place (`is_place`), or told undecoded.
+    `learn(values, failed)` gives `(what, kind, failed, facts, row)` for values seen for the first time, as they lie on the wire;
+    `row` is what the rows of such calls have in common, None where they are no rows. No `learn`: a span is a place (`is_place`),
+    or told undecoded.
     """
 
     cdef readonly tuple keys
     cdef readonly bint is_place
     cdef object learn
-    cdef bytes _joined
+    cdef Layout after
+    cdef bytes _joined, _ahead
     cdef int _number
     cdef uint16_t _sizes[MOST_KEYS]
+    cdef uint32_t _ahead_sizes[MOST_KEYS]
     cdef int _shared_number
     cdef int _shared[MOST_SHARED]
     cdef int _input, _output, _agent, _response, _call, _arguments, _result, conversation
-    cdef dict _well, _failed
+    cdef dict _known
+    cdef list _slots
 
     def __init__(self, tuple keys not None, shared=(), own=(-1,) * 8, learn=None, bint is_place=False):
         cdef int at
@@ -321,9 +382,11 @@ cdef class Layout:
         if any(not -1 <= place < len(keys) for place in own) or any(not 0 <= place < len(keys) for place in shared):
             raise ValueError(f"places of {len(keys)} keys that are none: {shared}, {own}")
         self.keys, self.is_place, self.learn = keys, is_place, learn
-        self._joined, self._number = b"".join(encoded), len(keys)
+        ahead = [b"\x0a" + _size_of(len(key)) + key + b"\x12" for key in encoded]
+        self._joined, self._ahead, self._number = b"".join(encoded), b"".join(ahead), len(keys)
         for at, key in enumerate(encoded):
             self._sizes[at] = len(key)
+            self._ahead_sizes[at] = len(ahead[at])
         self._shared_number = len(shared)
         for at, place in enumerate(shared):
             self._shared[at] = place
@@ -331,7 +394,7 @@ cdef class Layout:
             self._input, self._output, self._agent, self._response, self._call, self._arguments, self._result,
             self.conversation,
         ) = own
-        self._well, self._failed = {}, {}
+        self._known, self._slots = {}, [None] * SLOTS
 
     cdef bint fits(self, Wire *span) noexcept:
         """Whether a span has these keys."""
@@ -345,12 +408,18 @@ cdef class Layout:
             key += self._sizes[at]
         return True
 
+    cdef bint reads(self, Part part, Wire *span) noexcept:
+        """Whether a span has these keys; then all its parts are noted but its keys."""
+        return _wire(part, span, <Place>PyBytes_AS_STRING(self._ahead), self._ahead_sizes, self._number)
+
     cdef object stencil(self, Wire *span):
         """What spans of these values share; None where they are too long to be kept."""
-        cdef uint8_t joined[LONGEST_SHARED + 2 * MOST_SHARED]
-        cdef Py_ssize_t size = 0
+        cdef uint8_t joined[LONGEST_SHARED + 2 * MOST_SHARED + 1]
+        cdef Py_ssize_t size = 1
         cdef int at
-        cdef Part value
+        cdef uint64_t some, mixed = 0
+        cdef Part value, all
+        joined[0] = span.status == ERROR
         for at in range(self._shared_number):
             value = span.values[self._shared[at]]
             if size + value.size > LONGEST_SHARED:
@@ -359,14 +428,21 @@ cdef class Layout:
             joined[size + 1] = <uint8_t>(value.size >> 8)
             memcpy(joined + size + 2, value.at, value.size)
             size += value.size + 2
-        known = self._failed if span.status == ERROR else self._well
-        key = PyBytes_FromStringAndSize(<const char *>joined, size)
-        cdef PyObject *found = PyDict_GetItem(known, key)
-        if found is not NULL:
-            return <object>found
-        values = tuple([_bytes(span.values[self._shared[at]]) for at in range(self._shared_number)])
-        learnt = self.learn(values, span.status == ERROR)
-        PyDict_SetItem(known, key, learnt)
+        all.at, all.size = joined, size
+        for at in range(0, <int>size - 7, 8):
+            memcpy(&some, joined + at, 8)
+            mixed = (mixed ^ some) * <uint64_t>0x9E3779B97F4A7C15
+            mixed ^= mixed >> 29
+        at = <int>((mixed ^ (mixed >> 32)) % SLOTS)
+        slot = <object>PyList_GET_ITEM(self._slots, at)
+        if slot is not None and _is(all, <bytes>PyTuple_GET_ITEM(slot, 0)):
+            return <object>PyTuple_GET_ITEM(slot, 1)
+        key = _bytes(all)
+        learnt = self._known.get(key)
+        if learnt is None:
+            values = tuple([_bytes(span.values[self._shared[at]]) for at in range(self._shared_number)])
+            learnt = self._known[key] = self.learn(values, span.status == ERROR)
+        self._slots[at] = key, learnt
         return learnt
 
 
@@ -382,12 +458,29 @@ cdef class Group:
     cdef dict _layouts
     cdef list _recent
     cdef int _next
+    cdef Layout _last
 
     def __init__(self, resource, sender, scope, version, told, layout, dict layouts not None):
         self.resource, self.sender, self.scope, self.version, self.told = resource, sender, scope, version, told
         self._make, self._layouts, self._recent, self._next = layout, layouts, [], 0
 
-    cdef Layout of(self, Wire *span):
+    cdef Layout read(self, Part part, Wire *span):
+        """The parts of a span, and its layout; None: it is no sound span, or not as encoders write it."""
+        cdef Layout last = self._last, layout = None
+        if last is not None:
+            layout = last if last.after is None else last.after
+            if not layout.reads(part, span):
+                layout = None
+        if layout is None:
+            if not _wire(part, span, NULL, NULL, 0):
+                return None
+            layout = self._of(span)
+        if last is not None:
+            last.after = layout
+        self._last = layout
+        return layout
+
+    cdef Layout _of(self, Wire *span):
         """The layout of a span."""
         cdef Layout layout
         for layout in self._recent:
@@ -406,6 +499,99 @@ cdef class Group:
         return layout
 
 
+cdef bytes _size_of(Py_ssize_t size):
+    """A length as it lies on the wire."""
+    found = bytearray()
+    while size > 127:
+        found.append(size & 127 | 128)
+        size >>= 7
+    found.append(size)
+    return bytes(found)
+
+
+# --- Rows -------------------------------------------------------------------------------------------------------------
+
+
+cdef class Alike:
+    """The rows of one kind of a block, and what they are alike in."""
+
+    cdef object rows, shared, parent
+    cdef Group group
+    cdef bytes conversation
+    cdef uint32_t kind, remote
+
+    cdef inline bint has(self, Wire *span, Group group, Layout layout) noexcept:
+        """Whether a span is surely like them."""
+        if group is not self.group or span.kind != self.kind or _origin(span) != self.remote:
+            return False
+        if layout.conversation < 0 or self.conversation is None:
+            return layout.conversation < 0 and self.conversation is None
+        return _is(span.values[layout.conversation], self.conversation)
+
+    cdef int begin(self, Wire *span, bint failed) except -1:
+        """What every row begins with."""
+        if span.parent.size == 0 or _is_zero(span.parent.at, 8):
+            self.parent = None
+        elif self.parent is None or memcmp(span.parent.at, PyBytes_AS_STRING(self.parent), 8):
+            self.parent = _bytes(span.parent)
+        PyList_Append(self.rows, _bytes(span.id))
+        PyList_Append(self.rows, self.parent)
+        PyList_Append(self.rows, span.start)
+        PyList_Append(self.rows, max(span.start, span.end))
+        PyList_Append(self.rows, True if failed else False)
+        return 0
+
+    cdef int tell(self) except -1:
+        """Say what they are alike in to who takes them over."""
+        self.rows.shared = self.shared
+        self.rows.remote = _told_remote(self.remote)
+        self.rows.span_kind = self.kind
+        self.rows.parent = self.parent
+        return 0
+
+
+cdef class Block:
+    """The spans of one trace: rows of model and of tool calls, the other spans, and those of which is not known yet what they are."""
+
+    cdef bytes trace
+    cdef Alike models, tools
+    cdef list others, undecided
+    cdef int number
+
+
+cdef class Reading:
+    """What one request holds, as far as it is read. `rest` are the spans that are in no block."""
+
+    cdef object undecoded
+    cdef dict open
+    cdef list blocks, rest
+    cdef Block last
+
+    cdef Block block(self, Wire *span, Scanner scanner):
+        """Where a span belongs: spans of a trace mostly come in a row."""
+        cdef Block block = self.last
+        if block is None or memcmp(span.trace.at, PyBytes_AS_STRING(block.trace), 16):
+            trace = _bytes(span.trace)
+            found = PyDict_GetItem(self.open, trace)
+            if found is NULL:
+                block = self._begun(trace, scanner)
+            else:
+                block = <Block><object>found
+        if block.number == MOST_OF_A_BLOCK:
+            block = self._begun(block.trace, scanner)
+        self.last = block
+        return block
+
+    cdef Block _begun(self, bytes trace, Scanner scanner):
+        cdef Block block = Block.__new__(Block)
+        block.trace, block.others = trace, []
+        block.models, block.tools = Alike.__new__(Alike), Alike.__new__(Alike)
+        block.models.rows, block.tools.rows = _named(scanner.models, 0), _named(scanner.tools, 0)
+        PyDict_SetItem(self.open, trace, block)
+        PyList_Append(self.blocks, block)
+        return block
+
+
 # --- Spans ------------------------------------------------------------------------------------------------------------
 
 
@@ -415,6 +601,8 @@ cdef class Scanner:
     - `group(resource, scope)` gives the `Group` of the messages of a resource and a scope, undecoded.
     - `unusual(states, events, links)` reads what few spans have, from the bytes of each.
     - `span`, `tokens`, `model`, `agent`, `tool`, `call` are the classes of the named tuples to make.
+    - `models`, `tools` are the classes of rows, lists with the attributes `shared`, `remote`, `span_kind` and `parent`;
+      `block(trace, models, tools, others, undecided)` is told the spans of a trace.
     - `kind` is the kind of a place.
     - `text`, `name`, `identifier` read a text that is long or odd; `hashed(call, call_id, arguments, result)` makes a call of
       which content is told; `session(text)` a session.
@@ -422,7 +610,8 @@ cdef class Scanner:
       always told undecoded.
     """
 
-    cdef object _group, _unusual
+    cdef readonly object models, tools
+    cdef object _group, _unusual, _block
     cdef object _span, _tokens, _model, _agent, _tool, _call, _kind
     cdef object _read_text, _read_name, _read_identifier, _hashed, _session
     cdef frozenset _names
@@ -432,12 +621,15 @@ cdef class Scanner:
     cdef bytes _last_conversation
 
     def __init__(
-        self, *, group, unusual, span, tokens, model, agent, tool, call, kind, text, name, identifier, hashed, session,
-        frozenset names, bytes end, bytes never,
+        self, *, group, unusual, span, tokens, model, agent, tool, call, models, tools, block, kind, text, name, identifier,
+        hashed, session, frozenset names, bytes end, bytes never,
     ):
         self._group, self._unusual = group, unusual
         self._span, self._tokens, self._model, self._agent = span, tokens, model, agent
         self._tool, self._call, self._kind = tool, call, kind
+        if not (isinstance(models, type) and issubclass(models, list) and isinstance(tools, type) and issubclass(tools, list)):
+            raise TypeError("rows are lists")
+        self.models, self.tools, self._block = models, tools, block
         self._read_text, self._read_name, self._read_identifier = text, name, identifier
         self._hashed, self._session = hashed, session
         self._names, self._end, self._never = names, end, never
@@ -451,22 +643,31 @@ cdef class Scanner:
         self._last_conversation, self._last_session = b"", None
 
     def scan(self, bytes body not None, undecoded):
-        """The spans of a request in its order, or None: it is for the decoders in Python.
+        """The spans of a request: its blocks, and those that are in none. None: it is for the decoders in Python.
 
         A span that no layout tells is what `undecoded` makes of its parts (in the order of `RawSpan`). Raises what the callbacks
         raise, and `UnicodeDecodeError` for a name or a key that is no text.
         """
         cdef Place at = <Place>PyBytes_AS_STRING(body), end = at + PyBytes_GET_SIZE(body)
         cdef Field field
-        cdef list found = []
+        cdef Reading reading = Reading.__new__(Reading)
+        cdef Block block
+        reading.undecoded, reading.open, reading.blocks, reading.rest = undecoded, {}, [], []
         while at < end:
             if not _field(&at, end, &field) or field.number != 1 or field.kind != LENGTH:
                 return None
-            if self._of_resource(field.part, undecoded, found) == STRANGE:
+            if self._of_resource(field.part, reading) == STRANGE:
                 return None
-        return found
+        found = []
+        for block in reading.blocks:
+            if not block.number:
+                continue
+            block.models.tell()
+            block.tools.tell()
+            found.append(self._block(block.trace, block.models.rows, block.tools.rows, block.others, block.undecided))
+        return found, reading.rest
 
-    cdef int _of_resource(self, Part part, undecoded, list found) except -1:
+    cdef int _of_resource(self, Part part, Reading reading) except -1:
         cdef Place at = part.at, end = part.at + part.size
         cdef Field field
         cdef bint is_read = False
@@ -482,31 +683,35 @@ cdef class Scanner:
         at = part.at
         while at < end:
             _field(&at, end, &field)
-            if field.number == 2 and self._of_scope(field.part, resource, undecoded, found) == STRANGE:
+            if field.number == 2 and self._of_scope(field.part, resource, reading) == STRANGE:
                 return STRANGE
         return GOOD
 
-    cdef int _of_scope(self, Part part, bytes resource, undecoded, list found) except -1:
+    cdef int _of_scope(self, Part part, bytes resource, Reading reading) except -1:
         cdef Place at = part.at, end = part.at + part.size
         cdef Field field
         cdef Wire span
         cdef Group group
+        cdef Layout layout
+        cdef bint is_read = False
         scope = b""
+        group = None
         while at < end:
-            if not _field(&at, end, &field) or field.kind != LENGTH or field.number > 3:
+            if not _field(&at, end, &field) or field.kind != LENGTH or field.number > 3 or (field.number == 1 and is_read):
                 return STRANGE
             if field.number == 1:
                 scope = scope + _bytes(field.part) if scope else _bytes(field.part)
-        group = self._known(resource, scope)
-        at = part.at
-        while at < end:
-            _field(&at, end, &field)
             if field.number != 2:
                 continue
-            if not _wire(field.part, &span):
+            if not is_read:
+                group, is_read = self._known(resource, scope), True
+            layout = group.read(field.part, &span)
+            if layout is None:
                 return STRANGE
-            told = self._told(&span, group)
-            found.append(undecoded(self._parts(&span, field.part, group)) if told is None else told)
+            if not self._take(&span, group, layout, reading):
+                self._take_undecoded(&span, field.part, group, layout, reading)
+        if not is_read:
+            self._known(resource, scope)
         return GOOD
 
     cdef Group _known(self, bytes resource, bytes scope):
@@ -520,22 +725,145 @@ cdef class Scanner:
                 self._groups[key] = found
         return found
 
-    cdef object _told(self, Wire *span, Group group):
-        """The span in our vocabulary, None where no layout tells it."""
-        cdef Layout layout = group.of(span)
+    cdef bint _take(self, Wire *span, Group group, Layout layout, Reading reading) except -1:
+        """Put a span where it belongs. False: no layout tells what it is."""
+        cdef Block block
+        cdef int what, answer
         if span.unusual:
-            return None
+            return False
         if layout.is_place:
-            return None if self._is_told_by_name(span) else self._made(
-                span, group, self._kind, span.status == ERROR, None, None
-            )
+            if self._is_told_by_name(span):
+                return False
+            PyList_Append(reading.rest, self._made(span, group, self._kind, span.status == ERROR, None, None))
+            return True
         if layout.learn is None or _is(span.name, self._never):
-            return None
+            return False
         stencil = layout.stencil(span)
         if stencil is None:
-            return None
-        _string(span.name)
-        return self._filled(span, group, layout, stencil)
+            return False
+        _check_text(span.name)
+        what = <object>PyTuple_GET_ITEM(stencil, 0)
+        row = <object>PyTuple_GET_ITEM(stencil, 4)
+        block = None
+        if row is not None:
+            block = reading.block(span, self)
+            if what == _MODEL:
+                answer = self._model_row(span, group, layout, row, <object>PyTuple_GET_ITEM(stencil, 2), block.models)
+            else:
+                answer = self._tool_row(span, group, layout, row, block.tools)
+            if answer == GOOD:
+                block.number += 1
+                return True
+            if answer == STRANGE:
+                return False
+        made = self._filled(span, group, layout, stencil)
+        if made is None:
+            return False
+        if <object>PyTuple_GET_ITEM(stencil, 1) is self._kind:
+            PyList_Append(reading.rest, made)
+            return True
+        if block is None:
+            block = reading.block(span, self)
+        PyList_Append(block.others, made)
+        block.number += 1
+        return True
+
+    cdef int _take_undecoded(self, Wire *span, Part part, Group group, Layout layout, Reading reading) except -1:
+        """A span that no layout tells. What is only a place, or names its parent otherwise, is in no block."""
+        cdef Block block
+        told = reading.undecoded(self._parts(span, part, group, layout))
+        if told.kind is self._kind or told.link is not None:
+            PyList_Append(reading.rest, told)
+            return 0
+        block = reading.block(span, self)
+        if block.undecided is None:
+            block.undecided = []
+        PyList_Append(block.undecided, told)
+        block.number += 1
+        return 0
+
+    # --- Rows ---------------------------------------------------------------------------------------------------------
+    # STRANGE: a value of another type than it should have; the span is told undecoded. APART: it is not like the other rows.
+
+    cdef int _model_row(self, Wire *span, Group group, Layout layout, row, failed, Alike alike) except -1:
+        cdef Part text
+        cdef int answer
+        cdef int64_t given = 0, output = 0
+        response = None
+        if layout._input >= 0 and not _integer(span.values[layout._input], &given):
+            return STRANGE
+        if layout._output >= 0 and not _integer(span.values[layout._output], &output):
+            return STRANGE
+        if layout._response >= 0:
+            if not _text(span.values[layout._response], &text):
+                return STRANGE
+            response = _plain(text, self._read_text)
+        if not alike.has(span, group, layout):
+            answer = self._joins(span, group, layout, alike)
+            if answer != GOOD:
+                return answer
+        alike.begin(span, failed)
+        PyList_Append(alike.rows, <object>PyTuple_GET_ITEM(row, 0))
+        PyList_Append(alike.rows, <object>PyTuple_GET_ITEM(row, 1))
+        PyList_Append(alike.rows, None if layout._input < 0 else given)
+        PyList_Append(alike.rows, None if layout._output < 0 else output)
+        PyList_Append(alike.rows, <object>PyTuple_GET_ITEM(row, 2))
+        PyList_Append(alike.rows, response)
+        PyList_Append(alike.rows, <object>PyTuple_GET_ITEM(row, 3))
+        return GOOD
+
+    cdef int _tool_row(self, Wire *span, Group group, Layout layout, call, Alike alike) except -1:
+        cdef Part text
+        cdef int answer
+        cdef Py_ssize_t at
+        call_id = arguments = result = None
+        if layout._call >= 0:
+            if not _text(span.values[layout._call], &text):
+                return STRANGE
+            call_id = _plain(text, self._read_identifier)
+        if layout._arguments >= 0:
+            if not _text(span.values[layout._arguments], &text):
+                return STRANGE
+            arguments = _string(text)
+        if layout._result >= 0:
+            if not _text(span.values[layout._result], &text):
+                return STRANGE
+            result = _string(text)
+        if not alike.has(span, group, layout):
+            answer = self._joins(span, group, layout, alike)
+            if answer != GOOD:
+                return answer
+        if arguments is None and result is None:
+            alike.begin(span, <object>PyTuple_GET_ITEM(call, 3))
+            PyList_Append(alike.rows, <object>PyTuple_GET_ITEM(call, 0))
+            PyList_Append(alike.rows, call_id)
+            for at in range(2, 6):
+                PyList_Append(alike.rows, <object>PyTuple_GET_ITEM(call, at))
+            return GOOD
+        call = self._hashed(call, call_id, arguments, result)
+        alike.begin(span, <object>PyTuple_GET_ITEM(call, 3))
+        for at in range(6):
+            PyList_Append(alike.rows, <object>PyTuple_GET_ITEM(call, at))
+        return GOOD
+
+    cdef int _joins(self, Wire *span, Group group, Layout layout, Alike alike) except -1:
+        """Whether a span is like the rows that it did not seem to be like; the first is what the others are to be like."""
+        cdef bytes conversation = None
+        session = None
+        if layout.conversation >= 0:
+            session = self._session_of(span.values[layout.conversation])
+            if session is None:
+                return STRANGE
+            conversation = _bytes(span.values[layout.conversation])
+        shared = (group.told, group.sender, session, None, (), None, None, ())
+        if alike.shared is None:
+            alike.shared, alike.kind, alike.remote = shared, span.kind, _origin(span)
+        elif alike.kind != span.kind or alike.remote != _origin(span) or alike.shared != shared:
+            return APART
+        alike.group, alike.conversation = group, conversation
+        return GOOD
+
+    # --- Other spans --------------------------------------------------------------------------------------------------
 
     cdef object _filled(self, Wire *span, Group group, Layout layout, stencil):
         """What a stencil says, with what is the span's own. None: one of its values is of another type than it should be."""
@@ -561,7 +889,7 @@ cdef class Scanner:
         cdef Part name = span.name
         cdef Part head = name
         cdef Py_ssize_t end = PyBytes_GET_SIZE(self._end)
-        _string(name)
+        _check_text(name)
         head.size = min(name.size, 4)
         if name.size >= end and memcmp(name.at + name.size - end, PyBytes_AS_STRING(self._end), end) == 0:
             return True
@@ -572,7 +900,7 @@ cdef class Scanner:
         _set(made, 0, self._trace(span))
         _set(made, 1, _bytes(span.id))
         _set(made, 2, self._parent(span))
-        _set(made, 3, _remote(span))
+        _set(made, 3, _told_remote(span.flags))
         _set(made, 4, span.start)
         _set(made, 5, max(span.start, span.end))
         _set(made, 6, span.kind)
@@ -655,21 +983,16 @@ cdef class Scanner:
         return _copy_but(self._tool, template, 0, (call,), 0, (call,))
 
     cdef object _tokens_of(self, Wire *span, Layout layout):
-        cdef int64_t number
+        cdef int64_t given = 0, output = 0
         if layout._input < 0 and layout._output < 0:
             return self._no_tokens
-        given = output = None
-        if layout._input >= 0:
-            if not _integer(span.values[layout._input], &number):
-                return None
-            given = number
-        if layout._output >= 0:
-            if not _integer(span.values[layout._output], &number):
-                return None
-            output = number
+        if layout._input >= 0 and not _integer(span.values[layout._input], &given):
+            return None
+        if layout._output >= 0 and not _integer(span.values[layout._output], &output):
+            return None
         made = _named(self._tokens, 2)
-        _set(made, 0, given)
-        _set(made, 1, output)
+        _set(made, 0, None if layout._input < 0 else given)
+        _set(made, 1, None if layout._output < 0 else output)
         return made
 
     cdef object _session_of(self, Part value):
@@ -684,16 +1007,15 @@ cdef class Scanner:
 
     # --- Spans that no layout tells -----------------------------------------------------------------------------------
 
-    cdef tuple _parts(self, Wire *span, Part part, Group group):
+    cdef tuple _parts(self, Wire *span, Part part, Group group, Layout layout):
         cdef int at
-        cdef Layout layout = group.of(span)
         cdef dict values = {}
         for at in range(span.number):
             PyDict_SetItem(values, <object>PyTuple_GET_ITEM(layout.keys, at), _bytes(span.values[at]))
         state, events, links = self._rest(part) if span.unusual else ("", (), ())
         return (
             self._trace(span), _bytes(span.id), self._parent(span), _string(span.name), span.kind, span.start,
-            max(span.start, span.end), span.status, _remote(span), values, events, links, group.scope, group.version,
+            max(span.start, span.end), span.status, _told_remote(span.flags), values, events, links, group.scope, group.version,
             group.resource, state,
         )
 
@@ -713,10 +1035,16 @@ cdef class Scanner:
         return self._unusual(states, events, links)
 
 
-cdef inline object _remote(Wire *span):
-    if not span.flags & REMOTE_KNOWN:
+cdef inline uint32_t _origin(Wire *span) noexcept nogil:
+    """The flags that tell where a parent is."""
+    return span.flags & (REMOTE_KNOWN | REMOTE) if span.flags & REMOTE_KNOWN else 0
+
+
+cdef inline object _told_remote(uint32_t flags):
+    """Whether a parent is in another process; None: not known."""
+    if not flags & REMOTE_KNOWN:
         return None
-    return True if span.flags & REMOTE else False
+    return True if flags & REMOTE else False
 
 
 cdef inline object _plain(Part text, reader):

@@ -15,6 +15,7 @@ from itertools import count
 from typing import Final
 
 from otel_reliability.assembly.adoption import Decision, OpenWork, give, joined, note, stands_alone
+from otel_reliability.assembly.blocks import Blocks
 from otel_reliability.assembly.build import Builder, Built
 from otel_reliability.assembly.build import Unit as BuildUnit
 from otel_reliability.assembly.bundle import Bundle, State
@@ -98,8 +99,13 @@ class Assembler:
         self.add_all((span,), now)
 
     def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:
-        """Take in spans that come together."""
-        if not self._evaluations.waiting and not self._evaluations.reads_responses:
+        """Take in spans that come together. Blocks of them are adopted as they are where that is surely right."""
+        if isinstance(spans, Blocks):
+            for block in spans.blocks:
+                if self._evaluations.listens or not self._bundles.adopt(block, now):
+                    self.add_all(list(block), now)
+            spans = spans.rest
+        if not self._evaluations.listens:
             self._bundles.take(spans, now, self._gather)
             return
         for span in spans:

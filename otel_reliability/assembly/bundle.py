@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from otel_reliability.assembly import compiled, rows
+from otel_reliability.assembly.blocks import Block, Held
 from otel_reliability.assembly.rows import ID, ID_BYTES, PARENT, ROW_BYTES, Models, Rows, Tools
 from otel_reliability.assembly.unit import SPAN_BYTES, Place, Trace, Unit
 from otel_reliability.model.run import Run
@@ -87,10 +88,10 @@ class Bundle:
         "unit",
     )
 
-    def __init__(self, trace_id: TraceId, now: float) -> None:
+    def __init__(self, trace_id: TraceId, now: float, held: Held | None = None) -> None:
+        """`held`: what it begins with, and adds to."""
         self.trace_id = trace_id
-        self.models, self.tools = Models(), Tools()
-        self.others: list[AgentSpan] = []
+        self.models, self.tools, self.others = held or (Models(), Tools(), list[AgentSpan]())
         self.places: dict[SpanId, Place] | None = None
         self.open: dict[SpanId, SpanId | None] | None = None
         self.index: dict[SpanId, int] | None = None
@@ -161,6 +162,17 @@ class Bundle:
         if self.index is not None:
             self.index[span.span_id] = self._last(rows)
         return SPAN_BYTES if rows is None else ROW_BYTES
+
+    def can_take(self, block: Block) -> bool:
+        """Whether the rows of a block are like those here."""
+        return self.models.can_join(block.models) and self.tools.can_join(block.tools)
+
+    def keep_all(self, block: Block) -> None:
+        """Hold what a block holds, whose rows are like those here."""
+        models, tools, others = block.held()
+        self.models.join(models)
+        self.tools.join(tools)
+        self.others += others
 
     def mark(self, now: float) -> None:
         """What is kept from here on comes at another time than what was kept before."""

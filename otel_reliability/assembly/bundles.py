@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from otel_reliability.assembly.adoption import note
+from otel_reliability.assembly.blocks import Block
 from otel_reliability.assembly.build import Built
 from otel_reliability.assembly.bundle import Bundle, State, count_of, ids_of
 from otel_reliability.assembly.compiled import are_distinct, take_rows
@@ -55,6 +56,25 @@ class Bundles:
             if not self._take(span, now):
                 gather(span, now)
             at += 1
+
+    def adopt(self, block: Block, now: float) -> bool:
+        """Take in the spans of a trace as they are. False: they are to be taken one by one."""
+        trace_id = block.trace_id
+        bundle = self._bundles.get(trace_id)
+        if bundle is None:
+            if self._is_known(trace_id) or block.count > self._most:
+                return False
+            bundle = self._bundles[trace_id] = Bundle(trace_id, now, block.give())
+            self._gathering.open[bundle] = None
+            self._look_later(bundle)
+        elif not bundle.is_plain or bundle.count + block.count > self._most or not bundle.can_take(block):
+            return False
+        else:
+            if now != bundle.latest or not bundle.due:
+                self._touch(bundle, now)
+            bundle.keep_all(block)
+        self._gathering.open_bytes += block.weight
+        return True
 
     def _plain(self, span: AgentSpan, now: float) -> Bundle | None:
         """The bundle that a model or tool call is sure to be kept in as it is; it may be new."""

@@ -48,9 +48,9 @@ class Evaluations:
         self.waiting = 0
 
     @property
-    def reads_responses(self) -> bool:
-        """Whether anybody has asked by response id, so that model spans must be noted."""
-        return self._responses is not None
+    def listens(self) -> bool:
+        """Whether it must be told of every span: judgements wait, or somebody has asked by response id."""
+        return self.waiting > 0 or self._responses is not None
 
     def add(self, evaluation: Evaluation, now: float) -> None:
         """Take in one judgement."""

@@ -67,6 +67,35 @@ class Rows(list[Any]):
         """The session that all of them tell."""
         return None if self.shared is None else self.shared[2]
 
+    def part(self, end: int) -> Self:
+        """The same up to a place in the list, in a list of its own."""
+        found = type(self)()
+        found.extend(self[:end])
+        found.shared, found.remote, found.span_kind, found.parent = (
+            self.shared,
+            self.remote,
+            self.span_kind,
+            self.parent,
+        )
+        return found
+
+    def can_join(self, more: Self) -> bool:
+        """Whether others are like these in all that rows are alike in; none are."""
+        if not self or not more:
+            return True
+        return more.shared == self.shared and more.remote is self.remote and more.span_kind == self.span_kind
+
+    def join(self, more: Self) -> None:
+        """Take in others that are like these."""
+        if more and not self:
+            self.shared, self.remote, self.span_kind, self.parent = (
+                more.shared,
+                more.remote,
+                more.span_kind,
+                more.parent,
+            )
+        self.extend(more)
+
     def column(self, at: int) -> list[Any]:
         """One value of each of them."""
         return self[at :: self.width]
@@ -128,15 +157,12 @@ class Models(Rows):
             return False
         if type(facts) is not ModelFacts:
             return False
-        model, asked, (used, wrote), asks, messages, calls, limit, cost, response, no_tools = facts
-        more = None
-        if messages or calls or no_tools or cost is not None or limit is not None:
-            more = (messages, calls, limit, cost, no_tools)
+        model, asked, (used, wrote), asks, *_, response, _ = facts
         if parent == self.parent:
             parent = self.parent
         else:
             self.parent = parent
-        self.extend((span_id, parent, start, end, failed, model, asked, used, wrote, asks, response, more))
+        self.extend((span_id, parent, start, end, failed, model, asked, used, wrote, asks, response, more_of(facts)))
         return True
 
     def _facts(self, rest: list[Any]) -> Facts:
@@ -160,11 +186,9 @@ class Tools(Rows):
         span_id, parent, remote, start, end, kind, _, failed, facts = own
         if remote is not self.remote or kind != self.span_kind:
             return False
-        if type(facts) is not ToolFacts or facts.finish or len(facts.calls) != 1:
+        if type(facts) is not ToolFacts or not is_row(facts):
             return False
         name, call_id, arguments, softly, result, effect = facts.calls[0]
-        if not name:
-            return False
         if parent == self.parent:
             parent = self.parent
         else:
@@ -174,6 +198,19 @@ class Tools(Rows):
 
     def _facts(self, rest: list[Any]) -> Facts:
         return ToolFacts((Call(*rest),))
+
+
+def more_of(facts: ModelFacts) -> tuple[Any, ...] | None:
+    """What few model calls tell, None where this one tells nothing of it."""
+    _, _, _, _, messages, calls, limit, cost, _, no_tools = facts
+    if messages or calls or no_tools or cost is not None or limit is not None:
+        return messages, calls, limit, cost, no_tools
+    return None
+
+
+def is_row(facts: ToolFacts) -> bool:
+    """Whether a tool span tells one call, with its name."""
+    return not facts.finish and len(facts.calls) == 1 and bool(facts.calls[0].name)
 
 
 def ids_of(models: Models, tools: Tools, others: Iterable[AgentSpan]) -> list[SpanId]:

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
+from otel_reliability.assembly.blocks import Block, Blocks
+from otel_reliability.assembly.rows import Models, Tools, is_row, more_of
 from otel_reliability.config import Settings
 from otel_reliability.conventions import stencils, values
 from otel_reliability.conventions.by_name import BEGINNINGS
@@ -26,6 +28,7 @@ from otel_reliability.model.span import (
     STATUS_UNSET,
     AgentSpan,
     Call,
+    Facts,
     InvocationFacts,
     Kind,
     ModelFacts,
@@ -64,18 +67,19 @@ class Compiled:
         self._what = {Kind.MODEL: native.MODEL, Kind.TOOL: native.TOOL, Kind.AGENT: native.AGENT, None: native.ASK}
         self._scanner = native.Scanner(
             group=self._group, unusual=_unusual, span=AgentSpan, tokens=Tokens, model=ModelFacts, agent=InvocationFacts,
-            tool=ToolFacts, call=Call, kind=Kind.OTHER, text=values.text, name=values.name, identifier=values.identifier,
-            hashed=self._hashed, session=_session, names=frozenset(map(str.encode, BEGINNINGS)), end=RUN.encode(),
-            never=CREW.encode(),
+            tool=ToolFacts, call=Call, models=Models, tools=Tools, block=Block.of, kind=Kind.OTHER, text=values.text,
+            name=values.name, identifier=values.identifier, hashed=self._hashed, session=_session,
+            names=frozenset(map(str.encode, BEGINNINGS)), end=RUN.encode(), never=CREW.encode(),
         )  # fmt: skip
 
-    def read(self, body: bytes) -> list[AgentSpan] | None:
+    def read(self, body: bytes) -> Blocks | None:
         """The spans of a sound request in protobuf, None where the decoders in Python must say what it is."""
         otlp_guard.check(body)
         try:
-            return self._scanner.scan(body, partial(self._undecoded, Memo()))
+            found = self._scanner.scan(body, partial(self._undecoded, Memo()))
         except (DecodeError, NeedsFullSchema, UnicodeDecodeError):
             return None
+        return None if found is None else Blocks(*found)
 
     def _undecoded(self, memo: Memo, parts: tuple[Any, ...]) -> AgentSpan:
         attributes = LazyAttributes(parts[_ATTRIBUTES], memo)
@@ -115,7 +119,7 @@ class Compiled:
         what = self._what.get(kind, self._native.PLAIN)
         if isinstance(facts, ToolFacts) and not facts.calls:
             what = self._native.PLAIN
-        return what, kind, fails, facts
+        return what, kind, fails, facts, _row(kind, facts)
 
     def _hashed(self, call: Call, call_id: str | None, arguments: str | None, result: str | None) -> Call:
         return self._reader.hasher.call(call.name, call_id, arguments, result, failed=call.failed)
@@ -123,6 +127,15 @@ class Compiled:
     def _forget(self) -> None:
         self._layouts.clear()
         self._scanner.forget()
+
+
+def _row(kind: Kind | None, facts: Facts | None) -> tuple[Any, ...] | None:
+    """What the rows of such calls have in common: of a model call the models, whether it asked for tools, and what few tell; of a
+    tool call the call. None: they are no rows.
+    """
+    if kind is Kind.MODEL and isinstance(facts, ModelFacts):
+        return facts.model, facts.request_model, facts.asked_for_tools, more_of(facts)
+    return facts.calls[0] if kind is Kind.TOOL and isinstance(facts, ToolFacts) and is_row(facts) else None
 
 
 def _session(conversation: str) -> Session | None:

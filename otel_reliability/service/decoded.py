@@ -6,7 +6,7 @@ Spans are read here, on the receiver's thread. So no text of a request is kept o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 from otel_reliability.config import Settings
@@ -29,7 +29,7 @@ _TOLD: Final = 5
 class Decoded(NamedTuple):
     """What one request holds. It is committed as a whole, or not at all."""
 
-    spans: tuple[AgentSpan, ...] = ()
+    spans: Sequence[AgentSpan] = ()
     evaluations: tuple[Evaluation, ...] = ()
     records: tuple[RunRecord, ...] = ()
     malformed: Mapping[str, int] = {}
@@ -62,7 +62,7 @@ class Decoder:
     def _decoded(self, signal: Signal, encoding: Encoding, body: bytes) -> Decoded:
         if signal is Signal.TRACES and encoding is Encoding.PROTOBUF:
             if self._compiled is not None and (known := self._compiled.read(body)) is not None:
-                return Decoded(tuple(known))
+                return Decoded(known)
             if (found := self._ordinary.read(body)) is not None:
                 spans, malformed = found
                 return _told(Decoded(tuple(spans)), malformed)

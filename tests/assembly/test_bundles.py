@@ -29,7 +29,7 @@ from otel_reliability.model.span import (
     ToolFacts,
 )
 from otel_reliability.testing import agent, agent_span, model, other, span_id, tool, trace_id
-from tests.assembly.rebuilding import Told, take
+from tests.assembly.rebuilding import Told, blocks_of, take
 from tests.laws.arrival import Arrivals, schedules
 from tests.laws.arrival import read as read_spans
 from tests.laws.telemetry import cases
@@ -60,17 +60,25 @@ class NoBundles(Bundles):
         return False
 
 
-def told_of(assembler: Assembler, arrivals: Arrivals, opened: Iterable[Sequence[Any]] = ()) -> tuple[Story, Any]:
-    """What is told at each tick, and what became of the spans, when all of it has settled and is forgotten."""
+def told_of(
+    assembler: Assembler, arrivals: Arrivals, opened: Iterable[Sequence[Any]] = (), *, in_blocks: bool = False
+) -> tuple[Story, Any]:
+    """What is told at each tick, and what became of the spans, when all of it has settled and is forgotten.
+
+    `in_blocks`: spans that come together come by trace.
+    """
     now, story = 0.0, Story()
     for span in opened:
         assembler.opened(span[0], span[1], span[2], now)
     steps = [*arrivals, *((5.0, list[Told]()) for _ in range(50))]
     for number, (seconds, told) in enumerate(steps):
         now += seconds
+        assert not any(isinstance(one, RawSpan) for one in told)
+        if in_blocks:
+            assembler.add_all(blocks_of(one for one in told if isinstance(one, AgentSpan)), now)
         for one in told:
-            assert not isinstance(one, RawSpan)
-            take(assembler, one, now)
+            if isinstance(one, Evaluation) or (isinstance(one, AgentSpan) and not in_blocks):
+                take(assembler, one, now)
         events = assembler.tick(now)
         story.append((number, sorted(events, key=lambda event: (event.run.run_id, event.change.value))))
     events = assembler.close_all(CloseReason.SHUTDOWN, now)
@@ -79,11 +87,23 @@ def told_of(assembler: Assembler, arrivals: Arrivals, opened: Iterable[Sequence[
 
 
 def holds(arrivals: Arrivals, opened: Sequence[Sequence[Any]] = (), settings: Settings = SETTINGS) -> None:
-    """The same is told, at the same ticks, with bundles and without."""
-    expected, found = Gathered(settings), Assembler(settings)
-    story, accounts = told_of(expected, arrivals, opened)
-    assert told_of(found, arrivals, opened) == (story, accounts)
-    assert found.levels == expected.levels
+    """The same is told, at the same ticks, with bundles and without, span by span and in blocks."""
+    for some in (arrivals, [(seconds, by_trace(told)) for seconds, told in arrivals]):
+        expected, found = Gathered(settings), Assembler(settings)
+        story, accounts = told_of(expected, some, opened)
+        assert told_of(found, some, opened) == (story, accounts)
+        assert found.levels == expected.levels
+    adopted = Assembler(settings)
+    assert told_of(adopted, some, opened, in_blocks=True) == (story, accounts)
+    assert adopted.levels == expected.levels
+
+
+def by_trace(told: Sequence[Any]) -> list[Any]:
+    """Spans in the order in which blocks tell them, then judgements."""
+    return [
+        *blocks_of(one for one in told if isinstance(one, AgentSpan)),
+        *(one for one in told if isinstance(one, Evaluation)),
+    ]
 
 
 @given(st.data())

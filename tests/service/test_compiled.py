@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -16,6 +17,8 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from benchmarks import payloads
 from otel_reliability import conventions
+from otel_reliability.assembly.blocks import Block, Blocks
+from otel_reliability.assembly.rows import Rows
 from otel_reliability.config import AssemblySettings, MappingSettings, Settings, ToolSettings
 from otel_reliability.conventions import room
 from otel_reliability.conventions.hashing import Hasher
@@ -31,6 +34,7 @@ from otel_reliability.service.refusal import Refused
 from otel_reliability.sources import otlp
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.testing import span, traces_protobuf
+from tests.assembly.rebuilding import blocks_of, is_apart
 from tests.service.test_ordinary import any_span, comparable, web
 from tests.sources.recordings import every_recording
 from tests.sources.strategies import requests
@@ -72,14 +76,35 @@ class Both:
         self._slow, self._settings = slow, settings
         self.compiled = Compiled(NATIVE, settings, fast, Ordinary(settings, fast))
 
-    def agree(self, body: bytes) -> list[AgentSpan] | None:
+    def read(self, body: bytes) -> list[AgentSpan]:
+        """What the decoders in Python say."""
+        return list(map(self._slow.read, otlp.decode_traces(body).spans))
+
+    def agree(self, body: bytes) -> Blocks | None:
         """What the compiled reader says of a body, after the decoders in Python have said the same."""
         found = self.compiled.read(body)
         if found is not None:
             batch = otlp.decode_traces(body)
             assert not batch.malformed
-            assert comparable(found) == comparable(list(map(self._slow.read, batch.spans)))
+            expected = list(map(self._slow.read, batch.spans))
+            assert in_order(comparable(list(found))) == in_order(comparable(expected))
+            assert in_order(found.rest) == in_order(one for one in found if is_apart(one))
+            assert all(block.trace_id == one.trace_id for block in found.blocks for one in block)
         return found
+
+
+def in_order(spans: Iterable[Any]) -> list[Any]:
+    """Spans in any order, in one."""
+    return sorted(spans, key=repr)
+
+
+def held(blocks: Iterable[Block]) -> list[Any]:
+    """All that bundles would take over of blocks."""
+    return [(block.trace_id, _alike(block.models), _alike(block.tools), block.others) for block in blocks]
+
+
+def _alike(rows: Rows) -> Any:
+    return list(rows), rows.shared, rows.remote, rows.span_kind
 
 
 @every_recording
@@ -98,7 +123,45 @@ def test_what_services_send_is_read_the_same(kind: str) -> None:
     """Requests without end, whose spans differ in numbers, ids and content: each alike."""
     both = Both()
     for body in getattr(payloads, kind)(3):
-        assert len(both.agree(body) or ()) == payloads.SPANS
+        found = both.agree(body)
+        assert found is not None
+        assert len(found) == payloads.SPANS
+        assert held(found.blocks) == held(blocks_of(both.read(body)).blocks)
+
+
+def test_traces_may_be_mixed() -> None:
+    """Spans of several traces and services in any order: each trace has its rows, and more blocks where it is large."""
+    both, dice = Both(), random.Random(7)
+    spans = [one for run in range(30) for one in payloads.Traffic(seed=run).run()]
+    spans += [span(at, attributes=CHAT, trace=9) for at in range(1, 1_200)]
+    dice.shuffle(spans)
+    found = both.agree(traces_protobuf(spans))
+
+    assert found is not None
+    assert len(found.blocks) == 30 + 3
+    assert max(block.count for block in found.blocks) == 512
+    assert sum(len(block.others) for block in found.blocks) == 30
+
+
+def test_spans_that_are_unlike_stay_whole() -> None:
+    """Of another session, scope, origin or service than the first of their trace, or with more to say."""
+    other = Resource.of({"service.name": "other"})
+    plain, talk = span(1, attributes=CHAT), {**CHAT, "gen_ai.conversation.id": "another"}
+    unlike = [
+        span(2, attributes=talk),
+        span(3, attributes=CHAT, scope="another"),
+        span(4, attributes=CHAT, remote=True),
+        span(5, attributes=CHAT, kind=KIND_CLIENT),
+        span(6, attributes=CHAT, resource=other),
+        span(7, attributes=CHAT, trace_state="ot=th:8"),
+        span(8, attributes={**CHAT, "reliability.success": True}),
+    ]
+    found = Both().agree(traces_protobuf([plain, *unlike, span(9, attributes=CHAT)]))
+
+    assert found is not None
+    (block,) = found.blocks
+    assert [one.span_id for one in block.models.spans(block.trace_id)] == [plain.span_id, span(9).span_id]
+    assert len(block.others) == len(unlike)
 
 
 @given(st.lists(any_span(), min_size=1, max_size=4))
@@ -276,7 +339,8 @@ def test_a_service_reads_by_it_and_says_what_python_says() -> None:
 
     for body in (good, bad):
         told = [one(Signal.TRACES, Encoding.PROTOBUF, body) for one in (fast, slow)]
-        assert told[0] == told[1]
+        assert in_order(told[0].spans) == in_order(told[1].spans)
+        assert told[0]._replace(spans=()) == told[1]._replace(spans=())
     with pytest.raises(Refused):
         fast(Signal.TRACES, Encoding.PROTOBUF, b"\xff\xff")
 
