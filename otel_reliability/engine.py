@@ -55,6 +55,8 @@ _PARTS: Final = (
 )
 """What an engine is made of beside its windows."""
 
+_CLOSED, _SETTLED = RunChange.CLOSED, RunChange.SETTLED
+
 STRIDE: Final = 4_096
 """Spans of one batch after which the ceilings are held: a batch may be as large as it likes."""
 _AT_ONCE: Final = 512
@@ -216,7 +218,7 @@ class Engine:
                 self._apply(self._assembler.tick(now), now)
                 for key in self._fleet.advance(now):
                     self._sessions.forget(key)
-                self._score(self._sessions.tick(now))
+                self._keep(self._scored, self._sessions.tick(now))
                 if self._monitor is not None:
                     self._monitor.advance(now)
             return entered
@@ -229,7 +231,7 @@ class Engine:
                 self._apply(self._assembler.tick(now), now)
                 self._apply(self._assembler.close_all(reason, now), now)
                 if reason in _LAST:
-                    self._score(self._sessions.close_all())
+                    self._keep(self._scored, self._sessions.close_all())
             return entered
 
     def complete(self, traces: Iterable[TraceId], *, wait: float = -1) -> bool:
@@ -400,41 +402,38 @@ class Engine:
         fleet, sessions, monitor, observers = self._fleet.apply, self._sessions.apply, self._monitor, self.observers
         for event in events:
             fleet(event, now, wall)
-            sessions(event, now)
+            if event.change is not _SETTLED:  # a session knows a run from its closing on
+                sessions(event, now)
             if monitor is not None:
                 monitor.apply(event, now)
-            self._note(event)
             for observer in observers:
                 observer(event, now)
+        self._note(events)
 
-    def _note(self, event: RunEvent) -> None:
-        run = event.run
-        if event.change is RunChange.SETTLED:
-            self.recorded[run.outcome_source, run.closed_by.value, run.nested] += 1
-            self._keep(self._settled, run)
-        elif event.change is RunChange.CLOSED:
-            self.closed[run.closed_by.value] += 1
-            self.incomplete += run.incomplete
-        else:
-            self.revised += 1
-            self._keep(self._revised, run)
+    def _note(self, events: Iterable[RunEvent]) -> None:
+        settled: list[Run] = []
+        for change, run, _ in events:
+            if change is _SETTLED:
+                settled.append(run)
+            elif change is _CLOSED:
+                self.closed[run.closed_by._value_] += 1
+                self.incomplete += run.incomplete
+            else:
+                self.revised += 1
+                self._keep(self._revised, (run,))
+        self.recorded.update([(run.outcome_source, run.closed_by._value_, run.nested) for run in settled])
+        self._keep(self._settled, settled)
 
     def _is_known(self, key: AgentKey) -> bool:
         """Whether an agent is under the ceiling: beyond it, there are counters only."""
         return self._fleet.counted_as(key) != OTHER_AGENT
 
-    def _score(self, events: list[SessionEvent]) -> None:
-        for event in events:
-            if len(self._scored) >= MAX_UNTAKEN:
-                self._scored.popleft()
-                self.untaken += 1
-            self._scored.append(event)
-
-    def _keep(self, runs: deque[Run], run: Run) -> None:
-        if len(runs) >= MAX_UNTAKEN:
-            runs.popleft()
+    def _keep(self, kept: deque[T], items: Iterable[T]) -> None:
+        """Keep these for whoever records them."""
+        kept.extend(items)
+        while len(kept) > MAX_UNTAKEN:
+            kept.popleft()
             self.untaken += 1
-        runs.append(run)
 
     @contextmanager
     def _turn(self, wait: float) -> Generator[bool]:
