@@ -40,6 +40,9 @@ class State(enum.Enum):
     PAST = "past"
 
 
+_GROWING, _CLOSED, _PAST = State
+
+
 class Mark(NamedTuple):
     """That spans came at another time than those before: when, and how long the lists of a bundle were then."""
 
@@ -98,7 +101,7 @@ class Bundle:
         self.marks: list[Mark] | None = None
         self.late: list[tuple[int, float, SpanId]] | None = None
         self.born = self.latest = self.last_seen = now
-        self.state = State.GROWING
+        self.state = _GROWING
         self.is_plain = True
         self.due = self.is_waiting = False
         self.closed_at: float | None = None
@@ -266,7 +269,7 @@ class Bundle:
 
     def close(self, told: Run | Built, top: AgentSpan, now: float) -> None:
         """Its run is told, or all that was built of it."""
-        self.state, self.is_plain, self.closed_at = State.CLOSED, False, now
+        self.state, self.is_plain, self.closed_at = _CLOSED, False, now
         if isinstance(told, Run):
             self.run = told
         else:
@@ -292,7 +295,7 @@ class Bundle:
 
     def let_go(self) -> None:
         """It is no bundle any more: whoever still plans to look at it shall not keep its spans."""
-        self.state = State.PAST
+        self.state = _PAST
         if self.is_waiting or self.due:
             self.models, self.tools, self.others, self.run, self.built = Models(), Tools(), [], None, None
 

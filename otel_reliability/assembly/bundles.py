@@ -11,11 +11,12 @@ from otel_reliability.assembly.bundle import Bundle, State, count_of, ids_of
 from otel_reliability.assembly.compiled import are_distinct, take_rows
 from otel_reliability.assembly.gathering import MAX_OPEN, Accounts, Gathering, is_kept, place_of, place_order
 from otel_reliability.assembly.rows import ROW_BYTES
-from otel_reliability.assembly.unit import Trace
+from otel_reliability.assembly.unit import SPAN_BYTES, Trace
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Kind, SpanId, TraceId
 
 _MODEL, _TOOL, _OTHER = Kind.MODEL, Kind.TOOL, Kind.OTHER
+_GROWING, _CLOSED = State.GROWING, State.CLOSED
 
 
 class Bundles:
@@ -96,7 +97,7 @@ class Bundles:
             if self._is_known(trace_id):
                 return False
             bundle = self._begin(trace_id, now)
-        if bundle.state is not State.GROWING or not self._indexed(bundle):
+        if bundle.state is not _GROWING or not self._indexed(bundle):
             return self._left(bundle)
         if bundle.open is None:
             bundle.open = {}
@@ -151,18 +152,19 @@ class Bundles:
 
     def settle(self, bundle: Bundle, closed_at: float) -> None:
         """It can change no more."""
-        number = bundle.count
-        self._gathering.closed_bytes -= bundle.weight
-        self._gathering.gone_count += number
-        self._gathering.quiet[bundle.trace_id] = closed_at
-        del self._bundles[bundle.trace_id]
-        self._pasts[bundle.trace_id] = bundle.past()
+        gathering, trace_id, others = self._gathering, bundle.trace_id, len(bundle.others)
+        rows = bundle.count - others
+        gathering.closed_bytes -= rows * ROW_BYTES + others * SPAN_BYTES
+        gathering.gone_count += rows + others
+        gathering.quiet[trace_id] = closed_at
+        del self._bundles[trace_id]
+        self._pasts[trace_id] = bundle.past()
         bundle.let_go()
 
     def let_go(self, bundle: Bundle) -> None:
         """Nothing of its trace will come any more: its run is final, and nothing of it is remembered."""
         gathering = self._gathering
-        if bundle.state is State.CLOSED:
+        if bundle.state is _CLOSED:
             gathering.closed_bytes -= bundle.weight
         gathering.place_count -= len(bundle.places or ())
         del self._bundles[bundle.trace_id]
@@ -174,13 +176,13 @@ class Bundles:
         del self._bundles[bundle.trace_id]
         trace = gathering.traces[bundle.trace_id] = Trace(bundle.trace_id)
         trace.open.update(bundle.open or {})
-        if bundle.state is State.GROWING:
+        if bundle.state is _GROWING:
             gathering.open.pop(bundle, None)
             gathering.open_bytes -= bundle.weight
         else:
             gathering.closed_bytes -= bundle.weight
         self._replay(trace, bundle)
-        if bundle.state is State.CLOSED:
+        if bundle.state is _CLOSED:
             self._close_again(trace, bundle)
         bundle.let_go()
         return trace
@@ -260,7 +262,7 @@ class Bundles:
         if known == span:
             self._accounts["duplicate", ""] += 1
             return True
-        if known is not None or bundle.state is not State.GROWING or bundle.count >= self._most:
+        if known is not None or bundle.state is not _GROWING or bundle.count >= self._most:
             return self._left(bundle)
         if bundle.places is not None and span_id in bundle.places:
             return self._left(bundle)
@@ -283,7 +285,7 @@ class Bundles:
             self._accounts["ceiling", "other_spans"] += 1
             return True
         self._gathering.place_count += 1
-        if bundle.state is State.GROWING and bundle.count and now != bundle.born and bundle.awaits(span_id):
+        if bundle.state is _GROWING and bundle.count and now != bundle.born and bundle.awaits(span_id):
             bundle.late = [*(bundle.late or ()), (bundle.count, now, span_id)]
             bundle.last_seen = max(bundle.last_seen, now)
             self._look_later(bundle)

@@ -32,6 +32,7 @@ MOST_RUNS: Final = 10_000
 MOST_TRACES: Final = 1_000_000
 """Runs of all sessions that are remembered."""
 
+_CLOSED, _SETTLED, _WITHDRAWN = RunChange.CLOSED, RunChange.SETTLED, RunChange.WITHDRAWN
 _Key: TypeAlias = tuple[int, str]
 """The number of an agent, and the id of a session of its: plain values, which cost no looks for garbage."""
 _Kept: TypeAlias = OrderedDict[_Key, Session]
@@ -129,13 +130,14 @@ class Sessions:
 
     def apply(self, event: RunEvent, now: float) -> None:
         """Something happened to a run, by the engine's clock."""
-        change = event.change
-        gone = event.run if change is RunChange.WITHDRAWN else event.previous
-        if gone is not None:
+        change, run, gone = event
+        if change is _CLOSED:
+            self._put_in(run, now)
+        elif change is not _SETTLED:
+            gone = gone or run
             self._take_out(gone)
-        if change is RunChange.CLOSED or change is RunChange.REVISED:
-            self._put_in(event.run, now)
-        if gone is not None:
+            if change is not _WITHDRAWN:
+                self._put_in(run, now)
             self._drop_if_empty(gone)
 
     def tick(self, now: float) -> list[SessionEvent]:
