@@ -25,10 +25,13 @@ if TYPE_CHECKING:
 _MODEL, _TOOL, _AGENT = Kind.MODEL, Kind.TOOL, Kind.AGENT
 
 Past: TypeAlias = tuple[
-    "tuple[str, ...]", "bytes | tuple[SpanId, ...]", dict[SpanId, Place] | None, dict[SpanId, SpanId | None] | None
+    "str | tuple[str, ...]",
+    "bytes | tuple[SpanId, ...]",
+    dict[SpanId, Place] | None,
+    dict[SpanId, SpanId | None] | None,
 ]
-"""What is remembered of a bundle whose runs are final: the names of its agents, two at most; the ids of its spans, one after the
-other; the places of other spans and the open ones, where there are any. Plain values cost no looks for garbage.
+"""What is remembered of a bundle whose runs are final: the name of its agent, or the names, two at most; the ids of its spans,
+one after the other; the places of other spans and the open ones, where there are any. Plain values cost no looks for garbage.
 """
 
 
@@ -286,12 +289,10 @@ class Bundle:
     def past(self) -> Past:
         """What is remembered once its run is final, as small as can be."""
         ids = compiled.packed(self.models, self.tools, self.others) or tuple(self.ids)
-        agents = tuple(sorted(self.built.agents)[:2]) if self.run is None and self.built is not None else self._agent
+        if self.run is not None:
+            return self.run.key.agent, ids, self.places, self.open or None
+        agents = () if self.built is None else tuple(sorted(self.built.agents)[:2])
         return agents, ids, self.places, self.open or None
-
-    @property
-    def _agent(self) -> tuple[str, ...]:
-        return () if self.run is None else (self.run.key.agent,)
 
     def let_go(self) -> None:
         """It is no bundle any more: whoever still plans to look at it shall not keep its spans."""

@@ -193,7 +193,7 @@ class Bundles:
         trace = self._gathering.traces[trace_id] = Trace(trace_id)
         trace.open.update(begun or {})
         trace.places.update(places or {})
-        trace.gone, trace.agents = ids_of(past), frozenset(agents)
+        trace.gone, trace.agents = ids_of(past), frozenset((agents,) if isinstance(agents, str) else agents)
         trace.had_invocation = trace.has_invocation = True
         return trace
 
