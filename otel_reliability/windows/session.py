@@ -8,10 +8,11 @@ would be looked at whenever garbage is looked for.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from otel_reliability.metrics.sessions import SessionScore, agent_consistency, agent_reliability
-from otel_reliability.metrics.sessions.bare import bare_consistency, bare_reliability
+from otel_reliability.metrics.sessions.bare import Four, bare_consistency, bare_reliability
 from otel_reliability.metrics.sessions.signals import NO_TRACES, NOT_EVALUABLE, SIGNALS, merged
 from otel_reliability.model.run import AgentKey
 from otel_reliability.windows.signals import DERIVED, END, RUN_ID, START, Trace, scores_in, signals_by_name
@@ -26,6 +27,8 @@ each, and the signals that were derived. Compares by when its last run ended.
 """
 
 FEW: Final = 8
+MOST_KNOWN: Final = 1_024
+"""Scores that are remembered by the signals of a short session: where nobody judges, they are the same again and again."""
 
 
 class SessionScores(NamedTuple):
@@ -90,13 +93,23 @@ def _is_long(session: Session) -> bool:
 # --- Scores -----------------------------------------------------------------------------------------------------------
 
 
-def bare_scores(session_id: str, traces: Sequence[Trace], weights: Sequence[float]) -> Closed:
+def bare_scores(session_id: str, traces: Sequence[Trace], weights: tuple[float, ...]) -> Closed:
     """What these traces of a session, at least one, score now. `weights`: of the signals, in their order."""
-    scores = [scores_in(trace) for trace in traces]
+    scores = tuple([scores_in(trace) for trace in traces])
+    reliability, consistency, risky, sure = (_known if len(scores) <= FEW else _both)(scores, weights)
+    if len(traces) == 1:
+        return (traces[0][END], session_id, reliability, consistency, risky, sure, traces[0][DERIVED])
+    end_ns = max([trace[END] for trace in traces])
+    return (end_ns, session_id, reliability, consistency, risky, sure, _names(traces))
+
+
+def _both(scores: tuple[Four, ...], weights: tuple[float, ...]) -> tuple[float | None, float | None, int, int]:
     reliability, risky = bare_reliability(scores, weights)
     consistency, sure = bare_consistency(scores, weights)
-    end_ns = traces[0][END] if len(traces) == 1 else max([trace[END] for trace in traces])
-    return (end_ns, session_id, reliability, consistency, risky, sure, _names(traces))
+    return reliability, consistency, risky, sure
+
+
+_known = lru_cache(MOST_KNOWN)(_both)
 
 
 def scores_of(key: AgentKey, session_id: str, traces: Sequence[Trace], weights: Mapping[str, float]) -> SessionScores:
