@@ -1,8 +1,7 @@
-"""Of what kind each of many rows is, and which path it took, in a byte a row."""
+"""Of what kind each of many rows is, and which path it took: in a byte a row, where they do few things."""
 
 from __future__ import annotations
 
-from array import array
 from typing import Final, cast
 
 from otel_reliability.model.row import Path
@@ -27,7 +26,8 @@ class KindColumn:
     __slots__ = ("_free", "_kinds", "_numbers", "_paths")
 
     def __init__(self) -> None:
-        self._numbers: bytearray | array[int] = bytearray()
+        self._numbers: bytearray | None = bytearray()
+        """None: there were more pairs than a byte can number, and each row has its own place in both lists."""
         self._kinds: list[Kind | None] = []
         """None: under that number nothing is listed any more."""
         self._paths: list[Path | None] = []
@@ -35,32 +35,63 @@ class KindColumn:
         """Under how many numbers nothing is listed."""
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._kinds if self._numbers is None else self._numbers)
 
     def kind(self, at: int) -> Kind:
         """The kind of the row at this place."""
-        return cast("Kind", self._kinds[self._numbers[at]])
+        return cast("Kind", self._kinds[at if self._numbers is None else self._numbers[at]])
 
     def path(self, at: int) -> Path | None:
         """The path of the row at this place."""
-        return self._paths[self._numbers[at]]
+        return self._paths[at if self._numbers is None else self._numbers[at]]
 
     def insert(self, at: int, kind: Kind, path: Path | None) -> None:
         """A row comes to this place."""
-        number = self._listed(kind, path)
-        if number is None:
-            number = self._list(kind, path)
-        self._numbers.insert(at, number)
+        number = self._number(kind, path)
+        if self._numbers is not None:
+            self._numbers.insert(at, number)
+        else:
+            self._kinds.insert(at, kind)
+            self._paths.insert(at, path)
 
     def delete(self, first: int, last: int) -> None:
         """The rows from one place to another go."""
         numbers = self._numbers
+        if numbers is None:
+            del self._kinds[first:last], self._paths[first:last]
+            if not self._kinds:
+                self._numbers = bytearray()
+            return
         gone = numbers[first:last]
         del numbers[first:last]
         for number in gone:
             if number not in numbers:
                 self._free += self._kinds[number] is not None
                 self._kinds[number] = self._paths[number] = None
+
+    def _number(self, kind: Kind, path: Path | None) -> int:
+        """The number of such a pair, listed if it was not. Of no meaning where pairs have none any more."""
+        if self._numbers is None:
+            return 0
+        number = self._listed(kind, path)
+        if number is not None:
+            return number
+        if self._free:
+            self._free -= 1
+            number = self._kinds.index(None)
+            self._kinds[number], self._paths[number] = kind, path
+        elif len(self._kinds) < BYTE:
+            number = len(self._kinds)
+            self._kinds.append(kind)
+            self._paths.append(path)
+        else:
+            self._spread(self._numbers)
+            number = 0
+        return number
+
+    def _spread(self, numbers: bytearray) -> None:
+        self._kinds, self._paths = [self._kinds[one] for one in numbers], [self._paths[one] for one in numbers]
+        self._numbers = None
 
     def _listed(self, kind: Kind, path: Path | None) -> int | None:
         """The number of such a pair. (A path that one row has is not listed: looking for it would cost more than all else.)"""
@@ -74,16 +105,3 @@ class KindColumn:
                     return number
         except ValueError:
             return None
-
-    def _list(self, kind: Kind, path: Path | None) -> int:
-        kinds = self._kinds
-        if self._free:
-            self._free -= 1
-            number = kinds.index(None)
-            kinds[number], self._paths[number] = kind, path
-            return number
-        kinds.append(kind)
-        self._paths.append(path)
-        if len(kinds) > BYTE and isinstance(self._numbers, bytearray):
-            self._numbers = array("I", list(self._numbers))
-        return len(kinds) - 1

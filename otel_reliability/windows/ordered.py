@@ -16,7 +16,7 @@ class OrderedRows:
     turns over within `assembly.reopen` is never packed, and what lies for long takes little room.
     """
 
-    __slots__ = ("_blocked", "_store", "fresh", "packed")
+    __slots__ = ("_blocked", "_leaving", "_store", "fresh", "packed")
 
     def __init__(self) -> None:
         self.packed = 0
@@ -24,6 +24,8 @@ class OrderedRows:
         self._store = PackedRows()
         self._blocked: dict[str, Row] | None = None
         """Rows that are settled and not packed, because one before them is not."""
+        self._leaving: Row | None = None
+        """The first row, if it is packed and was asked for to leave."""
 
     def __len__(self) -> int:
         return self.packed + len(self.fresh)
@@ -44,6 +46,13 @@ class OrderedRows:
         """A row."""
         packed = self.packed
         return self.fresh[at - packed] if at >= packed else self._store.row(at)
+
+    def leaving(self, at: int) -> Row:
+        """A row that leaves the window. (The first will soon be asked for again, to be let go of.)"""
+        if at or not self.packed:
+            return self.row(at)
+        row = self._leaving = self._store.row(0)
+        return row
 
     def rows(self, first: int = 0) -> list[Row]:
         """The rows from some place on."""
@@ -90,6 +99,7 @@ class OrderedRows:
         if not at or row < fresh[-1]:
             if self.packed and self._store.place(row.end_ns, row.run_id) < self.packed:
                 self.packed += 1
+                self._leaving = None
                 return self._store.insert(row)
             at = bisect_left(fresh, row)
         fresh.insert(at, row)
@@ -105,7 +115,8 @@ class OrderedRows:
     def take(self, number: int) -> list[Row]:
         """So many rows go from the beginning: these."""
         if self.packed:
-            gone = [self.row(at) for at in range(number)]
+            first = self._leaving or self._store.row(0)
+            gone = [first, *[self.row(at) for at in range(1, number)]]
             self.delete(0, number)
             return gone
         gone, blocked = self.fresh[:number], self._blocked
@@ -117,7 +128,7 @@ class OrderedRows:
 
     def delete(self, first: int, number: int = 1) -> None:
         """So many rows go."""
-        packed = self.packed
+        packed, self._leaving = self.packed, None
         if first < packed:
             packed_gone = min(number, packed - first)
             self._store.delete(first, packed_gone)

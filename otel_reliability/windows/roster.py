@@ -195,7 +195,7 @@ class Roster(ABC):
         kept, start = self._kept, self._start
         had_spares, number = start > 0, len(kept)
         while number - start > self._most:
-            self.evict(kept.row(start))
+            self.evict(kept.leaving(start))
             start = self._start = start + 1
         if self._period_ns is not None:
             horizon = newest_ns - self._period_ns

@@ -11,6 +11,7 @@ from otel_reliability.model.row import Row
 from otel_reliability.windows.ids import SIZE, Ids
 from otel_reliability.windows.kind_column import KindColumn
 from otel_reliability.windows.kinds import kind_of
+from otel_reliability.windows.marks import Marks
 
 _NONE: Final = -(2**31)
 _LOW: Final = 2**32 - 1
@@ -19,6 +20,8 @@ _ORDER: Final = Struct("=q")
 _WIDTH: Final = _RECORD.size
 _SMALL: Final = 2**14
 """Bytes that are copied in no time."""
+_MANY: Final = 512
+"""Rows among which none is looked for that is not there."""
 
 
 class Rest(NamedTuple):
@@ -40,12 +43,13 @@ class PackedRows:
     million tokens) is kept as it is.
     """
 
-    __slots__ = ("_data", "_ids", "_kinds", "_rests")
+    __slots__ = ("_data", "_ids", "_kinds", "_marks", "_rests")
 
     def __init__(self) -> None:
         self._data = bytearray()
         self._ids = Ids()
         self._kinds = KindColumn()
+        self._marks: Marks | None = None
         self._rests: list[Rest | Row | None] | None = None
 
     def __len__(self) -> int:
@@ -120,8 +124,10 @@ class PackedRows:
         return at if at < len(self) and self.end_ns(at) == row.end_ns and self.run_id(at) == row.run_id else None
 
     def find(self, run_id: str) -> int | None:
-        """The place of the row of that run, looking through all."""
+        """The place of the row of that run, looking through all, where it may be among them."""
         packed, begin = Ids.known_as(run_id), 0
+        if self._marks is not None and not self._marks.may_have(packed):
+            return None
         while (found := self._data.find(packed, begin)) >= 0:
             if found % _WIDTH == _ORDER.size:
                 return found // _WIDTH
@@ -144,19 +150,33 @@ class PackedRows:
             self._rests = list[Rest | Row | None]([None] * number)
         if self._rests is not None:
             self._rests.insert(at, rest)
+        if number >= _MANY or self._marks is not None:
+            self._mark(packed)
         return at
 
     def delete(self, first: int, number: int = 1) -> None:
         """So many rows go."""
         last = first + number
         for at in range(first, last):
-            self._ids.release(self._packed(at))
+            packed = self._packed(at)
+            self._ids.release(packed)
+            if self._marks is not None:
+                self._marks.discard(packed)
         del self._data[first * _WIDTH : last * _WIDTH]
         if len(self._data) <= _SMALL:
             self._data = bytearray(self._data)  # without the eighth more that it took to grow
         self._kinds.delete(first, last)
+        if len(self) < _MANY // 2:
+            self._marks = None
         if self._rests is not None:
             del self._rests[first:last]
+
+    def _mark(self, packed: bytes) -> None:
+        """One of many has come."""
+        if self._marks is None or len(self) > self._marks.most:
+            self._marks = Marks(self._packed(at) for at in range(len(self)))
+        else:
+            self._marks.add(packed)
 
     # --- Order --------------------------------------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ def test_rows_keep_their_kinds_and_paths(steps: list[tuple[int, int]], dice: Ran
 
 @pytest.mark.parametrize("number", [BYTE - 1, BYTE, BYTE + 1, 3 * BYTE])
 def test_as_many_paths_as_there_are_rows(number: int) -> None:
-    """Numbers take more bytes where there are more of them."""
+    """Beyond what a byte can number rows have their own, until none is left."""
     table, column = PathTable(), KindColumn()
     paths = [table.intern((str(at),)) for at in range(number)]
     for at, path in enumerate(paths):
@@ -50,3 +50,6 @@ def test_as_many_paths_as_there_are_rows(number: int) -> None:
     column.delete(0, number - 1)
     column.insert(1, KINDS[1], None)
     assert [(column.kind(at), column.path(at)) for at in range(2)] == [(KINDS[0], paths[-1]), (KINDS[1], None)]
+    column.delete(0, 2)
+    column.insert(0, KINDS[2], paths[0])
+    assert (len(column), column.kind(0), column.path(0)) == (1, KINDS[2], paths[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from random import Random
 from typing import Any
 
@@ -63,6 +64,25 @@ def test_rows_are_the_same_before_and_after_they_are_packed(given_rows: list[Row
         ]
         ends = [each.end_ns for each in plain]
         assert [ordered.beyond(end) for end in ends] == [sum(other <= end for other in ends) for end in ends]
+
+
+def test_runs_are_found_among_many() -> None:
+    """However many there were and are: those that are there, and none that is not."""
+    store, plain, dice = PackedRows(), list[Row](), Random(7)
+    usual = row("a")
+    for wanted in (1_500, 3, 700, 400, 2_500, 0, 600):
+        while len(plain) > wanted:
+            gone = dice.randrange(len(plain))
+            store.delete(gone)
+            del plain[gone]
+        while len(plain) < wanted:
+            one = usual._replace(
+                end_ns=dice.randrange(10**6), run_id=f"{dice.randbytes(16).hex()}-{dice.randbytes(8).hex()}"
+            )
+            store.insert(one)
+            insort(plain, one)
+        assert [store.find(each.run_id) for each in plain] == list(range(len(plain)))
+        assert store.find("nobody") is None
 
 
 @pytest.mark.parametrize(
