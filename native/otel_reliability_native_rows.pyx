@@ -7,7 +7,7 @@ is, and says so: then Python does it. So there is one judge of what is unusual.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.list cimport PyList_Append, PyList_GET_ITEM, PyList_GET_SIZE
-from cpython.object cimport PyObject, PyObject_RichCompareBool, Py_EQ
+from cpython.object cimport PyObject, PyObject_RichCompareBool, Py_EQ, Py_LT
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_SET_ITEM
 
@@ -32,7 +32,7 @@ cdef extern from "Python.h":
 
 
 cdef enum:
-    FEW = 64
+    FEW = 128
     SPAN = 18  # fields of a span, and where they are
     SPAN_ID = 1
     PARENT_ID = 2
@@ -248,7 +248,7 @@ def packed(models, tools, others):
     return found if _put_ids(models, tools, others, <uint64_t *>PyBytes_AS_STRING(found)) else None
 
 
-def are_distinct(models, tools, others):
+cpdef bint are_distinct(object models, object tools, object others) except -1:
     """Whether they surely differ: few, and of the usual length."""
     cdef uint64_t found[FEW]
     cdef Py_ssize_t at, other, number = _number_of(models, tools, others)
@@ -261,16 +261,71 @@ def are_distinct(models, tools, others):
     return True
 
 
-def hang_on(models, tools, parent):
-    """Whether all rows have this parent."""
+cdef bint _have(object rows, Py_ssize_t width, PyObject **parent) except -1:
+    """Whether all rows have this parent; the last that was equal, and looked at, is noted."""
     cdef Py_ssize_t at
-    for at in range(1, PyList_GET_SIZE(models), MODEL_ROW):
-        if not _same(_of(models, at), parent):
-            return False
-    for at in range(1, PyList_GET_SIZE(tools), TOOL_ROW):
-        if not _same(_of(tools, at), parent):
-            return False
+    for at in range(1, PyList_GET_SIZE(rows), width):
+        if PyList_GET_ITEM(rows, at) != parent[0]:
+            if not _same(_of(rows, at), <object>parent[0]):
+                return False
+            parent[0] = PyList_GET_ITEM(rows, at)
     return True
+
+
+cpdef bint hang_on(object models, object tools, object parent) except -1:
+    """Whether all rows have this parent."""
+    cdef PyObject *known = <PyObject *>parent
+    return _have(models, MODEL_ROW, &known) and _have(tools, TOOL_ROW, &known)
+
+
+# --- Order ------------------------------------------------------------------------------------------------------------
+
+
+cdef struct Order:
+    Py_ssize_t number
+    Py_ssize_t at[FEW]  # where each row begins, in the order of the clock
+    long long begins[FEW]
+    long long ends[FEW]
+    bint in_turn  # whether each began after the one before it had ended
+
+
+cdef bint _is_before(object rows, Py_ssize_t one, long long begin, long long end, Order *order, Py_ssize_t other) except -1:
+    if begin != order.begins[other]:
+        return begin < order.begins[other]
+    if end != order.ends[other]:
+        return end < order.ends[other]
+    return PyObject_RichCompareBool(_of(rows, one), _of(rows, order.at[other]), Py_LT)
+
+
+cdef bint _put_in_order(object rows, Py_ssize_t width, Order *order) except -1:
+    """Find the order of rows by (start, end, id). False: there are none, or too many, or their times are no usual numbers."""
+    cdef Py_ssize_t at, place, number = PyList_GET_SIZE(rows) // width
+    cdef long long begin, end
+    if not 0 < number <= FEW:
+        return False
+    order.number, order.in_turn = number, True
+    for at in range(number):
+        if not _number(_of(rows, at * width + START), &begin) or not _number(_of(rows, at * width + END), &end):
+            return False
+        place = at
+        while place and _is_before(rows, at * width, begin, end, order, place - 1):
+            order.at[place] = order.at[place - 1]
+            order.begins[place], order.ends[place] = order.begins[place - 1], order.ends[place - 1]
+            place -= 1
+        order.at[place], order.begins[place], order.ends[place] = at * width, begin, end
+    for at in range(1, number):
+        if order.begins[at] < order.ends[at - 1] or order.begins[at] == order.begins[at - 1]:
+            order.in_turn = False
+    return True
+
+
+cdef object _last_end(object rows, Order *order):
+    """The latest end."""
+    cdef Py_ssize_t at, latest = 0
+    for at in range(1, order.number):
+        if order.ends[at] > order.ends[latest]:
+            latest = at
+    return _of(rows, order.at[latest] + END)
 
 
 # --- Columns ----------------------------------------------------------------------------------------------------------
@@ -304,23 +359,32 @@ cdef object _rest(object made):
     return made
 
 
-cdef object _column(object rows, Py_ssize_t first, Py_ssize_t width, Py_ssize_t number):
+cdef object _column(object rows, Py_ssize_t first, Order *order):
     """One value of each row."""
     cdef Py_ssize_t at
-    cdef object made = PyTuple_New(number)
-    for at in range(number):
-        _put(made, at, _of(rows, at * width + first))
+    cdef object made = PyTuple_New(order.number)
+    for at in range(order.number):
+        _put(made, at, _of(rows, order.at[at] + first))
     return _rest(made)
 
 
-cdef object _shared(object rows, Py_ssize_t first, Py_ssize_t width, Py_ssize_t number):
+cdef object _shared(object rows, Py_ssize_t first, Order *order):
     """The same, or the one value that all rows have. There is a row."""
     cdef Py_ssize_t at
-    cdef object value = _of(rows, first)
-    for at in range(1, number):
-        if not _same(_of(rows, at * width + first), value):
-            return _column(rows, first, width, number)
+    cdef object value = _of(rows, order.at[0] + first)
+    for at in range(1, order.number):
+        if not _same(_of(rows, order.at[at] + first), value):
+            return _column(rows, first, order)
     return value
+
+
+cdef object _known(object rows, Py_ssize_t first, Order *order):
+    """One value of each row, None where all are None."""
+    cdef Py_ssize_t at
+    for at in range(order.number):
+        if _of(rows, order.at[at] + first) is not None:
+            return _column(rows, first, order)
+    return None
 
 
 cdef object _held(object kind, object columns):
@@ -345,79 +409,70 @@ cdef class Caller:
 
     cpdef tuple models(self, rows, agent):
         """The model calls, the sums of their input and output, and the largest of both together; the first start and the last end.
-        None where they are not all of one model, or not all known, or say more, or did not come in order.
+        None where they are not all of one model, or not all known, or say more.
         """
-        cdef Py_ssize_t at, number = PyList_GET_SIZE(rows) // MODEL_ROW, base
-        cdef long long begin, last = -1, end, latest = -1, used, wrote, most = -1, all_used = 0, all_wrote = 0
-        cdef object name, asked, columns, ends = None
-        if number == 0 or not _of(rows, MODEL):
+        cdef Py_ssize_t at, base
+        cdef long long used, wrote, most = -1, all_used = 0, all_wrote = 0
+        cdef object name, asked, columns
+        cdef Order order
+        if not _put_in_order(rows, MODEL_ROW, &order) or not _of(rows, MODEL):
             return None
         name, asked = _of(rows, MODEL), _of(rows, ASKED_MODEL)
-        for at in range(number):
-            base = at * MODEL_ROW
+        for at in range(order.number):
+            base = order.at[at]
             if (
                 _of(rows, base + MORE) is not None
-                or not _number(_of(rows, base + START), &begin) or begin <= last
-                or not _number(_of(rows, base + END), &end)
                 or not _number(_of(rows, base + INPUT), &used) or not _number(_of(rows, base + OUTPUT), &wrote)
                 or not -(1 << 40) < used < (1 << 40) or not -(1 << 40) < wrote < (1 << 40)
                 or not _same(_of(rows, base + MODEL), name) or not _same(_of(rows, base + ASKED_MODEL), asked)
             ):
                 return None
-            last = begin
-            if ends is None or end > latest:
-                latest, ends = end, _of(rows, base + END)
             all_used += used
             all_wrote += wrote
             if at == 0 or used + wrote > most:
                 most = used + wrote
         columns = PyTuple_New(7)
         _put(columns, 0, name)
-        _put(columns, 1, _shared(rows, INPUT, MODEL_ROW, number))
-        _put(columns, 2, _shared(rows, OUTPUT, MODEL_ROW, number))
-        _put(columns, 3, _shared(rows, FAILED, MODEL_ROW, number))
+        _put(columns, 1, _shared(rows, INPUT, &order))
+        _put(columns, 2, _shared(rows, OUTPUT, &order))
+        _put(columns, 3, _shared(rows, FAILED, &order))
         _put(columns, 4, agent)
-        _put(columns, 5, _column(rows, START, MODEL_ROW, number))
-        _put(columns, 6, _column(rows, END, MODEL_ROW, number))
-        return _held(self.model_calls, _rest(columns)), all_used, all_wrote, most, _of(rows, START), ends
+        _put(columns, 5, _column(rows, START, &order))
+        _put(columns, 6, _column(rows, END, &order))
+        return (
+            _held(self.model_calls, _rest(columns)), all_used, all_wrote, most,
+            _of(rows, order.at[0] + START), _last_end(rows, &order),
+        )
 
-    cpdef tuple tools(self, rows, agent, marks_of):
-        """The tool calls, their names, whether all arguments are known, the first start and the last end. None where they are not
-        each another call, one after the other, or where they repeat one another with known arguments.
+    cpdef tuple tools(self, rows, agent, marks_of, models, bint canonical):
+        """The tool calls, the path, whether all arguments are known, the first start and the last end. None where two have one id.
 
-        `marks_of` says what calls of these names, that failed or did not, are to one another, as columns.
+        `marks_of` says what calls are to one another, as columns: of these names, that failed or did not, with these arguments
+        and results, None where none are known, from and to these times, None where calls came one after the other. `models` are the model calls
+        between them, `canonical` is how calls at the same time stand in the path.
         """
-        cdef Py_ssize_t at, number = PyList_GET_SIZE(rows) // TOOL_ROW, base, known = 0
-        cdef long long begin, last = -1, end, over = -1, latest = -1
-        cdef object names, columns, failed, marks = None, id, ends = None
+        cdef Py_ssize_t at, known = 0
+        cdef object names, columns, failed, starts, ends, marks = None, id
         cdef set ids = None
-        if number == 0:
+        cdef Order order
+        if not _put_in_order(rows, TOOL_ROW, &order):
             return None
-        for at in range(number):
-            base = at * TOOL_ROW
-            if (
-                not _number(_of(rows, base + START), &begin) or begin <= last or begin < over
-                or not _number(_of(rows, base + END), &end)
-            ):
-                return None
-            last = begin
-            over = end
-            if ends is None or end > latest:
-                latest, ends = end, _of(rows, base + END)
-            id = _of(rows, base + CALL_ID)
+        for at in range(order.number):
+            id = _of(rows, order.at[at] + CALL_ID)
             if id is not None:
                 if ids is None:
                     ids = set()
                 elif id in ids:
                     return None
                 ids.add(id)
-            known += _of(rows, base + ARGUMENTS) is not None
-        names = _column(rows, NAME, TOOL_ROW, number)
-        if not self._all_new(rows, names, number, known):
-            if known:
-                return None
-            marks = marks_of(names, _column(rows, SOFTLY, TOOL_ROW, number))
-        failed = _shared(rows, SOFTLY, TOOL_ROW, number)
+            known += _of(rows, order.at[at] + ARGUMENTS) is not None
+        names, failed = _column(rows, NAME, &order), _shared(rows, SOFTLY, &order)
+        starts, ends = _column(rows, START, &order), _column(rows, END, &order)
+        if not _are_all_new(rows, names, known, &order):
+            marks = marks_of(
+                names, _column(rows, SOFTLY, &order), _known(rows, ARGUMENTS, &order), _known(rows, RESULT, &order),
+                None if order.in_turn else (starts, ends),
+            )
         columns = PyTuple_New(11)
         _put(columns, 0, names)
         _put(columns, 1, _turned(failed) if PyTuple_CheckExact(failed) else not failed)
@@ -425,21 +480,59 @@ cdef class Caller:
         _put(columns, 3, False if marks is None else marks[1])
         _put(columns, 4, 0 if marks is None else marks[2])
         _put(columns, 5, agent)
-        _put(columns, 6, _column(rows, START, TOOL_ROW, number))
-        _put(columns, 7, _column(rows, END, TOOL_ROW, number))
-        _put(columns, 8, _shared(rows, ARGUMENTS, TOOL_ROW, number))
-        _put(columns, 9, _shared(rows, RESULT, TOOL_ROW, number))
-        _put(columns, 10, _shared(rows, EFFECT, TOOL_ROW, number))
-        return _held(self.tool_calls, _rest(columns)), names, known == number, _of(rows, START), ends
+        _put(columns, 6, starts)
+        _put(columns, 7, ends)
+        _put(columns, 8, _shared(rows, ARGUMENTS, &order))
+        _put(columns, 9, _shared(rows, RESULT, &order))
+        _put(columns, 10, _shared(rows, EFFECT, &order))
+        path = names if order.in_turn or not canonical else _path(names, models, &order)
+        if path is None:
+            return None
+        return (
+            _held(self.tool_calls, _rest(columns)), path, known == order.number,
+            _of(rows, order.at[0] + START), _last_end(rows, &order),
+        )
 
-    cdef bint _all_new(self, object rows, object names, Py_ssize_t number, Py_ssize_t known) except -1:
-        """Whether no call can be another attempt at an earlier one."""
-        cdef Py_ssize_t at
-        if len(set(names)) == number:
-            return True
-        if known < number:
-            return False
-        return len({(_of(rows, at * TOOL_ROW + NAME), _of(rows, at * TOOL_ROW + ARGUMENTS)) for at in range(number)}) == number
+
+cdef bint _are_all_new(object rows, object names, Py_ssize_t known, Order *order) except -1:
+    """Whether no call can be another attempt at an earlier one."""
+    cdef Py_ssize_t at
+    cdef set found
+    if len(set(names)) == order.number:
+        return True
+    if known < order.number:
+        return False
+    found = set()
+    for at in range(order.number):
+        found.add((_of(rows, order.at[at] + NAME), _of(rows, order.at[at] + ARGUMENTS)))
+    return len(found) == order.number
+
+
+cdef object _path(object names, object models, Order *order):
+    """The names of calls some of which ran at the same time: of those that were issued together names decide. As
+    `calls.in_path_order`: a call joins those before it if it starts before the earliest of their ends, or with the last of them,
+    and no model call began in between. None where a time is no usual number.
+    """
+    cdef Py_ssize_t at, model
+    cdef long long earliest = 0, begin
+    cdef bint joins
+    cdef list group = [], path = []
+    for at in range(order.number):
+        joins = at > 0 and (order.begins[at] < earliest or order.begins[at] == order.begins[at - 1])
+        for model in range(START, PyList_GET_SIZE(models) if joins else 0, MODEL_ROW):
+            if not _number(_of(models, model), &begin):
+                return None
+            if order.begins[at - 1] < begin <= order.begins[at]:
+                joins = False
+        if joins:
+            earliest = min(earliest, order.ends[at])
+        else:
+            path += sorted(group)
+            group = []
+            earliest = order.ends[at]
+        group.append(_at(names, at))
+    path += sorted(group)
+    return _rest(tuple(path))
 
 
 cdef object _turned(object failed):
@@ -484,14 +577,16 @@ cdef class Maker:
     """Makes runs of one agent and its calls: what `SimpleBuilder.build` does where there is nothing else.
 
     `usual` is a run of which it takes what nothing is said about, `none` are no model calls and no tool calls. `verdicts`: of one
-    that failed, of one that came to a limit, of the others. The rest are asked: for the key of a name and a root, for the context
-    limit of two models, for the marks of names and failures, for the weight of a threshold and a trace.
+    that failed, of one that came to a limit, of the others. `canonical` is for `Caller.tools`. The rest are asked: for the key of a name and a root, for the context
+    limit of two models, for the marks of calls, for the weight of a threshold and a trace.
     """
 
     cdef Caller caller
+    cdef bint canonical
     cdef object run, usual, agent, facts, no_models, no_tools, failed, limited, ended, key_of, limit_of, marks_of, weight_of
 
-    def __init__(self, caller, usual, agent, facts, none, verdicts, key_of, limit_of, marks_of, weight_of):
+    def __init__(self, caller, usual, agent, facts, none, verdicts, canonical, key_of, limit_of, marks_of, weight_of):
+        self.canonical = canonical
         self.caller, self.run, self.usual, self.agent, self.facts = caller, type(usual), tuple(usual), agent, facts
         self.no_models, self.no_tools = none
         self.failed, self.limited, self.ended = verdicts
@@ -499,12 +594,17 @@ cdef class Maker:
         if len(self.usual) != RUN:
             raise ValueError("a run has other fields than this module knows")
 
-    def make(self, models, tools, root, reason):
-        """The run of these rows and the agent above them, which nothing is above; None where anything is unusual."""
-        cdef object facts, name, session, told, made, found, verdict, run_id, limit, threshold
+    def make(self, models, tools, others, reason):
+        """The run of these rows and the one other span, an agent that nothing is above; None where anything is unusual, and where
+        they are not surely told apart.
+        """
+        cdef object root, facts, name, session, told, made, found, verdict, run_id, limit, threshold
         cdef object start, end, used = None, wrote = None, pressure = None, known = True, path = ()
         cdef object model_calls = self.no_models, tool_calls = self.no_tools
         cdef Py_ssize_t at
+        if not PyList_Check(others) or PyList_GET_SIZE(others) != 1:
+            return None
+        root = _of(others, 0)
         if not PyTuple_Check(root) or PyTuple_GET_SIZE(root) != SPAN or _at(root, KIND) is not self.agent:
             return None
         facts = _at(root, SPAN_FACTS)
@@ -514,7 +614,7 @@ cdef class Maker:
         if (
             not name or _at(facts, WEAK) or _at(facts, EXPECTS_FINISH) or _at(facts, HIDES_FAILURE)
             or _at(root, NOTES) is not None or _at(root, EVALUATIONS)
-            or not hang_on(models, tools, _at(root, SPAN_ID))
+            or not are_distinct(models, tools, others) or not hang_on(models, tools, _at(root, SPAN_ID))
         ):
             return None
         run_id = _run_id(_at(root, 0), _at(root, SPAN_ID))
@@ -546,7 +646,7 @@ cdef class Maker:
         elif _at(facts, TOKENS) is not None:
             return None
         if PyList_GET_SIZE(tools):
-            found = self.caller.tools(tools, name, self.marks_of)
+            found = self.caller.tools(tools, name, self.marks_of, models, self.canonical)
             if found is None:
                 return None
             tool_calls, path, known = _at(found, 0), _at(found, 1), _at(found, 2)

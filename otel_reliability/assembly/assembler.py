@@ -35,6 +35,7 @@ _SHARE: Final = 32
 """Above a ceiling, one 32nd more than needed is closed, so that not every span has to look for the heaviest."""
 _KEPT: Final = 4_096
 """Looks at what is complete that may still be planned, beside as many as there are runs open."""
+_ROOT, _GROWING = CloseReason.ROOT, State.GROWING
 _NOTHING: Final = Built([], 0, 0, 0, frozenset(), 0)
 
 
@@ -251,11 +252,26 @@ class Assembler:
             heapq.heappush(self._due, (due, next(self._ticket), bundle))
 
     def _look_at_bundles(self, now: float) -> None:
-        looks = self._looks
+        """Nearly all are one usual run, and closed at once. What is not so plain about the others is looked at with care."""
+        looks, linger, at_once = self._looks, self._times.linger, self._builder.simple.at_once
         while looks and looks[0][0] <= now:
+            closed = used = 0
             for bundle in looks.popleft()[1]:
-                if bundle.state is State.GROWING:
+                if bundle.state is not _GROWING:
+                    continue
+                run = None if bundle.open or bundle.last_seen + linger > now else at_once(bundle, _ROOT)
+                if run is None:
                     self._look_at(bundle, now)
+                    continue
+                bundle.due = False
+                closed += 1
+                used += run.span_count
+                self._bundles.close(bundle, run, bundle.others[0], now)
+                self._closed.append((now, bundle))
+                self._events.append(RunEvent(RunChange.CLOSED, run))
+            if closed:
+                self.accounts["used", ""] += used
+                self.accounts["closed", _ROOT.value] += closed
 
     def _look_at(self, bundle: Bundle, now: float) -> None:
         """Spans of a bundle have come a linger ago: it is whole, or still waits, or is more than a bundle can be."""

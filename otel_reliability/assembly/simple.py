@@ -130,17 +130,14 @@ class SimpleBuilder:
         self._parallel: Literal["canonical", "as_started"] = settings.assembly.parallel
         self._default = _BY_STATUS if settings.outcome.fallback == "status" else _COMPLETED
         self._caller, self._maker = CALLER, self._native()
-        self._marks: dict[tuple[tuple[str, ...], tuple[bool, ...]], Marks] = {}
+        self._marks: dict[tuple[Any, ...], Marks] = {}
         self._keys: dict[str, tuple[Resource, tuple[tuple[str, str], ...], AgentKey]] = {}
 
     def build(self, bundle: Bundle, reason: CloseReason) -> Run | None:
         """The run of a bundle that holds every span once; None where it is another kind of run, several, none, or not whole."""
-        if self._maker is not None and len(bundle.others) == 1 and not (bundle.places and _tells_session(bundle)):
-            top = bundle.others[0]
-            if top.parent_id is None or is_top(bundle, top):
-                usual: Run | None = self._maker.make(bundle.models, bundle.tools, top, reason)
-                if usual is not None:
-                    return usual
+        usual = self.at_once(bundle, reason)
+        if usual is not None:
+            return usual
         found = _sorted_out(bundle)
         if found is None or not is_top(bundle, found.root) or not _are_beneath(bundle, found):
             return None
@@ -194,13 +191,23 @@ class SimpleBuilder:
         )
         return run
 
+    def at_once(self, bundle: Bundle, reason: CloseReason) -> Run | None:
+        """The run of a bundle, if it is a usual one and holds every span once, which need not be known. None: see otherwise."""
+        if self._maker is None or len(bundle.others) != 1 or (bundle.places and _tells_session(bundle)):
+            return None
+        top = bundle.others[0]
+        if top.parent_id is not None and not is_top(bundle, top):
+            return None
+        return self._maker.make(bundle.models, bundle.tools, bundle.others, reason)
+
     def _native(self) -> Any:
         """The compiled maker of such runs, with what it has to ask; None without it."""
         if NATIVE is None:
             return None
         none, verdicts = (NO_MODEL_CALLS, NO_TOOL_CALLS), (_BY_ERROR, _BY_LIMIT, self._default)
         asked = (self._key, self._limits.named, self._marks_of, weight)
-        return NATIVE.Maker(CALLER, _blank(), Kind.AGENT, InvocationFacts, none, verdicts, *asked)
+        canonical = self._parallel == "canonical"
+        return NATIVE.Maker(CALLER, _blank(), Kind.AGENT, InvocationFacts, none, verdicts, canonical, *asked)
 
     def _key(self, name: str, root: AgentSpan) -> AgentKey:
         resource, extra = root.resource, root.extra
@@ -271,7 +278,13 @@ class SimpleBuilder:
         """Tool calls that are each another call, or none where that is surely observed; None where it is not sure."""
         if not found.tools:
             return None if _may_be_hidden(found, facts_of_root) else _NO_TOOLS
-        usual = None if self._caller is None else self._caller.tools(found.tools, facts_of_root.name, self._marks_of)
+        usual = (
+            None
+            if self._caller is None
+            else self._caller.tools(
+                found.tools, facts_of_root.name, self._marks_of, found.models, self._parallel == "canonical"
+            )
+        )
         if usual is not None:
             made, names, known, start, end = usual
             found.starts.append(start)
@@ -287,28 +300,34 @@ class SimpleBuilder:
         known, in_turn = None not in arguments, _are_in_turn(starts, ends)
         if len(set(names)) == len(names) or (known and len(set(zip(names, arguments, strict=True))) == len(names)):
             marks = _ALL_FIRST
-        elif in_turn and not any(arguments):
-            marks = self._marks_of(names, failed)
         else:
-            marks = _columns(retries.mark(_timed(told, width)))
+            marks = self._marks_of(names, failed, arguments, results, None if in_turn else (starts, ends))
         columns = (
             names, _shared(map(not_, failed)), *marks, facts_of_root.name, tuple(starts), tuple(ends), _shared(arguments),
             _shared(results), _shared(told[rows.EFFECT :: width]),
         )  # fmt: skip
         return ToolCalls(columns), names if in_turn else self._path(found, told, width), known
 
-    def _marks_of(self, names: tuple[str, ...], failed: tuple[bool, ...]) -> Marks:
-        """What calls one after the other with unknown arguments are to one another, worked out once: retries, after a failure."""
-        if True not in failed:
-            return _ALL_FIRST
-        known = self._marks.get((names, failed))
+    def _marks_of(
+        self,
+        names: tuple[str, ...],
+        failed: tuple[bool, ...],
+        arguments: Sequence[bytes | None] | None,
+        results: Sequence[bytes | None] | None,
+        times: tuple[Sequence[int], Sequence[int]] | None,
+    ) -> Marks:
+        """What calls in the order of the clock are to one another. `arguments`, `results`: None where none are known.
+        `times`: None where they came one after the other; then it depends on nothing but which are equal, and is worked out once.
+        """
+        if times is not None:
+            return _marks(names, failed, arguments, results, *times)
+        pattern = names, failed, arguments and _pattern(arguments), results and _pattern(results)
+        known = self._marks.get(pattern)
         if known is not None:
             return known
-        each = enumerate(zip(names, failed, strict=True))
-        marks = _columns(retries.mark([_step(at, Call(name, failed=bad)) for at, (name, bad) in each]))
         if len(self._marks) >= MOST_KNOWN:
             self._marks.clear()
-        self._marks[names, failed] = marks
+        marks = self._marks[pattern] = _marks(*pattern, range(len(names)), range(1, len(names) + 1))
         return marks
 
     def _path(self, found: _Found, told: Sequence[Any], width: int) -> tuple[str, ...]:
@@ -497,13 +516,19 @@ def _timed(told: Sequence[Any], width: int) -> list[retries.Timed]:
     ]
 
 
-def _step(at: int, call: Call) -> retries.Timed:
-    """A call that begins when the one before it has ended."""
-    return retries.Timed((at, at + 1, b"", 0), at, at + 1, call)
+def _pattern(hashes: Sequence[bytes | None]) -> tuple[int | None, ...]:
+    """Which are equal: for each the first that is, None for what is not known."""
+    return tuple([None if one is None else hashes.index(one) for one in hashes])
 
 
-def _columns(marks: Iterable[retries.Mark]) -> Marks:
-    retry, again, chain = map(_shared, zip(*marks, strict=True))
+def _marks(names: Sequence[str], *told: Sequence[Any] | None) -> Marks:
+    """What calls in the order of the clock are to one another: names, failed, arguments, results, starts, ends."""
+    columns = [(None,) * len(names) if one is None else one for one in (names, *told)]
+    timed = [
+        retries.Timed((start, end, b"", at), start, end, Call(name, None, asked, bad, result))
+        for at, (name, bad, asked, result, start, end) in enumerate(zip(*columns, strict=True))
+    ]
+    retry, again, chain = map(_shared, zip(*retries.mark(timed), strict=True))
     return retry, again, chain
 
 

@@ -40,6 +40,7 @@ from tests.assembly.test_bundles import SETTINGS, plain_runs
 needs_native = pytest.mark.skipif(NATIVE is None, reason="the compiled module (native/) is not installed")
 
 BY_STATUS = replace(SETTINGS, outcome=replace(SETTINGS.outcome, fallback="status"))
+AS_STARTED = replace(SETTINGS, assembly=replace(SETTINGS.assembly, parallel="as_started"))
 RUN = (agent(1), model(2, 1, start=0.1, end=0.2), tool(3, 1, "search", start=0.3, end=0.4))
 
 
@@ -86,8 +87,10 @@ def usual_runs(draw: st.DrawFn) -> list[AgentSpan]:
     spans = [agent(1, end=draw(st.sampled_from((3.0, 99.0))))._replace(facts=facts)]
     parts = st.tuples(st.booleans(), st.sampled_from(("search", "pay")), st.booleans(), st.integers(0, 2))
     hashes = st.sampled_from(draw(st.sampled_from(((None,), (b"a", b"b", b"c"), (None, b"a")))))
+    pace = draw(st.sampled_from((1.0, 1.0, 0.25, 0.0)))
     for number, (is_tool, name, failed, tokens) in enumerate(draw(st.lists(parts, max_size=7)), 2):
-        start, end = number - 0.5, number + draw(st.sampled_from((0.0, 0.25, 0.5)))
+        start = 1.5 + (number - 2) * pace
+        end = start + draw(st.sampled_from((0.5, 0.75, 1.0)))
         if is_tool:
             call = Call(
                 name, draw(st.sampled_from((None, f"call{number}"))), draw(hashes), failed, draw(hashes), draw(hashes)
@@ -101,7 +104,8 @@ def usual_runs(draw: st.DrawFn) -> list[AgentSpan]:
     root, odd = draw(st.sampled_from(_ROOTS)), draw(st.sampled_from(_ODD))
     spans[0] = spans[0]._replace(**root)
     at = draw(st.integers(0, len(spans) - 1))
-    return [*spans[:at], spans[at]._replace(**odd), *spans[at + 1 :]]
+    spans = [*spans[:at], spans[at]._replace(**odd), *spans[at + 1 :]]
+    return draw(st.permutations(spans)) if draw(st.booleans()) else spans
 
 
 _ROOTS: list[dict[str, Any]] = [
@@ -141,13 +145,10 @@ _ODD: list[dict[str, Any]] = [
 
 
 @needs_native
-@given(usual_runs(), st.booleans())
-def test_usual_runs_are_made_at_once(spans: list[AgentSpan], by_status: bool) -> None:
+@given(usual_runs(), st.sampled_from((SETTINGS, BY_STATUS, AS_STARTED)))
+def test_usual_runs_are_made_at_once(spans: list[AgentSpan], settings: Settings) -> None:
     """And are what Python makes of them; what is unusual about them is left to Python."""
-    settings = BY_STATUS if by_status else SETTINGS
-    bundle = Bundle(spans[0].trace_id, 0.0)
-    for span in spans:
-        bundle.keep(span)
+    bundle = bundle_of(spans)
     plain = run_of(bundle, settings, None, compiled=False)
 
     assert run_of(bundle, settings, CALLER, compiled=False) == plain
@@ -155,15 +156,32 @@ def test_usual_runs_are_made_at_once(spans: list[AgentSpan], by_status: bool) ->
 
 
 @needs_native
+def test_more_calls_than_are_told_apart_at_once() -> None:
+    """Are told apart in Python, and their run is the same."""
+    spans = [
+        agent(1, end=999.0),
+        *[tool(at, 1, "search", call_id=f"{at}", start=at, end=at + 3.0) for at in range(2, 202)],
+    ]
+    bundle = bundle_of(spans)
+
+    assert run_of(bundle, SETTINGS, CALLER, compiled=True) == run_of(bundle, SETTINGS, None, compiled=False)
+
+
+@needs_native
 def test_a_usual_run_needs_no_looks_for_garbage() -> None:
     """Nothing that it holds can lead back to it."""
-    bundle = Bundle(RUN[0].trace_id, 0.0)
-    for span in RUN:
-        bundle.keep(span)
-    run = Builder(SETTINGS).simple.build(bundle, CloseReason.ROOT)
+    run = Builder(SETTINGS).simple.at_once(bundle_of(RUN), CloseReason.ROOT)
 
     assert run is not None
     assert not any(map(gc.is_tracked, (run, run.tool_calls, run.model_calls)))
+
+
+def bundle_of(spans: Sequence[AgentSpan]) -> Bundle:
+    """These spans in one."""
+    bundle = Bundle(spans[0].trace_id, 0.0)
+    for span in spans:
+        bundle.keep(span)
+    return bundle
 
 
 def run_of(bundle: Bundle, settings: Settings, caller: object, *, compiled: bool) -> object:
