@@ -1,9 +1,10 @@
 """Whether a service costs after millions of spans what it cost at first: `python -m benchmarks.over_time [spans] [minutes]`.
 
-One service gets spans for so long, at least so many, and its memory is looked at meanwhile. Then another one starts, gets its
-first 10⁵, and both get the same requests in turns: the ratio of what a span costs them is what age adds. Every look of the old
-one for garbage is timed. By default that takes some minutes, and what a service remembers of closed runs is kept short, so that
-it is full well before the end; `10000000 60` is the long form, with what the settings say by default.
+One service gets spans for so long, at least so many, and its memory is looked at meanwhile. Then another one starts, and both
+get the same requests, at first until the young one too closes runs, settles them and closes sessions as fast as they come, and
+then in turns: the ratio of what a span costs them is what age adds. Every look of the old one for garbage is timed. By default
+that takes some minutes, and what a service remembers of closed runs is kept short, so that it is full well before the end;
+`10000000 60` is the long form, with what the settings say by default, but for sessions: they close after a minute.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ HERE: Final = Path(__file__).parent
 RESULTS: Final = HERE / "over_time.json"
 MANY, MINUTES = 1_000_000, 2.0
 YOUNG: Final = 100_000
-"""Spans that a young service has seen."""
+"""Spans that a young service has seen, at least."""
 LONG: Final = 30.0
 """Minutes from which the settings are those by default."""
 BLOCK: Final = 50
@@ -43,8 +44,11 @@ GROWTH: Final = 0.05
 """By how much memory may be above what it was in the third quarter, in the last."""
 DOORS: Final = ("--metrics", "off", "--set", "service.commit_timeout=60s")
 SHORT: Final = (
-    "--set", "assembly.linger=1s", "--set", "assembly.reopen=1s", "--set", "assembly.remember=15s",
+    "--set", "assembly.linger=1s", "--set", "assembly.reopen=1s", "--set", "assembly.remember=15s", "--set", "sessions.idle=5s",
 )  # fmt: skip
+USUAL: Final = ("--set", "sessions.idle=60s")
+SETTLED: Final = {SHORT: 0.25, USUAL: 2.5}
+"""Minutes after which a service does everything that it ever does with a run but forget its ids."""
 
 
 class Look(NamedTuple):
@@ -57,14 +61,14 @@ class Look(NamedTuple):
 
 def trial(spans: int = MANY, minutes: float = MINUTES) -> dict[str, Any]:
     """All of it."""
-    settings = () if minutes >= LONG else SHORT
+    settings = USUAL if minutes >= LONG else SHORT
     with tempfile.TemporaryDirectory() as name, ExitStack() as running:
         folder = Path(name)
         log = folder / "pauses.json"
         old = _service(folder / "old", running, log, *DOORS, *settings)
-        looks = fed(old, spans, minutes)
+        looks = fed([old], spans, minutes)
         young = _service(folder / "young", running, folder / "other.json", *DOORS, *settings)
-        fed(young, YOUNG, 0.0)
+        first = fed([young, old], YOUNG, SETTLED[settings])[-1]
         times = measured([old, young], rounds=7, requests=50)
         running.close()
         pauses = json.loads(log.read_text())
@@ -77,19 +81,22 @@ def trial(spans: int = MANY, minutes: float = MINUTES) -> dict[str, Any]:
         "spans": looks[-1].spans,
         "minutes": round(looks[-1].seconds / 60, 1),
         "cost": {"ratio": round(cost.value, 3), "spread": [round(one, 3) for one in cost.spread], "at_most": AT_MOST},
+        "young": {"spans": first.spans, "minutes": round(first.seconds / 60, 1)},
         "memory": {"growth": round(growth(looks), 4), "at_most": GROWTH, "looks": thinned(looks)},
         "garbage": summary(pauses),
     }
 
 
-def fed(service: Candidate, spans: int, minutes: float) -> list[Look]:
-    """Send so many spans, and for so long."""
+def fed(services: Sequence[Candidate], spans: int, minutes: float) -> list[Look]:
+    """Send so many spans to each, and for so long, and look at the first."""
     looks, stream = list[Look](), Traffic(seed=spans).spans()
     began, sent = time.monotonic(), 0
     while sent < spans or time.monotonic() - began < 60 * minutes:
-        serving.send(service.place, [traces_protobuf(list(islice(stream, SPANS))) for _ in range(BLOCK)])
+        bodies = [traces_protobuf(list(islice(stream, SPANS))) for _ in range(BLOCK)]
+        for service in services:
+            serving.send(service.place, bodies)
         sent += BLOCK * SPANS
-        looks.append(Look(round(time.monotonic() - began, 1), sent, serving.resident(service.process.pid)))
+        looks.append(Look(round(time.monotonic() - began, 1), sent, serving.resident(services[0].process.pid)))
     return looks
 
 

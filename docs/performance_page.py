@@ -40,6 +40,7 @@ _DUE: Final = (
     " In it is what falls due in the old one alone: with these settings runs settle after a minute, ids are forgotten after a"
     " quarter of an hour, and sessions close after half an hour."
 )
+_IDS: Final = " In it is what falls due in the old one alone: ids are forgotten after a quarter of an hour."
 NOTHING: Final = "\nNothing is written down yet: `make bench` does it.\n"
 
 Found: TypeAlias = Mapping[str, Any]
@@ -111,7 +112,7 @@ def _time(found: Found) -> str:
     parts = (
         "## Over time\n",
         _fed(found),
-        _cost(found["cost"], short=bool(found["settings"])),
+        _cost(found),
         _memory(found["memory"]),
         _garbage(found["garbage"]),
     )
@@ -128,11 +129,20 @@ def _fed(found: Found) -> str:
     )
 
 
-def _cost(cost: Found, *, short: bool) -> str:
+def _cost(found: Found) -> str:
+    cost, young = found["cost"], found.get("young")
     low, high = (_number(one) for one in cost["spread"])
+    if young is None:
+        other, due = "that has seen 100 000", "" if found["settings"] else _DUE
+    else:
+        other = (
+            f"that is {young['minutes']:g} minutes old and has seen {_round(young['spans'])}: one that closes runs, settles them "
+            "and closes sessions as fast as they come, as the old one does"
+        )
+        due = "" if any(one.startswith("assembly.") for one in found["settings"]) else _IDS
     return (
-        f"- **A span** costs it then {_number(cost['ratio'])} times what it costs a service that has seen 100 000, on the same "
-        f"requests in turns (middle half {low} to {high}, at most {_number(cost['at_most'])}).{'' if short else _DUE}"
+        f"- **A span** costs it then {_number(cost['ratio'])} times what it costs a service {other}, on the same "
+        f"requests in turns (middle half {low} to {high}, at most {_number(cost['at_most'])}).{due}"
     )
 
 

@@ -83,6 +83,19 @@ def test_age_is_told() -> None:
     assert "up to 70 ms, with 654 321 blocks of memory in use" in page
 
 
+def test_the_young_service_is_described() -> None:
+    """It is compared with the old one when it does the same."""
+    page = told(over_time={**OVER_TIME, "young": {"spans": 614_400, "minutes": 2.5}})
+
+    assert (
+        "times what it costs a service that is 2.5 minutes old and has seen 614 000: one that closes runs, settles"
+        in page
+    )
+    assert "ids are forgotten" not in page
+    usual = {**OVER_TIME, "young": {"spans": 614_400, "minutes": 2.5}, "settings": ["sessions.idle=60s"]}
+    assert "ids are forgotten after a quarter of an hour" in told(over_time=usual)
+
+
 def test_nothing_measured_is_said() -> None:
     """A page without numbers has none."""
     page = TOLD(None, None)
