@@ -48,6 +48,7 @@ class Monitor:
         self._seen: dict[AgentKey, float] = {}
         self._sessions = OpenSessions(settings.sessions.idle, settings.limits.sessions, self.accounts)
         self._changes: deque[Change] = deque()
+        self._idle = settings.sessions.idle - _MARGIN
         self._due = math.inf
         """Before then there is nothing to advance."""
 
@@ -78,13 +79,13 @@ class Monitor:
         """Something happened to a run, at `now` of the engine's clock."""
         if now >= self._due:
             self.advance(now)
-        change = event.change
+        change, run = event.change, event.run
         if change is RunChange.SETTLED:
             return
-        before = event.run if change is RunChange.WITHDRAWN else event.previous
+        before = run if change is RunChange.WITHDRAWN else event.previous
         entered = before is not None and counts_for_change(before) and not self._withdrawn(before)
-        if change is not RunChange.WITHDRAWN and not entered and counts_for_change(event.run):
-            self._close(event.run, now)
+        if change is not RunChange.WITHDRAWN and not entered and counts_for_change(run):
+            self._close(run, now)
 
     def advance(self, now: float) -> None:
         """Close the sessions that are idle, and let go of agents that were idle for 90 days."""
@@ -98,9 +99,9 @@ class Monitor:
     def _close(self, run: Run, now: float) -> None:
         if run.session_id is None:
             self._enter(run.key, unit_of(run), now)
-        else:
-            self._sessions.add((run.key, run.session_id), unit_of(run), now)
-            self._due = min(self._due, now + self._settings.sessions.idle - _MARGIN)
+            return
+        self._sessions.add((run.key, run.session_id), unit_of(run), now)
+        self._due = min(self._due, now + self._idle)
 
     def _withdrawn(self, run: Run) -> bool:
         """Take a run back, where that can be done. False: it has entered, or its session has closed."""

@@ -115,8 +115,10 @@ class Courses:
         return () if course is None else tuple(course.points)
 
     def _see(self, event: RunEvent, now: float) -> None:
+        if event.change is not RunChange.CLOSED:
+            return
         key = event.run.key
-        state = self._engine.fleet.agent(key) if event.change is RunChange.CLOSED else None
+        state = self._engine.fleet.agent(key)
         if state is None or first_window(state).runs < WARM_UP:
             return
         course = self._courses.get(key) or self._begin(key)

@@ -86,4 +86,5 @@ class Recording:
         if self._known - keys:
             self.ledger.keep(keys)
             self._book.keep({tuple(of_agent(key).items()) for key in (*keys, OTHER_AGENT)})
+            self._recorder.forget()
         self._known = keys

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from otel_reliability.model.run import Run
@@ -13,23 +13,33 @@ from otel_reliability.model.tool_calls import NO_TOOL_CALLS, ToolCall, ToolCalls
 _AGENT: Final = ToolCalls.fields.index("agent")
 
 
-def own_calls(runs: Iterable[Run]) -> Iterator[tuple[Run, ToolCalls]]:
+def own_calls(runs: Iterable[Run]) -> list[tuple[Run, ToolCalls]]:
     """Each run with the calls that its own agent took and that no run within it took.
 
     Nested runs settle together with the run above them, so one batch holds all that could count a call twice. An agent that
     calls itself takes calls under one name in both runs: the inner run, which is the shorter one, has them.
     """
-    runs = list(runs)
-    shared = {trace for trace, number in Counter([run.trace_id for run in runs]).items() if number > 1}
+    found = [(run, _named(run.tool_calls, run.key.agent)) for run in _inner_first(runs)]
+    traces = [run.trace_id for run, _ in found]
+    if len(set(traces)) == len(traces):
+        return found
+    shared = {trace for trace, number in Counter(traces).items() if number > 1}
     taken: defaultdict[TraceId, Counter[ToolCall]] = defaultdict(Counter)
-    for run in sorted(runs, key=_inner_first):
-        named = _named(run.tool_calls, run.key.agent)
-        within = taken[run.trace_id] if run.trace_id in shared else None
-        yield run, named if within is None else ToolCalls.of(_not_within(run, named, within))
+    return [
+        (run, ToolCalls.of(_not_within(run, named, taken[run.trace_id])) if run.trace_id in shared else named)
+        for run, named in found
+    ]
 
 
-def _inner_first(run: Run) -> tuple[bool, int]:
-    return (not run.nested, run.end_ns - run.start_ns)
+def _inner_first(runs: Iterable[Run]) -> list[Run]:
+    """Nested runs before others, and the shorter ones first."""
+    ordered = sorted(runs, key=_duration_ns)
+    nested = [run for run in ordered if run.nested]
+    return [*nested, *(run for run in ordered if not run.nested)] if nested else ordered
+
+
+def _duration_ns(run: Run) -> int:
+    return run.end_ns - run.start_ns
 
 
 def _named(calls: Sequence[ToolCall] | None, agent: str) -> ToolCalls:

@@ -5,8 +5,8 @@ Under head sampling a run counts with its weight: it stands for that many. Histo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, Protocol, runtime_checkable
 
 from otel_reliability.change.monitor import Change
 from otel_reliability.config import Settings
@@ -18,8 +18,11 @@ from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.names import Instrument
 from otel_reliability.telemetry.own_calls import own_calls
 from otel_reliability.telemetry.standing import Standing
-from otel_reliability.telemetry.sums import Adds, Attributes, Sums
+from otel_reliability.telemetry.sums import Adds, Attributes, Like, Sums, like_of
 from otel_reliability.windows.sessions import SessionEvent
+
+MOST_BEGUN: Final = 16_384
+"""Kinds of runs that are remembered to have begun."""
 
 
 class Records(Protocol):
@@ -78,6 +81,8 @@ class Recorder:
         exemplar_of: Callable[[Run | None], Any] = context_of,
     ) -> None:
         self._ledger, self._exemplar_of = ledger, exemplar_of
+        self._begun: dict[AgentKey, set[Like]] = {}
+        """What the runs of an agent were like whose counters have begun."""
         self._threshold = settings.metrics.retry_threshold
         self._standard = settings.telemetry.standard_metrics
         self._counters = {spec.name: _counter(meter, spec) for spec in names.COUNTERS}
@@ -86,14 +91,14 @@ class Recorder:
 
     def record(self, runs: Sequence[Run], standings: Mapping[str, Standing]) -> None:
         """Record runs that will not change any more. Runs of one trace that settle together must come together."""
-        batch, exemplars = list(own_calls(runs)), list[Any]()
+        batch, exemplars = own_calls(runs), list[Any]()
         sums, found = dict[tuple[AgentKey, bool], Sums](), dict[AgentKey, _Together]()
         for at, (run, calls) in enumerate(batch):
             together = found.get(run.key)
             if together is None:
                 counted_as = standings[run.run_id].counted_as
                 together = found[run.key] = self._together(run.key, counted_as, sums)
-            together.sums.run(at, run.outcome.value, calls, run.weight)
+            together.sums.run(at, run.outcome, calls, run.weight)
             together.places.append(at)
             exemplars.append(self._exemplar_of(run))
         for key, together in found.items():
@@ -105,15 +110,37 @@ class Recorder:
 
     def begin(self, runs: Sequence[Run], counted_as: Callable[[AgentKey], AgentKey]) -> None:
         """Begin, at 0, the counters that closed runs will raise once they are recorded: a rate would not see their first run."""
+        batch = runs if _share_traces(runs) else self._not_begun(runs, counted_as)
         sums, found = dict[tuple[AgentKey, bool], Sums](), dict[AgentKey, _Together]()
-        for run, calls in own_calls(runs):
+        for run, calls in own_calls(batch):
             together = found.get(run.key)
             if together is None:
                 together = found[run.key] = self._together(run.key, counted_as(run.key), sums)
-            together.sums.run(0, run.outcome.value, calls, 0)
+            together.sums.run(0, run.outcome, calls, 0)
         nothing = [self._exemplar_of(None)]
         for one in sums.values():
             one.tell(self._counters, nothing)
+        for key, together in found.items():
+            if together.measured:
+                self._begun.setdefault(key, set()).update(together.sums.placed)
+
+    def forget(self) -> None:
+        """Series have ended: those that come back begin anew."""
+        self._begun.clear()
+
+    def _not_begun(self, runs: Sequence[Run], counted_as: Callable[[AgentKey], AgentKey]) -> Sequence[Run]:
+        """Those of some runs, each of a trace of its own, that are unlike all that have begun."""
+        if sum(map(len, self._begun.values())) > MOST_BEGUN:
+            self._begun.clear()
+        found, known = list[Run](), dict[AgentKey, Collection[Like]]()
+        for run in runs:
+            begun = known.get(run.key)
+            if begun is None:
+                own = counted_as(run.key) == run.key
+                begun = known[run.key] = self._begun.get(run.key, ()) if own else ()
+            if not begun or like_of(run) not in begun:
+                found.append(run)
+        return found
 
     def score(self, events: Sequence[SessionEvent]) -> None:
         """Record sessions that have just closed; one that is scored again was recorded then."""
@@ -162,10 +189,16 @@ class Recorder:
     def _record(
         self, spec: Instrument, values: Sequence[float | None], attributes: Attributes, contexts: Sequence[Any]
     ) -> None:
-        known = [(value, context) for value, context in zip(values, contexts, strict=True) if value is not None]
-        if known:
-            amounts, at = zip(*known, strict=True)
-            self._histograms[spec.name].record_all(amounts, attributes, at)
+        known = [value for value in values if value is not None]
+        if not known:
+            return
+        if len(known) < len(values):
+            contexts = [context for value, context in zip(values, contexts, strict=True) if value is not None]
+        self._histograms[spec.name].record_all(known, attributes, contexts)
+
+
+def _share_traces(runs: Sequence[Run]) -> bool:
+    return len({run.trace_id for run in runs}) < len(runs)
 
 
 def _counter(meter: Makes, spec: Instrument) -> Adds:

@@ -10,6 +10,7 @@ import threading
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from otel_reliability.model.run import Run
@@ -122,23 +123,22 @@ class Histogram:
         if cell is None:
             cell = self.cells[labels] = Spread(self._wall(), len(bounds) + 1)
             cell.lowest = cell.highest = amounts[0]
-        counts, total, last = cell.counts, cell.total, dict[int, int]()
-        for place, amount in enumerate(amounts):
-            at = bisect_left(bounds, amount)
+        places = list(map(partial(bisect_left, bounds), amounts))
+        counts, total = cell.counts, cell.total
+        for at in places:
             counts[at] += 1
+        for amount in amounts:
             total += amount
-            if traces[place] is not None:
-                last[at] = place
         cell.total = total
         cell.lowest, cell.highest = min(cell.lowest, *amounts), max(cell.highest, *amounts)
-        self._show(cell, last, amounts, traces)
+        self._show(cell, places, amounts, traces)
 
-    def _show(self, cell: Spread, last: Mapping[int, int], amounts: Sequence[float], traces: Sequence[Trace]) -> None:
-        """The last measurement of each bucket, with its trace."""
-        for at, place in last.items():
-            trace = traces[place]
-            if trace is not None:
-                cell.exemplars[at] = Exemplar(amounts[place], self._wall(), *trace)
+    def _show(self, cell: Spread, places: Sequence[int], amounts: Sequence[float], traces: Sequence[Trace]) -> None:
+        """The last measurement of each bucket that has a trace."""
+        shown = zip(places, amounts, traces, strict=True)
+        last = {at: (amount, trace) for at, amount, trace in shown if trace is not None}
+        for at, (amount, trace) in last.items():
+            cell.exemplars[at] = Exemplar(amount, self._wall(), *trace)
 
 
 Kind = TypeVar("Kind", Counter, Histogram)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple, cast
 
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.fleet import Fleet
+
+_UNKNOWN: Final = object()
 
 
 class Standing(NamedTuple):
@@ -50,13 +52,14 @@ class _Agent:
     out: then each run is measured by itself.
     """
 
-    __slots__ = ("_alike", "_counted_as", "_distances", "_score", "_state", "_window")
+    __slots__ = ("_alike", "_all_count", "_counted_as", "_distances", "_score", "_state", "_window")
 
     def __init__(self, counted_as: AgentKey, state: AgentState, most_paths: int) -> None:
         self._counted_as, self._state = counted_as, state
         self._window = next(iter(state.windows.values()))
         self._score = self._window.reading("score").value
         self._alike = self._window.runs <= most_paths
+        self._all_count = len(state.windows) == 1 and not self._window.spares
         self._distances: dict[Hashable, float | None] = {}
 
     def standing_of(self, run: Run) -> Standing:
@@ -68,7 +71,8 @@ class _Agent:
         window, path = self._window, row.path
         if not self._alike or path is None:
             return window.path_distance(row).value
-        like = path.code, row.task, row.condition, window.counts(row)
-        if like not in self._distances:
-            self._distances[like] = window.path_distance(row).value
-        return self._distances[like]
+        like = path.code, row.task, row.condition, self._all_count or window.counts(row)
+        known = self._distances.get(like, _UNKNOWN)
+        if known is _UNKNOWN:
+            known = self._distances[like] = window.path_distance(row).value
+        return cast("float | None", known)

@@ -11,8 +11,8 @@ from itertools import repeat
 from operator import itemgetter
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
-from otel_reliability.model.run import AgentKey
-from otel_reliability.model.tool_calls import ToolCalls
+from otel_reliability.model.run import AgentKey, Outcome, Run
+from otel_reliability.model.tool_calls import NO_TOOL_CALLS, ToolCalls
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.ledger import ToolLedger
@@ -21,10 +21,25 @@ Attributes: TypeAlias = Mapping[str, str | bool]
 Raised: TypeAlias = tuple[int, int]
 """By how much, and which run of the batch was the last to do so."""
 Place = TypeVar("Place")
+Like: TypeAlias = tuple[int, tuple[Any, ...]]
+"""What a run is like: its outcome, by identity, and what counters tell of its calls."""
 
+_AGENT: Final = ToolCalls.fields.index("agent")
 _MARKS: Final = tuple(map(ToolCalls.fields.index, ("name", "ok", "retry", "chain")))
 _marks_of: Final = cast("Callable[[tuple[Any, ...]], tuple[Any, ...]]", itemgetter(*_MARKS))
-"""The columns of calls that counters tell."""
+"""What counters tell of calls, of their columns."""
+
+
+def like_of(run: Run) -> Like | None:
+    """What a run is like; None: look at its calls, of which some may be another agent's.
+
+    >>> from otel_reliability.testing import run
+    >>> like_of(run(["search"], 1)) == like_of(run(["search"], 2)) != like_of(run(["read"]))
+    True
+    """
+    calls = NO_TOOL_CALLS if run.tool_calls is None else ToolCalls.of(run.tool_calls)
+    columns = calls.columns
+    return (id(run.outcome), _marks_of(columns)) if columns[_AGENT] == run.key.agent or not calls else None
 
 
 class Adds(Protocol):
@@ -36,10 +51,10 @@ class Adds(Protocol):
 class _Alike:
     """Runs that counters cannot tell apart. `tools` are the labels of their calls' tools; `refused` of them had no place."""
 
-    __slots__ = ("last", "number", "refused", "tools")
+    __slots__ = ("last", "number", "outcome", "refused", "tools")
 
-    def __init__(self, tools: Sequence[str], refused: int) -> None:
-        self.tools, self.refused = tools, refused
+    def __init__(self, outcome: Outcome, tools: Sequence[str], refused: int) -> None:
+        self.outcome, self.tools, self.refused = outcome, tools, refused
         self.number = self.last = 0
 
 
@@ -54,18 +69,23 @@ class Sums:
     def __init__(self, key: AgentKey, ledger: ToolLedger, threshold: int, *, own: bool) -> None:
         self._key, self._ledger, self._threshold, self._own = key, ledger, threshold, own
         self._placed = set[str]()
-        self._alike: dict[tuple[str, tuple[Any, ...]], _Alike] = {}
+        self._alike: dict[Like, _Alike] = {}
 
-    def run(self, at: int, outcome: str, calls: ToolCalls, weight: int) -> None:
+    def run(self, at: int, outcome: Outcome, calls: ToolCalls, weight: int) -> None:
         """The run at this place of the batch, that stands for `weight`, with its calls."""
-        marks = _marks_of(calls.columns)
-        alike = self._alike.get((outcome, marks))
+        like = id(outcome), _marks_of(calls.columns)
+        alike = self._alike.get(like)
         if alike is None:
-            alike = self._alike[outcome, marks] = self._labelled(calls.names)
+            alike = self._alike[like] = self._labelled(outcome, calls.names)
         elif alike.refused:
             self._ledger.refuse(alike.refused)
         alike.number += weight
         alike.last = at
+
+    @property
+    def placed(self) -> Iterator[Like]:
+        """What runs were like all of whose tools have a place."""
+        return (like for like, alike in self._alike.items() if not alike.refused)
 
     def tell(self, counters: Mapping[str, Adds], exemplars: Sequence[Any]) -> None:
         """Raise the counters themselves. `exemplars` are those of the batch's runs."""
@@ -78,9 +98,9 @@ class Sums:
         calls: dict[tuple[str, bool], Raised] = {}
         retries: dict[str, Raised] = {}
         explosions: dict[None, Raised] = {}
-        for (outcome, (_, oks, retried, chains)), alike in self._alike.items():
+        for (_, (_, oks, retried, chains)), alike in self._alike.items():
             number, last = alike.number, alike.last
-            _raise(runs, outcome, number, last)
+            _raise(runs, alike.outcome.value, number, last)
             longest = 0
             for tool, ok, retry, chain in zip(alike.tools, _each(oks), _each(retried), _each(chains), strict=False):
                 _raise(calls, (tool, ok), number, last)
@@ -95,11 +115,11 @@ class Sums:
         yield from ((names.RETRIES.name, {names.TOOL: tool}, raised) for tool, raised in retries.items())
         yield from ((names.RETRY_EXPLOSIONS.name, {}, raised) for raised in explosions.values())
 
-    def _labelled(self, tools: Sequence[str]) -> _Alike:
+    def _labelled(self, outcome: Outcome, tools: Sequence[str]) -> _Alike:
         """The tools as labels. Whoever has no place asks each time: it is counted how often."""
         labels = [self._label(name) for name in tools]
         refused = sum(label != name for label, name in zip(labels, tools, strict=True)) if self._own else 0
-        return _Alike(labels, refused)
+        return _Alike(outcome, labels, refused)
 
     def _label(self, name: str) -> str:
         if name in self._placed:

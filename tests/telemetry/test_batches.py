@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.model.run import AgentKey, Outcome, Run
 from otel_reliability.model.tool_calls import ToolCalls
+from otel_reliability.telemetry import recorder as recorder_module
+from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.recorder import Recorder
 from otel_reliability.telemetry.series import Book, trace_of
@@ -67,14 +70,20 @@ def standing(one: Run, score: float | None) -> Standing:
     return Standing(one.key, score, None if one.weight == 3 else one.weight / 3)
 
 
-@given(st.lists(made(), min_size=1, max_size=3), st.sampled_from([None, 71.3]), st.integers(0, 3))
-def test_a_batch_is_recorded_as_its_runs_are(batches: list[list[Run]], score: float | None, limit: int) -> None:
-    """Counters, buckets, sums, exemplars, and how many tools found no place."""
+batch = st.tuples(made(), st.sampled_from([(), AGENTS[:1], AGENTS[:2], AGENTS]))
+"""Runs, and the agents whose series go on after them, as far as any end."""
+
+
+@given(st.lists(batch, min_size=1, max_size=4), st.sampled_from([None, 71.3]), st.integers(0, 3))
+def test_a_batch_is_recorded_as_its_runs_are(
+    batches: list[tuple[list[Run], tuple[str, ...]]], score: float | None, limit: int
+) -> None:
+    """Counters, buckets, sums, exemplars, and how many tools found no place; where series end and begin anew, too."""
     book, other = Book(lambda: 7), Book(lambda: 7)
     ledger, plainly = ToolLedger(SETTINGS, limit), ToolLedger(SETTINGS, limit)
     quick = Recorder(book, SETTINGS, ledger, trace_of)
     slow = PlainRecorder(other, plainly, SETTINGS.metrics.retry_threshold)
-    for runs in batches:
+    for runs, staying in batches:
         standings = {one.run_id: standing(one, score) for one in runs}
         counted_as = {one.key: standings[one.run_id].counted_as for one in runs}
         for recorder in (quick, slow):
@@ -84,3 +93,38 @@ def test_a_batch_is_recorded_as_its_runs_are(batches: list[list[Run]], score: fl
             recorder.record(runs, standings)
         assert told(book) == told(other)
         assert ledger.ceilings() == plainly.ceilings()
+        if staying:
+            keys = [AgentKey("", "shop", "test", agent) for agent in staying]
+            for one, places in ((book, ledger), (other, plainly)):
+                places.keep(keys)
+                one.keep({tuple(of_agent(key).items()) for key in keys})
+            quick.forget()
+
+
+def test_a_series_that_ended_begins_anew() -> None:
+    """Runs like those that had begun are looked at again, and only then."""
+    book = Book(lambda: 7)
+    recorder = Recorder(book, SETTINGS, ToolLedger(SETTINGS), trace_of)
+    recorder.begin([run(["search"], 1)], lambda key: key)
+    begun = told(book)
+    book.keep([])
+    recorder.begin([run(["search"], 2)], lambda key: key)
+    assert told(book) == {}
+    recorder.forget()
+    recorder.begin([run(["search"], 3)], lambda key: key)
+    assert told(book) == begun
+
+
+def test_kinds_of_runs_are_remembered_up_to_a_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond it all of them are forgotten, which costs a look at each, and changes no number."""
+    monkeypatch.setattr(recorder_module, "MOST_BEGUN", 2)
+    book, other = Book(lambda: 7), Book(lambda: 7)
+    quick = Recorder(book, SETTINGS, ToolLedger(SETTINGS), trace_of)
+    slow = PlainRecorder(other, ToolLedger(SETTINGS), SETTINGS.metrics.retry_threshold)
+    for number in range(20):
+        for recorder in (quick, slow):
+            recorder.begin(
+                [run(["search", "read"][: number % 3], number, outcome=list(Outcome)[number % 4])], lambda key: key
+            )
+        assert told(book) == told(other)
+        assert sum(map(len, quick._begun.values())) <= 3
