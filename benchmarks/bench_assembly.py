@@ -62,10 +62,11 @@ def serving(*, chaotic: bool = False, compiled: bool = True) -> Fed[bytes]:
 def aged(late: int) -> list[float]:
     """What a request costs after so many spans, over what it cost after the first of them: ratios of neighbouring rounds.
 
-    A young service and an old one are measured in turns, so that the machine's moods hit both.
+    A young service and an old one are measured in turns, so that the machine's moods hit both. Both get runs of the same agents:
+    with others' habits there would be more runs in a request, or fewer.
     """
     old, young = Service(), Service()
-    traffic, other = Traffic(), Traffic(seed=8)
+    traffic, other = Traffic(), Traffic()
     for _ in range(late // SPANS):
         old.take(traffic.requests(1)[0])
     for _ in range(EARLY // SPANS):
