@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from otel_reliability.assembly.assembler import Assembler
+from otel_reliability.assembly.blocks import Blocks
 from otel_reliability.assembly.build import Builder
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent
@@ -25,7 +27,7 @@ class Part(NamedTuple):
     """What one message told of a trace, and when (seconds of its partition)."""
 
     now: float
-    spans: tuple[AgentSpan, ...] = ()
+    spans: Sequence[AgentSpan] = ()
     evaluations: tuple[Evaluation, ...] = ()
 
 
@@ -64,8 +66,7 @@ class Trace:
     def add(self, part: Part) -> list[Timed]:
         """Take in what a message told, after what was due before it."""
         events = self.advance(part.now)
-        for span in part.spans:
-            self._assembler.add(span, part.now)
+        self._assembler.add_all(part.spans if isinstance(part.spans, Blocks) else list(part.spans), part.now)
         for evaluation in part.evaluations:
             self._assembler.evaluate(evaluation, part.now)
         self.spans += len(part.spans)

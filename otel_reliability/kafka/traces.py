@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from otel_reliability.assembly.blocks import Block, Blocks
 from otel_reliability.assembly.build import Builder
 from otel_reliability.config import Settings
 from otel_reliability.kafka.messages import Outgoing, text_of, written
@@ -88,17 +89,22 @@ class Traces:
     def take(self, spans: Sequence[AgentSpan], evaluations: Iterable[Evaluation], now: float) -> list[Outgoing]:
         """Take in what a message holds. Gives what is to be told, after what was due before."""
         self._advance(now)
-        found: defaultdict[TraceId, tuple[list[AgentSpan], list[Evaluation]]] = defaultdict(lambda: ([], []))
+        found: defaultdict[TraceId, tuple[list[Block], list[AgentSpan], list[Evaluation]]]
+        found = defaultdict(lambda: ([], [], []))
+        if isinstance(spans, Blocks):
+            for block in spans.blocks:
+                found[block.trace_id][0].append(self._whole(block))
+            spans = spans.rest
         for span in spans:
-            plain = span.link is None and span.notes is None
-            found[span.trace_id][0].append(span if plain else self._alone(span))
+            found[span.trace_id][1].append(self._alone(span))
         for evaluation in evaluations:
             if evaluation.trace_id is None:
                 self.apart["no_trace" if evaluation.response_id is None else "response_id"] += 1
             else:
-                found[evaluation.trace_id][1].append(evaluation)
-        for trace_id, (some, judged) in found.items():
-            self._take(trace_id, Part(self.now, tuple(some), tuple(judged)))
+                found[evaluation.trace_id][2].append(evaluation)
+        for trace_id, (blocks, some, judged) in found.items():
+            told = Blocks(blocks, some) if blocks else tuple(some)
+            self._take(trace_id, Part(self.now, told, tuple(judged)))
         self._make_room()
         return self._taken()
 
@@ -114,9 +120,15 @@ class Traces:
 
     # --- Parts --------------------------------------------------------------------------------------------------------
 
+    def _whole(self, block: Block) -> Block:
+        """A block whose spans are each `_alone`; rows have nothing that would join them to other traces."""
+        models, tools, others = block.held()
+        alone = [self._alone(span) for span in others]
+        return block if alone == others else Block(block.trace_id, models, tools, alone)
+
     def _alone(self, span: AgentSpan) -> AgentSpan:
         """A span without what would join it to other traces: they may be anywhere."""
-        found = crossing(span)
+        found = None if span.link is None and span.notes is None else crossing(span)
         if not found:
             return span
         self.apart.update(found)

@@ -1,8 +1,9 @@
 """A request as bytes: what a journal keeps of it, and gives back equal.
 
 One byte of version, a checksum, and the request as nested plain values in Python's own `marshal` form, whose format 4 every
-supported Python reads. The checksum stands first, so that damaged bytes are never unpacked. Attributes of resources are left
-out: whatever of them counts was read when the request came in. Nothing else of a request is text of its content.
+supported Python reads. The checksum stands first, so that damaged bytes are never unpacked. Rows of calls are written as they
+are, what they are alike in once. Attributes of resources are left out: whatever of them counts was read when the request came
+in. Nothing else of a request is text of its content.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import marshal
 import struct
 import zlib
-from collections.abc import Iterable
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
+from otel_reliability.assembly.blocks import Block, Blocks
+from otel_reliability.assembly.rows import MORE, PARENT, Models, Rows, Tools
 from otel_reliability.model import record
 from otel_reliability.model.span import (
     AgentSpan,
@@ -31,8 +34,9 @@ from otel_reliability.model.span import (
 )
 from otel_reliability.service.decoded import Decoded
 
-VERSION: Final = 1
-"""Raised when a reader of the version before could no longer understand an entry."""
+VERSION: Final = 2
+"""Raised when a reader of the version before could no longer understand an entry: before 2 there were no blocks."""
+_UNDERSTOOD: Final = (1, VERSION)
 _MARSHAL: Final = 4
 _LEVEL: Final = 1
 _HEAD: Final = struct.Struct("<BI")
@@ -40,6 +44,9 @@ _HEAD: Final = struct.Struct("<BI")
 Plain = Any
 """Nested tuples, lists and dictionaries of None, booleans, numbers, texts and bytes."""
 T = TypeVar("T")
+R = TypeVar("R", bound=Rows)
+_Identities: TypeAlias = dict[Any, tuple[Plain, ...]]
+_Resources: TypeAlias = dict[tuple[Plain, ...], Resource]
 
 
 class Damaged(Exception):
@@ -84,7 +91,7 @@ def check(data: bytes) -> memoryview:
         raise Damaged("an entry is cut off")
     version, checksum = _HEAD.unpack_from(data)
     body = memoryview(data)[_HEAD.size :]
-    if version != VERSION:
+    if version not in _UNDERSTOOD:
         raise Damaged(f"an entry of version {version}; this service reads version {VERSION}")
     if zlib.crc32(body) != checksum:
         raise Damaged("the checksum of an entry is wrong")
@@ -93,10 +100,9 @@ def check(data: bytes) -> memoryview:
 
 def write(request: Decoded) -> bytes:
     """A request as bytes."""
-    resources: dict[Resource, tuple[Plain, ...]] = {}
     return pack(
         (
-            [_write_span(span, resources) for span in request.spans],
+            _write_spans(request.spans, {}),
             [tuple(one) for one in request.evaluations],
             [record.write(one) for one in request.records],
             dict(request.malformed),
@@ -108,9 +114,8 @@ def write(request: Decoded) -> bytes:
 def read(data: bytes) -> Decoded:
     """The request that `write` was given. Raises `Damaged`."""
     spans, evaluations, records, malformed, other_logs = unpack(data)
-    resources: dict[tuple[Plain, ...], Resource] = {}
     return Decoded(
-        tuple([_read_span(span, resources) for span in spans]),
+        _read_spans(spans, {}),
         tuple(Evaluation(*one) for one in evaluations),
         tuple(record.read(one) for one in records),
         malformed,
@@ -118,7 +123,79 @@ def read(data: bytes) -> Decoded:
     )
 
 
-def _write_span(span: AgentSpan, resources: dict[Any, tuple[Plain, ...]]) -> Plain:
+def _write_spans(spans: Sequence[AgentSpan], resources: _Identities) -> Plain:
+    """A list of spans, or a tuple of blocks and the rest."""
+    if isinstance(spans, Blocks):
+        return [_write_block(block, resources) for block in spans.blocks], _write_spans(list(spans.rest), resources)
+    return [_write_span(span, resources) for span in spans]
+
+
+def _read_spans(raw: Plain, resources: _Resources) -> Sequence[AgentSpan]:
+    if isinstance(raw, tuple):
+        blocks, rest = cast("tuple[list[Plain], Plain]", raw)
+        return Blocks([_read_block(block, resources) for block in blocks], _read_spans(rest, resources))
+    return tuple([_read_span(span, resources) for span in raw])
+
+
+def _write_block(block: Block, resources: _Identities) -> Plain:
+    models, tools, others = block.held()
+    told = list(models)
+    for at in range(MORE, len(told), Models.width):
+        if told[at] is not None:
+            messages, calls, *rest = told[at]
+            told[at] = messages, _calls(calls), *rest
+    return (
+        block.trace_id, _write_alike(models, resources), told, _write_alike(tools, resources), list(tools),
+        _write_spans(others, resources),
+    )  # fmt: skip
+
+
+def _read_block(raw: Plain, resources: _Resources) -> Block:
+    trace_id, alike_models, told_models, alike_tools, told_tools, others = raw
+    for at in range(MORE, len(told_models), Models.width):
+        if told_models[at] is not None:
+            messages, calls, *rest = told_models[at]
+            told_models[at] = messages, _read_calls(calls), *rest
+    models = _read_rows(Models, alike_models, told_models, resources)
+    tools = _read_rows(Tools, alike_tools, told_tools, resources)
+    return Block(trace_id, models, tools, list(_read_spans(others, resources)))
+
+
+def _write_alike(rows: Rows, resources: _Identities) -> Plain:
+    """What rows are alike in, None where there are none. They share no notes, judgements or links."""
+    if not rows or rows.shared is None:
+        return None
+    scope, resource, session, _, _, _, threshold, extra = rows.shared
+    identity = resource[:3]
+    return (
+        rows.remote,
+        rows.span_kind,
+        scope,
+        resources.setdefault(identity, identity),
+        _bare(session),
+        threshold,
+        extra,
+    )
+
+
+def _read_rows(kind: type[R], alike: Plain, told: list[Any], resources: _Resources) -> R:
+    rows = kind()
+    if alike is not None:
+        rows.extend(told)
+        rows.remote, rows.span_kind, scope, identity, session, threshold, extra = alike
+        rows.shared = (scope, _resource(identity, resources), _made(Session, session), None, (), None, threshold, extra)
+        rows.parent = rows[PARENT - rows.width]
+    return rows
+
+
+def _resource(identity: tuple[Plain, ...], resources: _Resources) -> Resource:
+    found = resources.get(identity)
+    if found is None:
+        found = resources[identity] = Resource(*identity)
+    return found
+
+
+def _write_span(span: AgentSpan, resources: _Identities) -> Plain:
     identity = span.resource[:3]
     return (
         *span[:7],
@@ -136,15 +213,11 @@ def _write_span(span: AgentSpan, resources: dict[Any, tuple[Plain, ...]]) -> Pla
     )
 
 
-def _read_span(raw: Plain, resources: dict[tuple[Plain, ...], Resource]) -> AgentSpan:
-    identity = raw[11]
-    resource = resources.get(identity)
-    if resource is None:
-        resource = resources[identity] = Resource(*identity)
+def _read_span(raw: Plain, resources: _Resources) -> AgentSpan:
     values = list(raw)
     values[7] = _KINDS[raw[7]]
     values[9] = None if raw[9] is None else _read_facts(raw[9])
-    values[11] = resource
+    values[11] = _resource(raw[11], resources)
     values[12] = _made(Session, raw[12])
     values[13] = _made(Notes, raw[13])
     values[14] = tuple([Evaluation(*one) for one in raw[14]])
@@ -158,7 +231,7 @@ _NUMBERS: Final = {kind: number for number, kind in enumerate(_KINDS)}
 def _write_facts(facts: Facts) -> Plain:
     match facts:
         case InvocationFacts():
-            return (0, *facts._replace(tokens=_bare(facts.tokens), call=_bare(facts.call)))
+            return 0, *facts[:4], _bare(facts.tokens), *facts[5:7], _bare(facts.call), *facts[8:]
         case ToolFacts():
             return (1, _calls(facts.calls), facts.finish)
         case ModelFacts():
