@@ -21,6 +21,8 @@ cdef extern from "Python.h":
     int PyUnicode_KIND(object text)
     void *PyUnicode_DATA(object text)
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
+    uint32_t PyUnicode_READ_CHAR(object text, Py_ssize_t at)
+    object PyUnicode_FromKindAndData(int kind, const void *symbols, Py_ssize_t number)
 
 ctypedef fused Symbols:
     uint8_t
@@ -452,3 +454,76 @@ cdef class PathSums:
             self.noted = <uint64_t *> _resized(self.noted, lines, sizeof(uint64_t))
             self.lines = lines
         return 0
+
+
+
+def apart(far, dict counts not None):
+    """The sum of the distances over all pairs of runs by the paths they took, of few paths: it is not kept up to date.
+
+    `far` is as that of `PathSums`.
+    """
+    cdef Py_ssize_t at, other, steps, length, number = len(counts)
+    cdef list codes = list(counts), runs = list(counts.values())
+    cdef str one, two
+    cdef uint64_t *edits = <uint64_t *> PyMem_Malloc((number + 1) * sizeof(uint64_t))
+    cdef object total = 0, sum
+    if edits is NULL:
+        raise MemoryError
+    try:
+        for at in range(number):
+            one = codes[at]  # all of them are strings
+        for at in range(1, number):
+            one = codes[at]
+            steps = PyUnicode_GET_LENGTH(one)
+            _edits_to_all(far, one, steps, codes, at, edits)
+            sum = 0
+            for other in range(at):
+                two = codes[other]
+                length = PyUnicode_GET_LENGTH(two)
+                sum += runs[other] * _part(edits[other], max(steps, length))
+            total += runs[at] * sum
+    finally:
+        PyMem_Free(edits)
+    return total
+
+
+cdef int _edits_to_all(far, str one, Py_ssize_t steps, list codes, Py_ssize_t number, uint64_t *edits) except -1:
+    """How many edits a path is from each of so many."""
+    cdef Py_ssize_t at, length
+    cdef object other
+    if steps <= WORD:
+        _note_path(one, steps)
+    for at in range(number):
+        other = codes[at]
+        length = PyUnicode_GET_LENGTH(other)
+        if steps <= WORD:
+            edits[at] = _edits_to(steps, other, length)
+        elif length > WORD:
+            edits[at] = far(one, other)
+        else:
+            _note_path(other, length)
+            edits[at] = _edits_to(length, one, steps)
+            _forget_path(other, length)
+    if steps <= WORD:
+        _forget_path(one, steps)
+    return 0
+
+
+def tools(str path not None):
+    """The different steps of a path, sorted: as a string, a character each."""
+    cdef Py_ssize_t steps = PyUnicode_GET_LENGTH(path), at, place, number = 0
+    cdef uint32_t[WORD] found
+    cdef uint32_t symbol
+    if steps > WORD:
+        return "".join(sorted(set(path)))
+    for at in range(steps):
+        symbol = PyUnicode_READ_CHAR(path, at)
+        place = number
+        while place and found[place - 1] > symbol:
+            place -= 1
+        if place and found[place - 1] == symbol:
+            continue
+        memmove(found + place + 1, found + place, (number - place) * sizeof(uint32_t))
+        found[place] = symbol
+        number += 1
+    return PyUnicode_FromKindAndData(4, found, number)

@@ -13,7 +13,9 @@ FIELDS: Final = ("task", "input_class", "condition", "branches", "retries", "wei
 likeness = itemgetter(*map(Row._fields.index, FIELDS))
 """What a row has in these fields: equal for rows that are alike."""
 
-_BLANK: Final = dict.fromkeys(Row._fields)
+_PLACES: Final = tuple(map(Row._fields.index, FIELDS))
+_PATH: Final = Row._fields.index("path")
+_BLANK: Final = (None,) * len(Row._fields)
 
 
 def like(shared: tuple[Any, ...], path: Path | None) -> Row:
@@ -24,5 +26,8 @@ def like(shared: tuple[Any, ...], path: Path | None) -> Row:
     >>> likeness(one) == likeness(other) == likeness(like(likeness(one), one.path))
     True
     """
-    fields: dict[str, Any] = {**_BLANK, **dict(zip(FIELDS, shared, strict=True)), "path": path}
-    return Row(**fields)
+    fields: list[Any] = [*_BLANK]
+    fields[_PATH] = path
+    for at, value in zip(_PLACES, shared, strict=True):
+        fields[at] = value
+    return Row._make(fields)

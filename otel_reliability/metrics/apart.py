@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, TypeAlias, TypeVar
 
@@ -68,6 +68,20 @@ def edit_column(code: str, others: list[str], lengths: Integers) -> Integers:
 def column_of(shares: Apart[K]) -> Column[K]:
     """Any other distance as a column."""
     return lambda one, others, lengths: np.array(shares(one, others), np.int64)
+
+
+def total(shares: Apart[K], counts: Mapping[K, int]) -> int:
+    """The sum of the distances over all pairs of runs, of which so many did each thing, in units of 2^-52.
+
+    >>> total(edit_shares, {"ab": 2, "abcd": 3}) / ONE
+    3.0
+    """
+    codes, runs = list(counts), list(counts.values())
+    found = 0
+    for at in range(1, len(codes)):
+        apart = shares(codes[at], codes[:at])
+        found += runs[at] * sum([share * many for share, many in zip(apart, runs, strict=False)])
+    return found
 
 
 @lru_cache(maxsize=16_384)

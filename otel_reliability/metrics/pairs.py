@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Mapping, Sequence, Sized
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from otel_reliability.metrics.apart import ONE, Apart, Shares, column_of, edit_shares
+from otel_reliability.metrics.apart import ONE, Apart, Shares, column_of, edit_shares, total
 from otel_reliability.metrics.base import Lender
-from otel_reliability.metrics.compiled import path_sums
+from otel_reliability.metrics.compiled import path_sums, path_total
 from otel_reliability.metrics.later_sums import LaterSums
 from otel_reliability.model.row import Row
 
@@ -19,8 +19,18 @@ class Code(Hashable, Sized, Protocol):
 
 K = TypeVar("K", bound=Code)
 
-Begin: TypeAlias = Callable[[Mapping[K, int]], LaterSums[K]]
-"""Makes the sums of many different codes, of which so many runs are there."""
+
+class Ways(NamedTuple, Generic[K]):
+    """Quicker ways to the same numbers."""
+
+    begin: Callable[[Mapping[K, int]], LaterSums[K]]
+    """Makes the sums of many different codes, of which so many runs are there."""
+    total: Callable[[Mapping[K, int]], int]
+    """The sum over all pairs, of few."""
+
+
+PATHS: Final = Ways(path_sums, path_total)
+"""Those of paths by their edits."""
 
 HABITS: Final = 16
 """Up to so many distinct paths an agent has habits: then runs are counted, and compared when somebody asks."""
@@ -35,11 +45,11 @@ class PairSums(Generic[K]):
     (`LaterSums`). State: an integer for each code; where there are many, columns of them for each code and each run.
     """
 
-    __slots__ = ("_begin", "_counts", "_many", "_number", "_shares", "_total")
+    __slots__ = ("_counts", "_many", "_number", "_shares", "_total", "_ways")
 
-    def __init__(self, shares: Apart[K], begin: Begin[K] | None = None) -> None:
+    def __init__(self, shares: Apart[K], ways: Ways[K] | None = None) -> None:
         self._shares = shares
-        self._begin = begin
+        self._ways = ways
         self._counts: dict[K, int] = {}
         self._many: LaterSums[K] | None = None
         self._number = 0
@@ -102,17 +112,12 @@ class PairSums(Generic[K]):
         return _weighted(self._shares(code, list(self._counts)), self._counts)
 
     def _sums_of(self, counts: Mapping[K, int]) -> LaterSums[K]:
-        begin = self._begin
-        return LaterSums(column_of(self._shares), counts) if begin is None else begin(counts)
+        ways = self._ways
+        return LaterSums(column_of(self._shares), counts) if ways is None else ways.begin(counts)
 
     def _compared(self) -> int:
         """The sum over all pairs, from how many runs did what."""
-        codes, runs = list(self._counts), list(self._counts.values())
-        total = 0
-        for at in range(1, len(codes)):
-            shares = self._shares(codes[at], codes[:at])
-            total += runs[at] * sum([share * many for share, many in zip(shares, runs, strict=False)])
-        return total
+        return total(self._shares, self._counts) if self._ways is None else self._ways.total(self._counts)
 
 
 def _weighted(shares: Sequence[int], counts: Mapping[K, int]) -> int:
@@ -250,8 +255,8 @@ class LatestPairs(LatestBy[str]):
     __slots__ = ()
 
     def __init__(self, limit: int, shares: Shares = edit_shares, fellows: Fellows | None = None) -> None:
-        begin = path_sums if shares is edit_shares else None
-        super().__init__(limit, PairSums(shares, begin), path_code, fellows)
+        ways = PATHS if shares is edit_shares else None
+        super().__init__(limit, PairSums(shares, ways), path_code, fellows)
 
 
 def path_code(row: Row) -> str:

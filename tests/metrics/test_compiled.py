@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from rapidfuzz.distance.Levenshtein import distance
 
 from otel_reliability.metrics import compiled
-from otel_reliability.metrics.apart import LONGEST, ONE, edit_column, edit_shares
-from otel_reliability.metrics.compiled import NATIVE, path_sums
+from otel_reliability.metrics.apart import LONGEST, ONE, edit_column, edit_shares, total
+from otel_reliability.metrics.compiled import NATIVE, path_sums, path_total, sorted_tools, tools_of
 from otel_reliability.metrics.later_sums import LaterSums
 from tests.metrics.reference import edits
 
@@ -65,6 +65,22 @@ def test_distances_are_those_of_the_textbook(code: str, others: list[str]) -> No
     """In units of 2^-52, what is beyond cut off one by one."""
     expected = sum(edits(code, other) * ONE // max(len(code), len(other), 1) for other in others)
     assert path_sums(Counter(others)).distance(code) == expected
+
+
+@given(st.dictionaries(st.one_of(PATHS, MANY), st.integers(1, 9), max_size=12))
+def test_the_same_total_of_few(counts: dict[str, int]) -> None:
+    """Of paths of whatever characters and lengths; and the tools of each."""
+    assert path_total(counts) == total(edit_shares, counts)
+    assert [tools_of(code) for code in counts] == [sorted_tools(code) for code in counts]
+
+
+def test_what_is_no_path_leaves_no_trace() -> None:
+    """The next distances are right."""
+    with pytest.raises(TypeError):
+        path_total({"ab": 1, b"b": 1, "abc": 1})  # pyright: ignore[reportArgumentType]  # test
+    with pytest.raises(TypeError):
+        tools_of(b"b")  # pyright: ignore[reportArgumentType]  # test
+    assert path_total({"xyz": 1, "ab": 1}) == ONE
 
 
 def test_paths_longer_than_any_word() -> None:

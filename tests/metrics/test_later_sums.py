@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from otel_reliability.metrics import apart, later_sums, pairs
 from otel_reliability.metrics.apart import LONGEST, REMEMBERED, column_of, edit_column, edit_shares
-from otel_reliability.metrics.compiled import path_sums
+from otel_reliability.metrics.compiled import PathSums, path_sums, path_total
 from otel_reliability.metrics.later_sums import LaterSums
 
 CODES = st.text("abcd", max_size=6)
@@ -57,13 +57,13 @@ def test_a_column_is_the_list(code: str, others: list[str]) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.booleans()), max_size=60))
-@pytest.mark.parametrize("begin", [partial(LaterSums[str], edit_column), path_sums, None])
-def test_habits_come_and_go(begin: pairs.Begin[str] | None, steps: list[tuple[str, bool]]) -> None:
+@pytest.mark.parametrize("begin", [partial(LaterSums[str], edit_column), path_sums])
+def test_habits_come_and_go(begin: PathSums, steps: list[tuple[str, bool]]) -> None:
     """An agent that takes to ever new paths and back to few has the sums of all its pairs all the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "HABITS", 4)
         patch.setattr(pairs, "FEW_HABITS", 2)
-        sums, left = pairs.PairSums(edit_shares, begin), list[str]()
+        sums, left = pairs.PairSums(edit_shares, pairs.Ways(begin, path_total)), list[str]()
         for code, leave in steps:
             if leave and left:
                 sums.remove(left.pop(0))

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.metrics.apart import FEW, ONE, edit_shares
-from otel_reliability.metrics.compiled import path_sums
 from otel_reliability.metrics.examples import row
-from otel_reliability.metrics.pairs import LatestPairs, PairSums
+from otel_reliability.metrics.pairs import PATHS, LatestPairs, PairSums
 from otel_reliability.model.row import Row
 from tests.metrics.reference import edits
 
@@ -28,7 +27,7 @@ def test_edit_shares_are_those_of_the_textbook(code: str, others: list[str]) -> 
 @given(st.lists(st.tuples(CODES, st.integers(0, 5)), max_size=25))
 def test_sums_are_over_all_pairs_whoever_leaves(steps: list[tuple[str, int]]) -> None:
     """Whether the oldest leaves or one from the middle, the total is that of all pairs that remain."""
-    sums, there = PairSums(edit_shares, path_sums), dict[str, str]()
+    sums, there = PairSums(edit_shares, PATHS), dict[str, str]()
     for at, (code, leaving) in enumerate(steps):
         sums.add(code)
         there[str(at)] = code

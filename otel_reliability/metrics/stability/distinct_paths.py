@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.counts import Multiset
 from otel_reliability.metrics.evidence import PATH, UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
-from otel_reliability.model.row import BASELINE, Row
+from otel_reliability.model.row import BASELINE, Path, Row
 
 
 class DistinctPaths(Metric):
@@ -58,6 +60,12 @@ class DistinctPaths(Metric):
     def count(self, row: Row, times: int) -> None:
         if row.path is not None and row.condition == BASELINE:
             self._paths.count(row.path.code, times)
+
+    def tell(self, row: Row, paths: Mapping[Path | None, int]) -> None:
+        if row.condition == BASELINE:
+            for path, times in paths.items():
+                if path is not None:
+                    self._paths.count(path.code, times)
 
     def read(self) -> Reading:
         runs = self._paths.total

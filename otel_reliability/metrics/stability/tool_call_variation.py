@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics.compiled import tools_of
 from otel_reliability.metrics.groups import PathCountMetric, PathGroup, Share
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Path
@@ -26,7 +27,7 @@ class CallCounts(PathGroup):
     def count(self, path: Path, times: int) -> None:
         self._runs += times
         sums, steps = self._sums, path.steps
-        for tool in set(steps):
+        for tool in tools_of(steps) if isinstance(steps, str) else set(steps):
             calls = steps.count(tool)
             total, squares = sums.pop(tool, (0, 0))
             total += times * calls

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics.compiled import tools_of
 from otel_reliability.metrics.counts import Multiset
 from otel_reliability.metrics.groups import PathCountMetric, PathGroup, Share
 from otel_reliability.model.reading import MetricSpec
@@ -24,8 +25,7 @@ class ToolSets(PathGroup):
 
     def count(self, path: Path, times: int) -> None:
         steps = path.steps
-        tools = sorted(set(steps))
-        self._sets.count("".join(tools) if steps is path.code else tuple(tools), times)
+        self._sets.count(tools_of(steps) if isinstance(steps, str) else tuple(sorted(set(steps))), times)
 
     def share(self) -> Share | None:
         runs = self._sets.total
