@@ -5,8 +5,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import Final
 
-from otel_reliability.metrics.evidence import carried
-from otel_reliability.model.row import Path, Row
+from otel_reliability.model.row import Row
 
 OWN: Final = frozenset(
     {
@@ -28,19 +27,13 @@ class Kind:
     Agents do the same things again and again, so their rows are of few kinds, shared by all windows of a process.
     """
 
-    __slots__ = ("evidence", "row")
+    __slots__ = ("row",)
 
     def __init__(self, row: Row) -> None:
         self.row = row._replace(
             end_ns=0, run_id="", start_ns=0, path=None, pressure=None, tokens=None, latency_ns=None,
             confidence=None, cost=None, session_id=None, signals=(),
         )  # fmt: skip
-        self.evidence = carried(self.row)
-        """What every row of this kind carries, whatever is its own."""
-
-    def like(self, path: Path | None) -> Row:
-        """A row of this kind that took this path."""
-        return self.row._replace(path=path)
 
 
 def kind_of(row: Row) -> Kind:

@@ -154,12 +154,12 @@ class OrderedRows:
             self._pack(reopenable)
 
     def _pack(self, reopenable: Collection[str]) -> None:
-        fresh, insert, blocked = self.fresh, self._store.insert, self._blocked
+        fresh, append, blocked = self.fresh, self._store.append, self._blocked
         number = 0
         for row in fresh:
             if row.run_id in reopenable:
                 break
-            insert(row)
+            append(row)
             number += 1
             if blocked:
                 blocked.pop(row.run_id, None)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import nan
 from struct import Struct, error
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from otel_reliability.model.row import Row
 from otel_reliability.windows.ids import SIZE, Ids
@@ -22,6 +22,8 @@ _SMALL: Final = 2**14
 """Bytes that are copied in no time."""
 _MANY: Final = 512
 """Rows among which none is looked for that is not there."""
+
+_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
 
 
 class Rest(NamedTuple):
@@ -81,7 +83,7 @@ class PackedRows:
             self._data, at * _WIDTH
         )
         kind = self._kinds.kind(at).row
-        return Row(
+        fields = (
             end_ns,
             self._ids.unpack(packed),
             end_ns - took - (far_took << 32),
@@ -100,6 +102,8 @@ class PackedRows:
             rest.signals,
             *kind[21:],
         )
+        row: Row = _tuple(Row, fields)
+        return row
 
     def rows(self, first: int = 0) -> list[Row]:
         """The rows from some place on."""
@@ -138,21 +142,13 @@ class PackedRows:
 
     def insert(self, row: Row) -> int:
         """A row comes. Gives its place."""
-        at, packed = self.place(row.end_ns, row.run_id), self._ids.pack(row.run_id)
-        record, rest = _record(row, packed)
-        number = len(self._kinds)
-        if at == number:
-            self._data += record
-        else:
-            self._data[at * _WIDTH : at * _WIDTH] = record
-        self._kinds.insert(at, kind_of(row), row.path)
-        if rest is not None and self._rests is None:
-            self._rests = list[Rest | Row | None]([None] * number)
-        if self._rests is not None:
-            self._rests.insert(at, rest)
-        if number >= _MANY or self._marks is not None:
-            self._mark(packed)
+        at = self.place(row.end_ns, row.run_id)
+        self._put(at, row)
         return at
+
+    def append(self, row: Row) -> None:
+        """A row comes that sorts after all that are here."""
+        self._put(len(self._kinds), row)
 
     def delete(self, first: int, number: int = 1) -> None:
         """So many rows go."""
@@ -170,6 +166,21 @@ class PackedRows:
             self._marks = None
         if self._rests is not None:
             del self._rests[first:last]
+
+    def _put(self, at: int, row: Row) -> None:
+        packed, number = self._ids.pack(row.run_id), len(self._kinds)
+        record, rest = _record(row, packed)
+        if at == number:
+            self._data += record
+        else:
+            self._data[at * _WIDTH : at * _WIDTH] = record
+        self._kinds.insert(at, kind_of(row), row.path)
+        if rest is not None and self._rests is None:
+            self._rests = list[Rest | Row | None]([None] * number)
+        if self._rests is not None:
+            self._rests.insert(at, rest)
+        if number >= _MANY or self._marks is not None:
+            self._mark(packed)
 
     def _mark(self, packed: bytes) -> None:
         """One of many has come."""

@@ -119,4 +119,3 @@ def test_rows_of_one_kind_share_it() -> None:
     for number in range(MOST):
         kind_of(row("a", task=str(number)))
     assert kind_of(one) is not kind_of(row("a", start_ns=1, task="other"))
-    assert kind_of(one).like(one.path).path is one.path
