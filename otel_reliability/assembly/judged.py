@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from otel_reliability.assembly.outcome import told
-from otel_reliability.assembly.packed import Packed, pack, unpack
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import Evaluation, Notes, SpanId, TraceId
@@ -22,39 +21,39 @@ class SettledRuns:
 
     def __init__(self, settings: OutcomeSettings) -> None:
         self._settings = settings
-        self._known: OrderedDict[TraceId, Packed | Run | dict[str, Run]] = OrderedDict()
+        self._by_trace: OrderedDict[TraceId, Run | dict[str, Run]] = OrderedDict()
         self._count = 0
 
     def remember(self, run: Run) -> None:
         """A run has settled. Most traces have one; several stand by their ids."""
-        known = self._known.get(run.trace_id)
-        if known is None:
-            self._known[run.trace_id] = pack(run)
-        else:
-            of_trace = self._known[run.trace_id] = _by_id(known)
+        known = self._by_trace.setdefault(run.trace_id, run)
+        if known is not run:
+            of_trace = self._by_trace[run.trace_id] = known if isinstance(known, dict) else {known.run_id: known}
             self._count -= run.run_id in of_trace
             of_trace[run.run_id] = run
         self._count += 1
         while self._count > MOST:
-            self._count -= _number(self._known.popitem(last=False)[1])
+            self._count -= _number(self._by_trace.popitem(last=False)[1])
 
     def forget(self, trace_id: TraceId) -> None:
         """The trace is forgotten."""
-        known = self._known.pop(trace_id, None)
+        known = self._by_trace.pop(trace_id, None)
         self._count -= 0 if known is None else _number(known)
 
     def judge(self, evaluation: Evaluation, trace_id: TraceId) -> tuple[Run, Run] | None:
         """The run a judgement is about, as it was and as it now is (the same, if it was told before). None: unknown."""
-        known = _by_id(self._known.get(trace_id, {}))
-        run = _judged(known.values(), evaluation.span_id)
+        known = self._by_trace.get(trace_id, {})
+        run = _judged(known.values() if isinstance(known, dict) else (known,), evaluation.span_id)
         if run is None:
             return None
         evaluations = best([*run.evaluations, evaluation])
         if evaluations == run.evaluations:
             return run, run
         judged = self._with(run, evaluations)
-        known[run.run_id] = judged
-        self._known[trace_id] = known if len(known) > 1 else pack(judged)
+        if isinstance(known, dict):
+            known[run.run_id] = judged
+        else:
+            self._by_trace[trace_id] = judged
         return run, judged
 
     def _with(self, run: Run, evaluations: tuple[Evaluation, ...]) -> Run:
@@ -65,16 +64,8 @@ class SettledRuns:
         return run._replace(evaluations=evaluations, outcome=verdict.outcome, outcome_source=verdict.source)
 
 
-def _number(known: Packed | Run | dict[str, Run]) -> int:
+def _number(known: Run | dict[str, Run]) -> int:
     return len(known) if isinstance(known, dict) else 1
-
-
-def _by_id(known: Packed | Run | dict[str, Run]) -> dict[str, Run]:
-    """The runs of one trace."""
-    if isinstance(known, dict):
-        return known
-    run = unpack(known)
-    return {run.run_id: run}
 
 
 def best(evaluations: Iterable[Evaluation]) -> tuple[Evaluation, ...]:

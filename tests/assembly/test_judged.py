@@ -1,4 +1,4 @@
-"""Runs that have settled can still be judged, whatever form they are remembered in."""
+"""Runs that have settled can still be judged."""
 
 from __future__ import annotations
 
@@ -8,36 +8,28 @@ from otel_reliability import testing
 from otel_reliability.assembly import judged
 from otel_reliability.assembly.judged import SettledRuns
 from otel_reliability.config import OutcomeSettings
-from otel_reliability.model.model_calls import ModelCalls
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import Evaluation
-from otel_reliability.model.tool_calls import ToolCalls
 
 TRACE = testing.trace_id(1)
 GOOD = Evaluation("quality", 0.75, None, 5)
 
 
-def run(number: int, trace: int | None = None, *, packed: bool = True) -> Run:
-    """The n-th run; `packed`: its calls are columns."""
-    calls = (testing.call("search"),)
-    told = testing.run(["search"], number, trace_id=testing.trace_id(trace or number), nested=number > 1 and trace == 1)
-    return told._replace(tool_calls=ToolCalls.of(calls), model_calls=ModelCalls.of(())) if packed else told
+def run(number: int, trace: int | None = None) -> Run:
+    """The n-th run, which may lie in the trace of another."""
+    return testing.run(["search"], number, trace_id=testing.trace_id(trace or number), nested=number > 1 and trace == 1)
 
 
-@pytest.mark.parametrize("packed", [True, False])
-def test_a_judgement_makes_a_new_version(packed: bool) -> None:
+def test_a_judgement_makes_a_new_version() -> None:
     """The next one is of that version; one that says nothing new changes nothing."""
-    settled, one = SettledRuns(OutcomeSettings()), run(1, packed=packed)
+    settled, one, worse = SettledRuns(OutcomeSettings()), run(1), GOOD._replace(score=0.5, time_ns=6)
     settled.remember(one)
 
     first = settled.judge(GOOD, TRACE)
     assert first == (one, one._replace(evaluations=(GOOD,)))
     assert first is not None
     assert settled.judge(GOOD, TRACE) == (first[1], first[1])
-    assert settled.judge(GOOD._replace(score=0.5, time_ns=6), TRACE) == (
-        first[1],
-        one._replace(evaluations=(GOOD._replace(score=0.5, time_ns=6),)),
-    )
+    assert settled.judge(worse, TRACE) == (first[1], one._replace(evaluations=(worse,)))
 
 
 def test_of_several_in_a_trace_the_one_at_the_top_is_judged() -> None:
