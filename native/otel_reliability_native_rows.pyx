@@ -32,7 +32,8 @@ cdef extern from "Python.h":
 
 
 cdef enum:
-    FEW = 128
+    FEW = 128  # ids that are compared each with each
+    MANY = 1024  # rows that are put in order
     SPAN = 18  # fields of a span, and where they are
     SPAN_ID = 1
     PARENT_ID = 2
@@ -283,9 +284,9 @@ cpdef bint hang_on(object models, object tools, object parent) except -1:
 
 cdef struct Order:
     Py_ssize_t number
-    Py_ssize_t at[FEW]  # where each row begins, in the order of the clock
-    long long begins[FEW]
-    long long ends[FEW]
+    Py_ssize_t at[MANY]  # where each row begins, in the order of the clock
+    long long begins[MANY]
+    long long ends[MANY]
     bint in_turn  # whether each began after the one before it had ended
 
 
@@ -301,7 +302,7 @@ cdef bint _put_in_order(object rows, Py_ssize_t width, Order *order) except -1:
     """Find the order of rows by (start, end, id). False: there are none, or too many, or their times are no usual numbers."""
     cdef Py_ssize_t at, place, number = PyList_GET_SIZE(rows) // width
     cdef long long begin, end
-    if not 0 < number <= FEW:
+    if not 0 < number <= MANY:
         return False
     order.number, order.in_turn = number, True
     for at in range(number):

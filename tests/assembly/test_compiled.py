@@ -156,13 +156,11 @@ def test_usual_runs_are_made_at_once(spans: list[AgentSpan], settings: Settings)
 
 
 @needs_native
-def test_more_calls_than_are_told_apart_at_once() -> None:
-    """Are told apart in Python, and their run is the same."""
-    spans = [
-        agent(1, end=999.0),
-        *[tool(at, 1, "search", call_id=f"{at}", start=at, end=at + 3.0) for at in range(2, 202)],
-    ]
-    bundle = bundle_of(spans)
+@pytest.mark.parametrize("number", [200, 1_300])
+def test_more_calls_than_are_told_apart_at_once(number: int) -> None:
+    """Are told apart, or put in order, in Python, and their run is the same."""
+    calls = [tool(at, 1, "search", call_id=f"{at}", start=at, end=at + 3.0) for at in range(2, 2 + number)]
+    bundle = bundle_of([agent(1, end=9_999.0), *calls[::-1]])
 
     assert run_of(bundle, SETTINGS, CALLER, compiled=True) == run_of(bundle, SETTINGS, None, compiled=False)
 
