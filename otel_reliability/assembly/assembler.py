@@ -27,7 +27,7 @@ from otel_reliability.assembly.judged import SettledRuns
 from otel_reliability.assembly.trees import tree_of
 from otel_reliability.assembly.unit import Implicit, SpanKey, Trace, Unit
 from otel_reliability.config import Settings
-from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.event import RunChange, RunEvent, event_of
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, Session, SpanId, TraceId
 
@@ -35,7 +35,8 @@ _SHARE: Final = 32
 """Above a ceiling, one 32nd more than needed is closed, so that not every span has to look for the heaviest."""
 _KEPT: Final = 4_096
 """Looks at what is complete that may still be planned, beside as many as there are runs open."""
-_ROOT, _GROWING = CloseReason.ROOT, State.GROWING
+_ROOT, _GROWING, _CLOSED = CloseReason.ROOT, State.GROWING, State.CLOSED
+_TOLD, _SETTLED = RunChange.CLOSED, RunChange.SETTLED
 _NOTHING: Final = Built([], 0, 0, 0, frozenset(), 0)
 
 
@@ -268,7 +269,7 @@ class Assembler:
                 used += run.span_count
                 self._bundles.close(bundle, run, bundle.others[0], now)
                 self._closed.append((now, bundle))
-                self._events.append(RunEvent(RunChange.CLOSED, run))
+                self._events.append(event_of((_TOLD, run, None)))
             if closed:
                 self.accounts["used", ""] += used
                 self.accounts["closed", _ROOT.value] += closed
@@ -497,9 +498,9 @@ class Assembler:
 
     def _settle(self, now: float) -> None:
         waiting: list[tuple[float, Unit | Bundle]] = []
-        open_above = OpenWork(self._gathering.open)
-        while self._closed and self._closed[0][0] + self._times.reopen <= now:
-            closed_at, unit = self._closed.popleft()
+        open_above, closed, reopen = OpenWork(self._gathering.open), self._closed, self._times.reopen
+        while closed and closed[0][0] + reopen <= now:
+            closed_at, unit = closed.popleft()
             if isinstance(unit, Bundle):
                 if unit.unit is None:
                     self._settle_bundle(unit, closed_at)
@@ -511,7 +512,7 @@ class Assembler:
                 waiting.append((closed_at, unit))
             else:
                 self._settle_unit(closed_at, unit)
-        self._closed.extendleft(reversed(waiting))
+        closed.extendleft(reversed(waiting))
 
     def _settle_at_once(self, closed_at: float, unit: Unit | Bundle) -> None:
         if isinstance(unit, Unit):
@@ -522,9 +523,9 @@ class Assembler:
             self._settle_bundle(unit, closed_at)
 
     def _settle_bundle(self, bundle: Bundle, closed_at: float) -> None:
-        if bundle.state is State.CLOSED:
-            for run in bundle.runs:
-                self._events.append(RunEvent(RunChange.SETTLED, run))
+        if bundle.state is _CLOSED:
+            for run in (bundle.run,) if bundle.run is not None else bundle.runs:
+                self._events.append(event_of((_SETTLED, run, None)))
                 self._settled.remember(run)
             self._bundles.settle(bundle, closed_at)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from otel_reliability.model.run import Run
 
@@ -26,3 +28,12 @@ class RunEvent(NamedTuple):
     change: RunChange
     run: Run
     previous: Run | None = None
+
+
+_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+event_of: Final[Callable[[Iterable[Any]], RunEvent]] = partial(_tuple, RunEvent)
+"""An event of (change, run, previous): each run has two, and so they are made without a call in Python.
+
+>>> event_of((RunChange.CLOSED, "run", None)) == RunEvent(RunChange.CLOSED, "run")
+True
+"""
