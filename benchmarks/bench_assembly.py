@@ -1,7 +1,8 @@
 """OTLP requests → agent spans → runs → full windows, beside protobuf's own parsing of the same bytes, which keeps nothing.
 
 Every request is new: what has come before would be a duplicate. Runs close two seconds after their last span and settle a
-minute later, as in a service; windows hold 100 runs and are full before anything is measured.
+minute later, as in a service; windows hold 100 runs and are full before anything is measured. Every stability metric of every
+agent is read every twelve requests, which are twelve seconds here: what windows leave until somebody asks is in it.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ from otel_reliability import conventions
 from otel_reliability.config import ChangeSettings, Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import Engine
+from otel_reliability.metrics.stability import ROWS
 from otel_reliability.service.answers import Encoding, Signal
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.service.memory import look_seldom
+from otel_reliability.windows.fleet import Fleet
 
 WARM: Final = 120
 """Requests after which every window is full and runs settle: 4 400 runs of ten agents, in 120 seconds."""
 REQUESTS: Final = 12
-"""Requests of one measurement."""
+"""Requests of one measurement, and seconds between two readings."""
 EARLY: Final = 100_000
 LATE: Final = int(os.environ.get("BENCH_SPANS", "300000"))
 """Spans after which the cost of a span is compared with that after the first hundred thousand."""
@@ -38,7 +41,7 @@ class Service:
 
     def __init__(self, *, compiled: bool = True) -> None:
         settings = Settings(change=ChangeSettings(enabled=False))
-        self._now = 0.0
+        self._now, self._taken = 0.0, 0
         reader = Reader(settings, conventions.TABLE)
         self.engine = Engine(settings, clock=lambda: self._now, wall=None, reader=reader)
         self._decode = Decoder(settings, reader, compiled=compiled)
@@ -49,6 +52,9 @@ class Service:
         self._now += 1.0
         self.engine.tick()
         self.engine.take_settled()
+        self._taken += 1
+        if not self._taken % REQUESTS:
+            self.engine.read(_read)
 
 
 def serving(*, chaotic: bool = False, compiled: bool = True) -> Fed[bytes]:
@@ -57,6 +63,13 @@ def serving(*, chaotic: bool = False, compiled: bool = True) -> Fed[bytes]:
     for body in traffic.requests(WARM):
         service.take(body)
     return Fed(service.take, lambda: traffic.requests(1)[0])
+
+
+def _read(fleet: Fleet) -> None:
+    for agent in map(fleet.agent, fleet.keys()):
+        for window in () if agent is None else agent.windows.values():
+            for number in ROWS:
+                window.reading(number.spec.name)
 
 
 def aged(late: int) -> list[float]:
