@@ -2,43 +2,13 @@
 
 from __future__ import annotations
 
-import marshal
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Final, NamedTuple, TypeAlias
 
-from otel_reliability.model.record import BadRecord, read_run, write_run
+from otel_reliability.model.record import BadRecord
 from otel_reliability.model.run import Run
+from otel_reliability.windows.recent_record import Kept, Packed, pack
 from otel_reliability.windows.recent_settled import SettledRuns
-
-_FORMAT: Final = 4
-"""Of `marshal`: every supported Python reads it."""
-
-
-class Packed(NamedTuple):
-    """A run that was read back and that nobody has asked for yet."""
-
-    end_ns: int
-    run_id: str
-    body: bytes
-
-    def run(self) -> Run:
-        """The run itself. Raises `BadRecord`."""
-        return read_run(marshal.loads(self.body))  # noqa: S302 (whoever keeps it checks that we wrote it)
-
-
-def pack(run: Run) -> Packed:
-    """A run as it is kept over a restart.
-
-    >>> from otel_reliability.testing import run
-    >>> pack(run(["search"])).run().path
-    ('search',)
-    """
-    return Packed(run.end_ns, run.run_id, marshal.dumps(write_run(run), _FORMAT))
-
-
-Loose: TypeAlias = Run | Packed
-"""A run that may change, or one that was read back."""
 
 
 class RecentRuns:
@@ -51,7 +21,7 @@ class RecentRuns:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._loose: list[Loose] = []
+        self._loose: list[Kept] = []
         """In order, those that have not settled, and those whose numbers are too large to be kept otherwise."""
         self._ids: set[str] | None = None
         """Their ids."""
@@ -61,9 +31,8 @@ class RecentRuns:
         return len(self._loose) + (0 if self._settled is None else len(self._settled))
 
     def __iter__(self) -> Iterator[Run]:
-        loose = (_whole(kept) for kept in self._loose)
-        known = [run for run in loose if run is not None]
-        return iter(known if self._settled is None else sorted([*known, *self._settled], key=_order))
+        every = [_whole(kept) for kept in self._every()]
+        return iter([run for run in every if run is not None])
 
     def add(self, run: Run) -> None:
         """A run was closed."""
@@ -100,14 +69,18 @@ class RecentRuns:
 
     def to_state(self) -> list[tuple[int, str, bytes]]:
         """The runs in plain values."""
-        every: list[Loose] = [*self._loose, *(() if self._settled is None else self._settled)]
-        packed = (kept if isinstance(kept, Packed) else pack(kept) for kept in sorted(every, key=_order))
+        packed = (kept if isinstance(kept, Packed) else pack(kept) for kept in self._every())
         return [(one.end_ns, one.run_id, one.body) for one in packed]
 
     def restore(self, state: Iterable[tuple[int, str, bytes]]) -> None:
-        """Take over what `to_state` wrote."""
-        self._loose[:] = [Packed(*plain) for plain in state][-self._limit or None :]
+        """Take over what `to_state` wrote. (Most will not change any more, and those that will can be withdrawn all the same.)"""
+        settled = self._settled = SettledRuns()
+        self._loose[:] = settled.restore([Packed(*plain) for plain in state][-self._limit or None :])
         self._ids = {one.run_id for one in self._loose} or None
+
+    def _every(self) -> list[Kept]:
+        """All of them, in order."""
+        return self._loose if self._settled is None else sorted([*self._loose, *self._settled], key=_order)
 
     def _place(self, run_id: str) -> int:
         return next(at for at, kept in enumerate(self._loose) if kept.run_id == run_id)
@@ -126,12 +99,12 @@ class RecentRuns:
             self._ids = self._ids or None  # gives back the room that many took
 
 
-def _order(kept: Loose) -> tuple[int, str]:
+def _order(kept: Kept) -> tuple[int, str]:
     """What runs are sorted by."""
     return (kept.end_ns, kept.run_id)
 
 
-def _whole(kept: Loose) -> Run | None:
+def _whole(kept: Kept) -> Run | None:
     """The run; None for one that another version wrote, and this one cannot read."""
     if isinstance(kept, Run):
         return kept

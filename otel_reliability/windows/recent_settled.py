@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import marshal
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final
 
 from otel_reliability.model.run import Run
 from otel_reliability.windows.ids import SIZE, Ids
 from otel_reliability.windows.recent_codec import read, write
+from otel_reliability.windows.recent_record import Kept, Packed
 
 FEW: Final = 2
 """So many runs may lie apart before all are packed together anew."""
@@ -20,6 +21,9 @@ SHARE: Final = 10
 _PLACE: Final = Struct(f"=q{SIZE}s")
 _GONE_NS: Final = -(2**63)
 _GONE: Final = _PLACE.pack(_GONE_NS, bytes(SIZE))
+_OURS: Final = b"\0"
+_READ_BACK: Final = b"\1"
+"""What stands before a run that was read back, as it was written for a restart."""
 _RAW: Final = -15
 """Deflate without a header."""
 _LEVEL: Final = 3
@@ -47,20 +51,27 @@ class SettledRuns:
     def __len__(self) -> int:
         return self._live
 
-    def __iter__(self) -> Iterator[Run]:
+    def __iter__(self) -> Iterator[Kept]:
         for (end_ns, packed), written in zip(_PLACE.iter_unpack(self._places), self._written(), strict=True):
             if end_ns != _GONE_NS:
-                yield read(written, self._ids.unpack(packed), end_ns)
+                run_id, body = self._ids.unpack(packed), written[1:]
+                yield Packed(end_ns, run_id, body) if written[0] else read(body, run_id, end_ns)
 
     def add(self, run: Run) -> None:
         """A run settles. Raises OverflowError for numbers that are too large to be kept here."""
-        if not -(2**63) < run.end_ns < 2**63:
+        if not _fits(run):
             raise OverflowError(run.end_ns)
-        self._apart = (*self._apart, write(run))
-        self._places += _PLACE.pack(run.end_ns, self._ids.pack(run.run_id))
-        self._live += 1
+        self._take(run, _OURS + write(run))
         if len(self._apart) > max(FEW, self._live // SHARE):
             self._pack()
+
+    def restore(self, runs: Sequence[Packed]) -> list[Packed]:
+        """Take over runs that were read back, as they are, while there are none. Gives those that cannot be kept here."""
+        for run in filter(_fits, runs):
+            self._take(run, _READ_BACK + run.body)
+        if self._live:
+            self._pack()
+        return [run for run in runs if not _fits(run)]
 
     def earliest(self) -> tuple[int, str] | None:
         """(end, run id) of the first of them; None if there is none."""
@@ -80,6 +91,11 @@ class SettledRuns:
                 return True
             begin = found + 1
         return False
+
+    def _take(self, run: Kept, written: bytes) -> None:
+        self._apart = (*self._apart, written)
+        self._places += _PLACE.pack(run.end_ns, self._ids.pack(run.run_id))
+        self._live += 1
 
     def _let_go(self, at: int, packed: bytes) -> None:
         self._ids.release(packed)
@@ -101,6 +117,10 @@ class SettledRuns:
     def _written(self) -> tuple[bytes, ...]:
         """All of them, those that are gone too."""
         return (*unpack(self._packed), *self._apart)
+
+
+def _fits(run: Kept) -> bool:
+    return -(2**63) < run.end_ns < 2**63
 
 
 def pack(written: tuple[bytes, ...]) -> bytes:
