@@ -21,6 +21,9 @@ from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_SET_ITEM
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcmp, memcpy
 
+FITS = 2
+"""`otel_reliability.native` says what that is."""
+
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         pass

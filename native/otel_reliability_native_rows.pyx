@@ -14,6 +14,9 @@ from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZ
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
+FITS = 2
+"""`otel_reliability.native` says what that is."""
+
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         pass

@@ -4,10 +4,10 @@ unusual, by `rows` and `simple`, which tests compare it with.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
+from otel_reliability import native
 from otel_reliability.assembly import rows
 from otel_reliability.assembly.rows import Models, Tools
 from otel_reliability.model.model_calls import ModelCalls
@@ -22,11 +22,8 @@ TakeRows: TypeAlias = Callable[[Sequence[AgentSpan], int, Models, Tools, int], i
 
 
 def load() -> Any:
-    """The compiled module, None where it is not installed or cannot be loaded."""
-    try:
-        return importlib.import_module(MODULE)
-    except ImportError:
-        return None
+    """The compiled module, None where it is not installed or does not fit."""
+    return native.load(MODULE)
 
 
 NATIVE: Final = load()

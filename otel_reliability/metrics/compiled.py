@@ -4,13 +4,13 @@ which tests compare it with.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias
 
 from rapidfuzz.distance.Levenshtein import distance
 
+from otel_reliability import native
 from otel_reliability.metrics.apart import edit_column, edit_shares, total
 from otel_reliability.metrics.later_sums import LaterSums
 
@@ -20,11 +20,8 @@ PathTotal: TypeAlias = Callable[[Mapping[str, int]], int]
 
 
 def load() -> Any:
-    """The compiled module, None where it is not installed or cannot be loaded."""
-    try:
-        return importlib.import_module(MODULE)
-    except ImportError:
-        return None
+    """The compiled module, None where it is not installed or does not fit."""
+    return native.load(MODULE)
 
 
 def sorted_tools(code: str) -> str:

@@ -6,7 +6,6 @@ answers for what every encoder writes, and leaves all other requests to the deco
 
 from __future__ import annotations
 
-import importlib
 from functools import partial
 from typing import Any, Final
 
@@ -38,6 +37,7 @@ from otel_reliability.model.span import (
     Tokens,
     ToolFacts,
 )
+from otel_reliability.native import load as load_module
 from otel_reliability.service.ordinary import Ordinary
 from otel_reliability.sources import otlp_guard
 from otel_reliability.sources.memo import Memo
@@ -50,11 +50,8 @@ _SCOPE_BYTES: Final = 256
 
 
 def load() -> Any:
-    """The compiled module, None where it is not installed or cannot be loaded."""
-    try:
-        return importlib.import_module(MODULE)
-    except ImportError:
-        return None
+    """The compiled module, None where it is not installed or does not fit."""
+    return load_module(MODULE)
 
 
 class Compiled:

@@ -1,0 +1,34 @@
+"""The compiled modules of `otel-reliability-native`, which need not be there: what each does, Python does too."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from typing import Any, Final
+
+FITS: Final = 2
+"""The version of what is passed to compiled modules and what comes back. They say it too, and are used where it is the same: one
+that was built for another would take objects for what they are not.
+"""
+
+_log = logging.getLogger("otel_reliability")
+
+
+def load(name: str) -> Any:
+    """A compiled module; None where it is not installed, cannot be loaded, or was built for another version.
+
+    >>> load("no_such_module") is None
+    True
+    """
+    try:
+        module = importlib.import_module(name)
+    except ImportError:
+        return None
+    if getattr(module, "FITS", None) != FITS:
+        _log.warning(
+            "%s is not used, Python does its work: it was built for another version. Install otel-reliability-native anew "
+            "(pip install ./native), of the same version as otel-reliability.",
+            name,
+        )
+        return None
+    return module
