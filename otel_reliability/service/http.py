@@ -6,10 +6,11 @@ Source: OTLP specification 1.11, "OTLP/HTTP".
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -61,7 +62,8 @@ class OtlpHttp:
         self._intake.admit(request.content_length)
         with self._intake.room.reserve() as place:
             body = await self._body(request, place)
-            ack = await self._acknowledged(await self._submitted(signal, encoding, body, place, gzip=gzip))
+            submit = partial(self._intake.submit, signal, encoding, body, place, gzip=gzip)
+            ack = await self._acknowledged(self._begun(submit, at_once=not gzip and len(body) <= SMALL))
         self._intake.count(signal, TRANSPORT, "partial" if ack.rejected else "accepted")
         return web.Response(body=accepted(signal, encoding, ack.rejected, ack.message), content_type=encoding.value)
 
@@ -80,24 +82,67 @@ class OtlpHttp:
             raise Refused(Problem.UNDECODABLE, "cut_off", "the body did not arrive as its headers say") from None
         return b"".join(parts)
 
-    async def _submitted(
-        self, signal: Signal, encoding: Encoding, body: bytes, place: Reservation, *, gzip: bool
-    ) -> Future[Ack]:
-        submit = partial(self._intake.submit, signal, encoding, body, place, gzip=gzip)
-        if not gzip and len(body) <= SMALL:
-            return submit()
-        return await asyncio.get_running_loop().run_in_executor(self._threads, submit)
+    def _begun(self, submit: _Submit, *, at_once: bool) -> _Submission:
+        """Submit a body at once, or on a thread."""
+        begun = _Submission(submit)
+        if at_once:
+            begun()
+        else:
+            self._threads.submit(begun)
+        return begun
 
-    async def _acknowledged(self, committed: Future[Ack]) -> Ack:
+    async def _acknowledged(self, begun: _Submission) -> Ack:
+        """What the writer says. Who waits is woken once, not also when the body is read and handed on.
+
+        So for how long the writer has had it is told when patience might have ended.
+        """
+        patience = wait = self._intake.patience
+        answered = asyncio.wrap_future(begun.answer)
+        while not (await asyncio.wait((answered,), timeout=wait))[0]:
+            wait = patience if begun.handed is None else begun.handed + patience - time.monotonic()
+            if wait <= 0:
+                answered.add_done_callback(_unheard)
+                raise self._intake.late(begun.answer)
+        return answered.result()
+
+
+class _Submit(Protocol):
+    """Reads a body and hands it to the writer, who will answer."""
+
+    def __call__(self, *, answer: Future[Ack]) -> object: ...
+
+
+class _Submission:
+    """A body that is read somewhere, and then waits for the writer. `handed` is when the writer got it, by the clock."""
+
+    __slots__ = ("_submit", "answer", "handed")
+
+    def __init__(self, submit: _Submit) -> None:
+        self._submit = submit
+        self.answer: Future[Ack] = Future()
+        self.handed: float | None = None
+
+    def __call__(self) -> None:
+        """Read it and hand it on. Whatever goes wrong is the answer."""
         try:
-            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(committed)), self._intake.patience)
-        except TimeoutError:
-            raise self._intake.late(committed) from None
+            self._submit(answer=self.answer)
+        except BaseException as error:  # noqa: BLE001 (who waits is told, and raises it)
+            self.answer.set_exception(error)
+        self.handed = time.monotonic()
+
+
+def _unheard(answered: asyncio.Future[Ack]) -> None:
+    """Nobody hears an answer that comes too late; asyncio complains of errors that nobody looked at."""
+    if not answered.cancelled():
+        answered.exception()
 
 
 def encoding_of(request: web.Request) -> Encoding | None:
     """How a request is written, by its media type; None where that is none of OTLP's."""
-    return next((one for one in Encoding if one.value == request.content_type), None)
+    return _ENCODINGS.get(request.content_type)
+
+
+_ENCODINGS: Final = {one.value: one for one in Encoding}
 
 
 def _is_gzip(request: web.Request) -> bool:

@@ -49,13 +49,25 @@ class Intake:
         """What a body beyond the limit is answered."""
         return Refused(Problem.TOO_LARGE, "too_large", f"the body is larger than {self.limit} bytes")
 
-    def submit(self, signal: Signal, encoding: Encoding, body: bytes, place: Reservation, *, gzip: bool) -> Future[Ack]:
-        """Unpack and read a body for whose bytes `place` has room, and hand it to the writer. Raises `Refused`."""
+    def submit(
+        self,
+        signal: Signal,
+        encoding: Encoding,
+        body: bytes,
+        place: Reservation,
+        *,
+        gzip: bool,
+        answer: Future[Ack] | None = None,
+    ) -> Future[Ack]:
+        """Unpack and read a body for whose bytes `place` has room, and hand it to the writer. Raises `Refused`.
+
+        `answer` is the future that is given, where somebody waits for it already.
+        """
         if gzip:
             body = inflate(body, self.limit, place.grow)
         if encoding is Encoding.JSON:
             place.grow(min(JSON_WEIGHT * len(body), self.room.capacity - place.size))
-        return self._writer.commit(self._decode(signal, encoding, body))
+        return self._writer.commit(self._decode(signal, encoding, body), answer)
 
     def late(self, answer: Future[Ack]) -> Refused:
         """The writer did not answer in time: the request is taken back where it can be, and is to be sent again."""

@@ -54,6 +54,8 @@ class Writer:
         self._stopping = False
         self.beat = 0.0
         """When the thread last came round, on the engine's clock."""
+        self.met = 0.0
+        """Up to when it has met all deadlines, and whoever watches has seen what followed."""
         self._next = 0.0
 
     @property
@@ -71,9 +73,12 @@ class Writer:
         self._readiness.hold(RECOVERING, "state is being brought back; come again later")
         self._thread.start()
 
-    def commit(self, request: Decoded) -> Future[Ack]:
-        """Have a request committed. The future fails with `Refused` where it cannot be; cancelled in time, it never is."""
-        answer: Future[Ack] = Future()
+    def commit(self, request: Decoded, answer: Future[Ack] | None = None) -> Future[Ack]:
+        """Have a request committed; gives `answer`, where there is one already.
+
+        The future fails with `Refused` where it cannot be; cancelled in time, it never is.
+        """
+        answer = Future() if answer is None else answer
         if self._stopping:
             answer.set_exception(overload("stopping", "the service is stopping", retry_after=RETRY_LATER))
         else:
@@ -144,6 +149,7 @@ class Writer:
         if now >= self._next:
             self._next = now + TICK
             self._meet_deadlines(now)
+        self.met = now
 
     def _meet_deadlines(self, now: float) -> None:
         """What follows from time is kept first, as what follows from requests is."""

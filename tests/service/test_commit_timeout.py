@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import gzip
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -10,7 +13,7 @@ import grpc
 import pytest
 
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.journal import Memory
+from otel_reliability.service.journal import Memory, Unavailable
 from tests.real.waiting import until
 from tests.service.running import Running, body_of, run_of, serving
 
@@ -56,3 +59,40 @@ def test_a_commit_that_takes_too_long_is_an_overload(door: str, status: str) -> 
         assert running.sum("otel_reliability_spans_total", disposition="duplicate") == 2
         assert running.sum("agent_reliability_runs_total") == 1
         assert running.service.intake.room.used == 0
+
+
+def test_the_time_that_reading_takes_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large body may take as long as it likes to be read: the writer's time begins when it has it."""
+    with serving(commit_timeout=0.3) as running:
+        intake = running.service.intake
+        submit = intake.submit
+
+        def slowly(*args: Any, **options: Any) -> Any:
+            time.sleep(0.8)
+            return submit(*args, **options)
+
+        monkeypatch.setattr(intake, "submit", slowly)
+        body = gzip.compress(body_of(run_of(2)))
+        assert running.post("traces", body, content_encoding="gzip").status == 200
+        running.settle()
+        assert running.sum("agent_reliability_runs_total") == 1
+
+
+class Full(Slow):
+    """A disk that hangs, and then has no room."""
+
+    def commit(self, group: Sequence[Decoded]) -> None:
+        super().commit(group)
+        raise Unavailable("disk", "no room")
+
+
+def test_an_error_that_comes_too_late_is_heard_by_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """The client was told to come again long before the disk failed; nothing complains of an error nobody looked at."""
+    full = Full()
+    with serving(journal_of=lambda _: full, commit_timeout=0.3) as running:
+        assert refused_by(running, "http") == "503"
+        full.goes_on.set()
+        running.clock.advance(1)
+        running.writer_came_round()
+        gc.collect()
+    assert "never retrieved" not in caplog.text
