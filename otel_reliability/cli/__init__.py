@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Mapping
 from typing import Final
@@ -12,10 +13,13 @@ EXTRAS: Final[Mapping[str, str]] = {
 }
 """Packages that the in-process door is installed without, each with the extra that brings it."""
 BAD_USAGE: Final = 2
+GARBAGE: Final = (200_000, 10, 20)
+"""How many new objects it takes to look for circles among them. Lines and runs make none, and each look costs what is alive."""
 
 
 def main() -> None:
     """Where `otel-reliability` begins."""
+    gc.set_threshold(*GARBAGE)
     try:
         from otel_reliability.cli.app import app  # noqa: PLC0415  see EXTRAS
 

@@ -29,9 +29,13 @@ _PLAIN: Final = {
 def write(text: str) -> None:
     """Text for programs: in UTF-8, whatever the locale says."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:
+    if reconfigure is not None and not _is_utf8(sys.stdout.encoding):
         reconfigure(encoding="utf-8")
     sys.stdout.write(text)
+
+
+def _is_utf8(encoding: str) -> bool:
+    return encoding.lower().replace("-", "") == "utf8"
 
 
 def plainly(error: UnicodeError) -> tuple[str, int]:

@@ -90,7 +90,8 @@ def _comparison(report: Report, baseline: tuple[str, ...], choice: Choice, most:
 def _write(report: Report, comparison: Comparison | None, form: str, detailed: int, beside: Beside) -> None:
     match form:
         case "json":
-            write(json.render(report, comparison, beside))
+            for piece in json.pieces(report, comparison, beside):
+                write(piece)
         case "markdown":
             write(markdown.render(report, comparison, beside))
         case "junit":

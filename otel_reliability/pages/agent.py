@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from heapq import nsmallest
 from typing import Final, NamedTuple
 
 from otel_reliability.metrics.stability.score import PENALTIES
@@ -179,4 +180,4 @@ def _worst(sessions: Sequence[SessionScores]) -> list[SessionScores]:
     def order(one: SessionScores) -> tuple[bool, float, str]:
         return (one.reliability is None, 0.0 if one.reliability is None else one.reliability.score, one.session_id)
 
-    return sorted(sessions, key=order)[:MOST_SESSIONS]
+    return nsmallest(MOST_SESSIONS, sessions, key=order)

@@ -6,8 +6,9 @@ Its schema is docs/report.schema.json.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
+from uuid import uuid4
 
 from otel_reliability.metrics.passes import ReliabilitySummary
 from otel_reliability.metrics.sessions import SessionScore
@@ -31,18 +32,40 @@ VERSION: Final = 1
 
 Object = dict[str, Any]
 
+_LINE: Final = "\n" + 8 * " "
+_NEXT: Final = ",\n"
+"""Between the sessions of an agent, and within."""
+
 
 def render(report: Report, comparison: Comparison | None = None, beside: Beside = NOTHING) -> str:
     """The document, indented; the same report gives the same text."""
-    return json.dumps(document(report, comparison, beside), indent=2, ensure_ascii=False) + "\n"
+    return "".join(pieces(report, comparison, beside))
 
 
-def document(report: Report, comparison: Comparison | None = None, beside: Beside = NOTHING) -> Object:
-    """The document as an object."""
+def pieces(report: Report, comparison: Comparison | None = None, beside: Beside = NOTHING) -> Iterator[str]:
+    """The same piece by piece, its sessions one by one: there may be tens of thousands, a kilobyte each."""
+    place = uuid4().hex
+    parts = _text(document(report, comparison, beside, place)).split(_text(place))
+    for part, card in zip(parts, (card for card in report.cards if card.sessions), strict=False):
+        yield part
+        for number, scores in enumerate(card.sessions):
+            yield f"{(number and _NEXT) or ''}{_text(_session(scores))}".replace("\n", _LINE)
+    yield f"{parts[-1]}\n"
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def document(
+    report: Report, comparison: Comparison | None = None, beside: Beside = NOTHING, place: str | None = None
+) -> Object:
+    """The document as an object. With `place`, that stands for an agent's sessions, where it has any."""
     made: Object = {
         "version": VERSION,
         "agents": [
-            agent_object(card, report.settings.metrics.profile) | _changed(beside.changes.get(card.key))
+            agent_object(card, report.settings.metrics.profile, [place] if place and card.sessions else None)
+            | _changed(beside.changes.get(card.key))
             for card in report.cards
         ],
         "spans": dict(report.spans),
@@ -70,8 +93,8 @@ def key_object(card: Scorecard) -> Object:
     }
 
 
-def agent_object(card: Scorecard, profile: str) -> Object:
-    """All that is told of one agent."""
+def agent_object(card: Scorecard, profile: str, sessions: Sequence[object] | None = None) -> Object:
+    """All that is told of one agent; with `sessions`, these in the place of its own."""
     return {
         **key_object(card),
         "runs": card.runs,
@@ -90,7 +113,7 @@ def agent_object(card: Scorecard, profile: str) -> Object:
         "metrics": {name: _reading(card.readings[name]) | _interval(card, name) for name in ALL_SPECS},
         "evaluation": _evaluation(card.readings, profile),
         "passes": _passes(card),
-        "sessions": [_session(scores) for scores in card.sessions],
+        "sessions": [_session(scores) for scores in card.sessions] if sessions is None else sessions,
         "tasks": [task._asdict() for task in card.tasks],
         "findings": _findings(card),
         "missing": [gap._asdict() for gap in gaps_of(card.rows)],

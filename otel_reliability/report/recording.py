@@ -19,11 +19,13 @@ from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, CloseReason, Run
 from otel_reliability.model.span import RawSpan, TraceId
 from otel_reliability.report.completion import Completion
+from otel_reliability.report.sessions import END, SESSION_ID, ScoredSessions
 from otel_reliability.sources.batch import Batch, Malformed
 from otel_reliability.sources.chunks import Progress
 from otel_reliability.sources.mentions import mentions_in
 from otel_reliability.sources.otlp_json import read_file, read_lines
 from otel_reliability.windows.session import SessionScores
+from otel_reliability.windows.sessions import SessionEvent
 from otel_reliability.windows.window import AgentWindow
 
 WINDOW: Final = "recording"
@@ -78,7 +80,7 @@ class Recording:
         self.engine = Engine(settings, clock=_standing, wall=None)
         self.problems: Counter[str] = Counter()
         """What could not be used, by reason."""
-        self._scored: dict[AgentKey, dict[str, SessionScores]] = {}
+        self._scored: dict[AgentKey, dict[str, SessionEvent]] = {}
         self._kept: deque[tuple[AgentKey, str]] = deque()
         self._problem, self._tell, self._show = problem, settled, spans
         self._settled: list[Run] = []
@@ -144,10 +146,10 @@ class Recording:
             newer.insert(row)
         return newer if rows else None
 
-    def sessions(self, key: AgentKey, since_ns: int = 0) -> list[SessionScores]:
+    def sessions(self, key: AgentKey, since_ns: int = 0) -> Sequence[SessionScores]:
         """The sessions of an agent, by when they ended."""
-        found = (scores for scores in self._scored.get(key, {}).values() if scores.end_ns >= since_ns)
-        return sorted(found, key=lambda scores: (scores.end_ns, scores.session_id))
+        found = [event for event in self._scored.get(key, {}).values() if event.closed[END] >= since_ns]
+        return ScoredSessions(sorted(found, key=lambda event: event.closed[: SESSION_ID + 1]))
 
     def _complete(self, traces: Sequence[TraceId]) -> None:
         if traces:
@@ -176,18 +178,18 @@ class Recording:
         self.engine.take_settled()
         self.engine.take_revised()
         for event in self.engine.take_scored():
-            self._keep(event.scores)
+            self._keep(event)
         if self._settled and self._tell is not None:
             self._tell(sorted(self._settled, key=lambda run: (run.start_ns, run.run_id)))
             self._settled = []
 
-    def _keep(self, scores: SessionScores) -> None:
-        """Keep a session's scores, of no more sessions than the engine may have open."""
+    def _keep(self, event: SessionEvent) -> None:
+        """Keep what a session scored, of no more sessions than the engine may have open."""
         if len(self._kept) >= self.settings.limits.sessions:
             key, session_id = self._kept.popleft()
             self._scored[key].pop(session_id, None)
-        self._kept.append((scores.key, scores.session_id))
-        self._scored.setdefault(scores.key, {})[scores.session_id] = scores
+        self._kept.append((event.key, event.closed[SESSION_ID]))
+        self._scored.setdefault(event.key, {})[event.closed[SESSION_ID]] = event
 
 
 def _standing() -> float:

@@ -20,7 +20,7 @@ from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Outcome
 from otel_reliability.report.findings import Findings, findings_of
-from otel_reliability.windows.recent_sessions import RecentSessions
+from otel_reliability.windows.recent_sessions import LAST, RecentSessions
 from otel_reliability.windows.session import SessionScores
 from otel_reliability.windows.window import AgentWindow
 
@@ -143,6 +143,6 @@ def _series(window: AgentWindow, name: str) -> Mapping[int, Reading]:
 def _session_readings(sessions: Sequence[SessionScores]) -> dict[str, Reading]:
     """As a running engine tells them: of the last 100 sessions."""
     recent = RecentSessions()
-    for scores in sessions:
+    for scores in sessions[-LAST:]:
         recent.put(scores)
     return recent.readings()

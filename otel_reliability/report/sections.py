@@ -28,7 +28,6 @@ from otel_reliability.report.sentences import about_outcomes, about_runs, about_
 from otel_reliability.report.task_effects import ordered_tasks, parted
 from otel_reliability.report.text import MINUS, agent_name, clean, count, measured, number, percent, place
 from otel_reliability.report.why import EFFECTS, reasons_of
-from otel_reliability.windows.session import SessionScores
 
 COLOURS: Final = {Tier.STABLE: "green", Tier.VARIABLE: "yellow", Tier.UNSTABLE: "dark_orange", Tier.CRITICAL: "red"}
 INDENT: Final = (0, 0, 0, 2)
@@ -248,20 +247,22 @@ def _sessions(card: Scorecard) -> Iterator[RenderableType]:
         derived = sorted({name for session in card.sessions for name in session.derived})
         note = [dim(f"derived from tool calls, where nobody judged: {', '.join(derived)}")] if derived else []
         yield Group(*gauges, *note)
-    worst = sorted(_faulty_sessions(card), key=lambda one: (one[0], one[1].session_id))
+    worst = sorted(_faulty_sessions(card))
     if worst:
-        yield _worst_sessions(worst)
+        yield _worst_sessions(card, worst)
 
 
-def _faulty_sessions(card: Scorecard) -> Iterator[tuple[float, SessionScores]]:
-    for session in card.sessions:
+def _faulty_sessions(card: Scorecard) -> Iterator[tuple[float, str, int]]:
+    """The score, the id and the place of each."""
+    for at, session in enumerate(card.sessions):
         if session.reliability is not None and session.reliability.score < 1:
-            yield session.reliability.score, session
+            yield session.reliability.score, session.session_id, at
 
 
-def _worst_sessions(worst: Sequence[tuple[float, SessionScores]]) -> RenderableType:
+def _worst_sessions(card: Scorecard, worst: Sequence[tuple[float, str, int]]) -> RenderableType:
     table = columns("Sessions, the worst first", "", "runs", "reliability", "consistency", numbers=3)
-    for reliability, session in worst[:SESSIONS]:
+    for reliability, _, at in worst[:SESSIONS]:
+        session = card.sessions[at]
         consistency = None if session.consistency is None else session.consistency.score
         band, runs = reliability_band(reliability).partition(" — ")[0], f"{len(session.runs):,}"
         table.add_row(clean(session.session_id, 24), dim(band), runs, number(reliability), number(consistency))

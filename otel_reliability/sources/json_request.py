@@ -115,12 +115,14 @@ def _take_span(batch: Batch, span: Mapping[str, Any], scope: tuple[str, str], re
 
 def _ids(span: Mapping[str, Any]) -> tuple[bytes, bytes, bytes] | Malformed:
     """The ids of a span, of whatever length, or the first that is not hexadecimal (base64, often)."""
-    for reason, key, digits in _IDS:
-        if hexadecimal(value := span.get(key)) is None:
-            found = f"has {len(value)} characters" if isinstance(value, str) else f"is {_kind(value)}"
-            return Malformed(reason, f"the {key} {found}, not {digits} hexadecimal digits")
-    trace_id, span_id, parent_id = (hexadecimal(span.get(key)) or b"" for _, key, _ in _IDS)
-    return trace_id, span_id, parent_id
+    trace_id, span_id = hexadecimal(span.get("traceId")), hexadecimal(span.get("spanId"))
+    parent_id = hexadecimal(span.get("parentSpanId"))
+    if trace_id is not None and span_id is not None and parent_id is not None:
+        return trace_id, span_id, parent_id
+    reason, key, digits = next(one for one in _IDS if hexadecimal(span.get(one[1])) is None)
+    value = span.get(key)
+    found = f"has {len(value)} characters" if isinstance(value, str) else f"is {_kind(value)}"
+    return Malformed(reason, f"the {key} {found}, not {digits} hexadecimal digits")
 
 
 def _event(event: Mapping[str, Any]) -> RawEvent:

@@ -77,11 +77,13 @@ def attributes(pairs: object, depth: int = MAX_DEPTH) -> dict[str, Any]:
     >>> attributes([{"key": "a", "value": {"intValue": "1"}}, {"key": "b", "value": {"stringValue": "two"}}, 3])
     {'a': 1, 'b': 'two'}
     """
-    return {
-        pair["key"]: plain(pair.get("value"), depth)
-        for pair in map(record, items(pairs))
-        if isinstance(pair.get("key"), str)
-    }
+    found: dict[str, Any] = {}
+    for pair in map(record, items(pairs)):
+        if isinstance(key := pair.get("key"), str):
+            value: dict[str, Any] | None = pair.get("value")
+            usual = value.get("stringValue") if type(value) is dict and len(value) == 1 else None
+            found[key] = usual if type(usual) is str else plain(value, depth)
+    return found
 
 
 def held(pairs: object) -> HeldAttributes:

@@ -61,7 +61,7 @@ def _told(
         "incomplete": recording.engine.incomplete,
         "judgements": +recording.engine.refused_evaluations,
         "problems": recording.problems,
-        "sessions": {key: recording.sessions(key) for key in recording.agents()},
+        "sessions": {key: list(recording.sessions(key)) for key in recording.agents()},
         "ceilings": [(ceiling.name, ceiling.hits) for ceiling in recording.engine.ceilings()],
     }, tellings
 

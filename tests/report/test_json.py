@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from json import dumps
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,17 @@ def test_every_metric_is_named_with_its_runs(tmp_path: Path) -> None:
     assert agent["metrics"].keys() >= {spec.name for spec in SPECS}
     assert agent["metrics"]["token_budget_pressure"] == {"value": None, "runs": 0}
     assert agent["metrics"]["retry_explosion"] == {"value": 1.0, "runs": 10}
+
+
+def test_sessions_that_are_written_one_by_one_stand_where_they_belong(tmp_path: Path) -> None:
+    """The text is that of the whole document, for agents with no session, one, and several."""
+    spans = [*FULL, *runs("a", "b", first=40, agent="x", session="s"), *runs("a", first=50, agent="x", session="t")]
+    made = report(
+        tmp_path, [*spans, *runs("a", first=60, agent="y", session="u"), *runs("a", "a", first=70, agent="z")]
+    )
+
+    assert sorted(len(card.sessions) for card in made.cards if card.key.agent in "xyz") == [0, 1, 2]
+    assert json.render(made) == dumps(json.document(made), indent=2, ensure_ascii=False) + "\n"
 
 
 def test_no_argument_and_no_text_is_in_the_document(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_sessions_end_with_the_recording(tmp_path: Path) -> None:
 
     assert [(session.session_id, len(session.runs)) for session in sessions] == [("a", 2), ("b", 1)]
     assert [session.reliability.score for session in sessions if session.reliability] == [0.2, 1.0]
-    assert recording.sessions(recording.agents()[0], EPOCH_NS + 300 * SECOND) == sessions[1:]
+    assert list(recording.sessions(recording.agents()[0], EPOCH_NS + 300 * SECOND)) == list(sessions[1:])
 
 
 def test_no_more_sessions_are_kept_than_the_ceiling_allows(tmp_path: Path) -> None:
