@@ -71,8 +71,8 @@ def grown(make: Callable[[int], object], number: int) -> float:
         tracemalloc.stop()
 
 
-def agents(*, chaotic: bool) -> float:
-    """Bytes an agent, its window full and its runs final."""
+def agents(*, chaotic: bool, told: bool = False) -> float:
+    """Bytes an agent, its window full and its runs final; `told`: and every number of it has just been asked for."""
     source = Source(chaotic=chaotic)
     fleet = Fleet(source.settings)
 
@@ -81,6 +81,8 @@ def agents(*, chaotic: bool) -> float:
             run = source.run(f"agent {number}")
             fleet.apply(RunEvent(RunChange.CLOSED, run), 0.0)
             fleet.apply(RunEvent(RunChange.SETTLED, run), 0.0)
+        for key in fleet.keys() if told else ():
+            fleet.told(key)
 
     return grown(make, AGENTS)
 
@@ -130,6 +132,8 @@ def rows() -> list[Row]:
     return [
         _kept("memory an agent, stable paths", agents(chaotic=False), 16, full),
         _kept("memory an agent, chaotic paths", agents(chaotic=True), 40, full),
+        _kept("the same, just asked for everything, stable paths", agents(chaotic=False, told=True), None, full),
+        _kept("the same, just asked for everything, chaotic paths", agents(chaotic=True, told=True), None, full),
         _kept(
             "memory an open run of 20 spans", open_runs(16) * 20 / 16, 8, "of the 16 spans that came before its root"
         ),
