@@ -136,9 +136,10 @@ class Sessions:
         elif change is not _SETTLED:
             gone = gone or run
             self._take_out(gone)
-            if change is not _WITHDRAWN:
-                self._put_in(run, now)
-            self._drop_if_empty(gone)
+            if change is _WITHDRAWN:
+                self._drop_if_empty(gone)
+            else:
+                self._put_back(run, gone, now)
 
     def tick(self, now: float) -> list[SessionEvent]:
         """Close what has been idle for long enough, score again what changed since it closed, and say so."""
@@ -163,6 +164,15 @@ class Sessions:
                 self._forget((agent.number, session_id))
 
     # --- Runs in and out ----------------------------------------------------------------------------------------------
+
+    def _put_back(self, run: Run, gone: Run, now: float) -> None:
+        """A run comes as it is now. The session that it left goes first, if it is empty: whoever makes room could close it."""
+        stays = (run.key, run.session_id) == (gone.key, gone.session_id)
+        if not stays:
+            self._drop_if_empty(gone)
+        self._put_in(run, now)
+        if stays:
+            self._drop_if_empty(gone)
 
     def _put_in(self, run: Run, now: float) -> None:
         session_id = run.session_id

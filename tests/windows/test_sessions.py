@@ -258,6 +258,17 @@ def test_an_endless_session_keeps_its_newest_runs(monkeypatch: pytest.MonkeyPatc
     assert sessions.traces == 2
 
 
+def test_a_run_may_leave_a_session_empty_where_there_is_no_room_for_another() -> None:
+    """The session that it left goes first: it is none that could be closed early."""
+    sessions = told(judged(1, "a", confidence=0.9), judged(2, "b"), settings=Settings(limits=LimitSettings(sessions=2)))
+    before, after = judged(1, "a", confidence=0.9), judged(1, "c", confidence=0.9)
+
+    sessions.apply(revised(after, before), 3.0)
+
+    assert {session_id for session_id, *_ in scores(sessions.close_all())} == {"b", "c"}
+    assert sessions.accounts == {}
+
+
 def test_runs_of_all_sessions_together_have_a_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the sessions are, no more runs are remembered."""
     monkeypatch.setattr(module, "MOST_TRACES", 3)
