@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import threading
 from collections import ChainMap
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.context import Context
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -81,6 +83,38 @@ def test_spans_become_gauges_counters_and_histograms() -> None:
     assert look.values("tool_calls", "gen_ai.tool.name") == {"search": 6, "read": 4, "reply": 6}
     assert (look.value("run.path_distance"), look.value("run.score"), look.value("run.retries")) == (6, 6, 6)
     assert look.value("spans", disposition="used") == look.value("spans", disposition="received") == 22
+
+
+class Word(enum.StrEnum):
+    """Names as a host may have them."""
+
+    AGENT = "agent"
+    TOOL = "search"
+    SERVICE = "shop"
+    CONDITION = "fault"
+
+
+def test_attributes_may_be_members_of_enumerations() -> None:
+    """The SDK hands them on as they are; to us they are their values, all the way to what is remembered of settled runs."""
+    host = Host(resource=Resource({"service.name": Word.SERVICE}))
+    told: dict[str, Any] = {
+        "gen_ai.agent.name": Word.AGENT,
+        "gen_ai.conversation.id": Word.AGENT,
+        "reliability.task.id": Word.TOOL,
+    }
+    for attributes in (told, told, told | {"reliability.condition": Word.CONDITION}):
+        with agent_run(host.tracer, Word.AGENT, **attributes):
+            tool_call(host.tracer, Word.TOOL, **{"gen_ai.tool.name": Word.TOOL})
+    host.settle()
+    look = host.look()
+
+    assert look.value("runs", outcome="completed") == 3
+    assert look.values("tool_calls", "gen_ai.tool.name") == {"search": 3}
+    state = host.live.engine.read(lambda fleet: fleet.agent(fleet.keys()[0]))
+    assert state is not None
+    for kept in state.recent:
+        words = (*kept.key[:4], kept.session_id, kept.task_id, kept.condition, *(kept.path or ()))
+        assert {type(word) for word in words} == {str}
 
 
 def test_every_histogram_shows_the_trace_of_a_run() -> None:

@@ -117,4 +117,5 @@ def _share(value: object) -> float | None:
 
 
 def _condition(value: object) -> str | None:
-    return value if isinstance(value, str) and value in CONDITIONS else None
+    found = values.text(value)
+    return found if found in CONDITIONS else None

@@ -54,11 +54,13 @@ def raw(attributes: Mapping[str, Any], keys: Iterable[str]) -> Any:
 def text(value: object) -> str | None:
     """A non-empty string of a bounded length, else None. `"null"` is what some exporters write for nothing.
 
+    What it gives is plain (`bounded`).
+
     >>> text("a"), text("null"), text(3)
     ('a', None, None)
     """
     if isinstance(value, str) and value not in _ABSENT:
-        return value if len(value) <= LONGEST else bounded(value)
+        return value if type(value) is str and len(value) <= LONGEST else bounded(value)
     return None
 
 
@@ -69,7 +71,7 @@ def identifier(value: object) -> str | None:
     ('7', '7', None)
     """
     if isinstance(value, int) and not isinstance(value, bool):
-        return str(value) if value.bit_length() < 64 else None
+        return str(int(value)) if value.bit_length() < 64 else None
     return text(value)
 
 
@@ -94,7 +96,7 @@ def integer(value: object) -> int | None:
     if isinstance(value, str):
         return int(value) if value.isascii() and value.isdigit() and len(value) < 20 else None
     if isinstance(value, int):
-        return value if 0 <= value < 1 << 63 else None
+        return int(value) if 0 <= value < 1 << 63 else None
     if isinstance(value, float) and value.is_integer() and 0 <= value < 2.0**63:
         return int(value)
     return None

@@ -22,7 +22,7 @@ class RecentRuns:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._loose: list[Kept] = []
-        """In order, those that have not settled, and those whose numbers are too large to be kept otherwise."""
+        """In order, those that have not settled, and those that cannot be kept otherwise: of too large numbers, or not plain."""
         self._ids: set[str] | None = None
         """Their ids."""
         self._settled: SettledRuns | None = None
@@ -63,7 +63,7 @@ class RecentRuns:
         if isinstance(run, Run):
             if self._settled is None:
                 self._settled = SettledRuns()
-            with suppress(OverflowError):
+            with suppress(OverflowError, ValueError):
                 self._settled.add(run)
                 self._let_go(at)
 

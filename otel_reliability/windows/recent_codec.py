@@ -33,7 +33,9 @@ _NUMBER: Final = 8
 
 
 def write(run: Run) -> bytes:
-    """The run, but for its id and its end. Raises OverflowError for numbers of more than 8 bytes.
+    """The run, but for its id and its end.
+
+    Raises OverflowError for numbers of more than 8 bytes, ValueError for values that are not plain.
 
     >>> from otel_reliability.testing import run
     >>> one = run(["search", "book"])

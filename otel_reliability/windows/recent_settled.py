@@ -58,7 +58,7 @@ class SettledRuns:
                 yield Packed(end_ns, run_id, body) if written[0] else read(body, run_id, end_ns)
 
     def add(self, run: Run) -> None:
-        """A run settles. Raises OverflowError for numbers that are too large to be kept here."""
+        """A run settles. Raises OverflowError for numbers that are too large to be kept here, ValueError for odd values."""
         if not _fits(run):
             raise OverflowError(run.end_ns)
         self._take(run, _OURS + write(run))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import json
 
 import pytest
@@ -29,6 +30,24 @@ def test_what_is_no_text(value: object) -> None:
 def test_what_is_no_count(value: object) -> None:
     """Fractions, negatives, digits of other scripts, what no 64-bit counter holds, and other types."""
     assert values.integer(value) is None
+
+
+class Word(str, enum.Enum):  # noqa: UP042 (hosts still have such ones)
+    """A member of it is a text, whose `str` is another."""
+
+    MODEL = "gpt"
+
+
+class Number(int, enum.Enum):
+    """The same of numbers."""
+
+    TOKENS = 7
+
+
+def test_members_of_enumerations_are_plain_values() -> None:
+    """A host may give them as attributes; what is kept of a run holds nothing but plain values."""
+    assert [values.text(Word.MODEL), values.identifier(Number.TOKENS)] == ["gpt", "7"]
+    assert [type(found) for found in (values.text(Word.MODEL), values.integer(Number.TOKENS))] == [str, int]
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,16 @@ def test_runs_of_numbers_beyond_all_measure_are_kept_as_they_are() -> None:
     assert list(recent)[:2] == made[1:]
 
 
+def test_a_run_that_is_not_made_of_plain_values_is_kept_as_it_is() -> None:
+    """Nobody waits for it to be packed, or fails."""
+    recent = RecentRuns(3)
+    made = [run(["a"], 0), run(["a"], 1, session_id=type("Word", (str,), {})("s")), run(["a"], 2)]
+    for one in made:
+        recent.add(one)
+        recent.settle(one.run_id)
+    assert list(recent) == made
+
+
 def test_many_runs_take_little_room_each() -> None:
     """What they have in common is told once."""
     settled = SettledRuns()
