@@ -5,7 +5,7 @@ Under head sampling a run counts with its weight: it stands for that many. Histo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
 from otel_reliability.change.monitor import Change
@@ -18,11 +18,11 @@ from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.names import Instrument
 from otel_reliability.telemetry.own_calls import own_calls
 from otel_reliability.telemetry.standing import Standing
-from otel_reliability.telemetry.sums import Adds, Attributes, Like, Sums, like_of
+from otel_reliability.telemetry.sums import Adds, Attributes, Like, Sums, calls_in, like_of
 from otel_reliability.windows.sessions import SessionEvent
 
-MOST_BEGUN: Final = 16_384
-"""Kinds of runs that are remembered to have begun."""
+MOST_BEGUN: Final = 262_144
+"""Calls of the kinds of runs that are remembered to have begun, one more for each kind."""
 
 
 class Records(Protocol):
@@ -83,6 +83,7 @@ class Recorder:
         self._ledger, self._exemplar_of = ledger, exemplar_of
         self._begun: dict[AgentKey, set[Like]] = {}
         """What the runs of an agent were like whose counters have begun."""
+        self._begun_calls = 0
         self._threshold = settings.metrics.retry_threshold
         self._standard = settings.telemetry.standard_metrics
         self._counters = {spec.name: _counter(meter, spec) for spec in names.COUNTERS}
@@ -110,6 +111,8 @@ class Recorder:
 
     def begin(self, runs: Sequence[Run], counted_as: Callable[[AgentKey], AgentKey]) -> None:
         """Begin, at 0, the counters that closed runs will raise once they are recorded: a rate would not see their first run."""
+        if self._begun_calls > MOST_BEGUN:
+            self.forget()
         batch = runs if _share_traces(runs) else self._not_begun(runs, counted_as)
         sums, found = dict[tuple[AgentKey, bool], Sums](), dict[AgentKey, _Together]()
         for run, calls in own_calls(batch):
@@ -122,16 +125,22 @@ class Recorder:
             one.tell(self._counters, nothing)
         for key, together in found.items():
             if together.measured:
-                self._begun.setdefault(key, set()).update(together.sums.placed)
+                self._remember(key, together.sums.placed)
 
     def forget(self) -> None:
         """Series have ended: those that come back begin anew."""
         self._begun.clear()
+        self._begun_calls = 0
+
+    def _remember(self, key: AgentKey, likes: Iterable[Like]) -> None:
+        begun = self._begun.setdefault(key, set())
+        for like in likes:
+            if like not in begun:
+                begun.add(like)
+                self._begun_calls += 1 + calls_in(like)
 
     def _not_begun(self, runs: Sequence[Run], counted_as: Callable[[AgentKey], AgentKey]) -> Sequence[Run]:
         """Those of some runs, each of a trace of its own, that are unlike all that have begun."""
-        if sum(map(len, self._begun.values())) > MOST_BEGUN:
-            self._begun.clear()
         found, known = list[Run](), dict[AgentKey, Collection[Like]]()
         for run in runs:
             begun = known.get(run.key)

@@ -42,6 +42,11 @@ def like_of(run: Run) -> Like | None:
     return (id(run.outcome), _marks_of(columns)) if columns[_AGENT] == run.key.agent or not calls else None
 
 
+def calls_in(like: Like) -> int:
+    """How many calls runs of this kind have: what it takes to remember it."""
+    return len(like[1][0])
+
+
 class Adds(Protocol):
     """A counter: the SDK's, or the service's own."""
 

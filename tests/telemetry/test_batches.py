@@ -128,3 +128,13 @@ def test_kinds_of_runs_are_remembered_up_to_a_ceiling(monkeypatch: pytest.Monkey
             )
         assert told(book) == told(other)
         assert sum(map(len, quick._begun.values())) <= 3
+
+
+def test_what_is_remembered_of_batches_of_shared_traces_has_the_same_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fleet whose runs lie within others' has traces of several runs in every batch. Long runs count for more."""
+    monkeypatch.setattr(recorder_module, "MOST_BEGUN", 60)
+    recorder = Recorder(Book(lambda: 7), SETTINGS, ToolLedger(SETTINGS), trace_of)
+    for number in range(40):
+        path = ["search", *["read"] * number]
+        recorder.begin([run(path, number, trace_id=trace_id(1)), run([], 100, trace_id=trace_id(1))], lambda key: key)
+        assert sum(len(like[1][0]) for begun in recorder._begun.values() for like in begun) <= 60 + 41
