@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
+from collections.abc import Callable
 from typing import IO, Any
 
 import pytest
@@ -13,11 +14,12 @@ from otel_reliability.cli.sorting import Sorted
 
 def test_many_lines_take_few_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are merged as they become many, and all of them are closed in the end."""
-    made, most, make = list[IO[Any]](), 0, tempfile.TemporaryFile
+    make: Callable[..., IO[Any]] = tempfile.TemporaryFile  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+    made, most = list[IO[Any]](), 0
 
     def file(*arguments: Any, **options: Any) -> IO[Any]:
         nonlocal most
-        one: IO[Any] = make(*arguments, **options)
+        one = make(*arguments, **options)
         made.append(one)
         most = max(most, sum(not other.closed for other in made))
         return one
