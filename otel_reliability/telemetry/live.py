@@ -30,9 +30,9 @@ from otel_reliability.telemetry import self as self_telemetry
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.instruments import Observed, Snapshot, snapshot
 from otel_reliability.telemetry.ledger import ToolLedger, fitting
-from otel_reliability.telemetry.recorder import Recorder, Standing
+from otel_reliability.telemetry.recorder import Recorder
 from otel_reliability.telemetry.self import Health
-from otel_reliability.telemetry.standing import standing_of
+from otel_reliability.telemetry.standing import Standing, standings_of
 from otel_reliability.windows.fleet import Fleet
 
 _logger = logging.getLogger("otel_reliability")
@@ -184,7 +184,7 @@ class Live:
 
     def _take(self, fleet: Fleet) -> tuple[Sequence[Run], Sequence[Run], dict[str, Standing]]:
         settled, revised = self.engine.take_settled(), self.engine.take_revised()
-        return settled, revised, {run.run_id: standing_of(run, fleet) for run in (*settled, *revised)}
+        return settled, revised, standings_of((*settled, *revised), fleet, self.settings.limits.paths)
 
     def _tell_if_unread(self) -> None:
         provider = metrics.get_meter_provider() if self._follows_global else self._provider

@@ -21,16 +21,6 @@ class Standing(NamedTuple):
     path_distance: float | None = None
 
 
-def standing_of(run: Run, fleet: Fleet) -> Standing:
-    """The agent's score now, and how far the run's path is from the other runs of its group in the window."""
-    counted_as, state = fleet.counted_as(run.key), fleet.agent(run.key)
-    if state is None:
-        return Standing(counted_as)
-    window, row = next(iter(state.windows.values())), state.row(run.run_id)
-    distance = None if row is None else window.path_distance(row).value
-    return Standing(counted_as, window.reading("score").value, distance)
-
-
 def standings_of(runs: Iterable[Run], fleet: Fleet, most_paths: int) -> dict[str, Standing]:
     """How each of several runs stands, by its id. `most_paths`: how many distinct paths of a group are compared."""
     agents: dict[AgentKey, _Agent | Standing] = {}

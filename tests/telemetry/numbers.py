@@ -20,9 +20,10 @@ from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.recorder import Recorder
 from otel_reliability.telemetry.series import Book, trace_of
-from otel_reliability.telemetry.standing import Standing, standing_of
+from otel_reliability.telemetry.standing import Standing
 from otel_reliability.testing import FakeClock, span
 from otel_reliability.windows.sessions import SessionEvent
+from tests.telemetry.plain_recorder import standing_of
 
 Labels: TypeAlias = frozenset[tuple[str, Any]]
 Numbers: TypeAlias = dict[tuple[str, Labels], Any]

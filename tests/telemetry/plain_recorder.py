@@ -14,6 +14,17 @@ from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.names import Instrument
 from otel_reliability.telemetry.series import SPECS, Book, trace_of
 from otel_reliability.telemetry.standing import Standing
+from otel_reliability.windows.fleet import Fleet
+
+
+def standing_of(run: Run, fleet: Fleet) -> Standing:
+    """The agent's score now, and how far the run's path is from the other runs of its group in the window."""
+    counted_as, state = fleet.counted_as(run.key), fleet.agent(run.key)
+    if state is None:
+        return Standing(counted_as)
+    window, row = next(iter(state.windows.values())), state.row(run.run_id)
+    distance = None if row is None else window.path_distance(row).value
+    return Standing(counted_as, window.reading("score").value, distance)
 
 
 def plain_calls(runs: Sequence[Run]) -> Iterator[tuple[Run, list[ToolCall]]]:

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from otel_reliability.config import LimitSettings, MetricSettings, Settings, WindowSettings
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import Run
-from otel_reliability.telemetry.standing import Standing, standing_of, standings_of
+from otel_reliability.telemetry.standing import Standing, standings_of
 from otel_reliability.testing import KEY, run
 from otel_reliability.windows.fleet import OTHER_AGENT, Fleet
+from tests.telemetry.plain_recorder import standing_of
 
 PATHS: Final[tuple[list[str] | None, ...]] = (
     None,
