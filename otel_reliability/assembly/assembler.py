@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
+from operator import attrgetter
 from typing import Final
 
 from otel_reliability.assembly.adoption import Decision, OpenWork, give, joined, note, stands_alone
-from otel_reliability.assembly.blocks import Blocks
+from otel_reliability.assembly.blocks import Block, Blocks
 from otel_reliability.assembly.build import Builder, Built
 from otel_reliability.assembly.build import Unit as BuildUnit
 from otel_reliability.assembly.bundle import Bundle, State
@@ -37,6 +38,7 @@ _KEPT: Final = 4_096
 """Looks at what is complete that may still be planned, beside as many as there are runs open."""
 _ROOT, _GROWING, _CLOSED = CloseReason.ROOT, State.GROWING, State.CLOSED
 _TOLD, _SETTLED = RunChange.CLOSED, RunChange.SETTLED
+_END: Final = attrgetter("end_ns")
 _NOTHING: Final = Built([], 0, 0, 0, frozenset(), 0)
 
 
@@ -101,12 +103,28 @@ class Assembler:
         self.add_all((span,), now)
 
     def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:
-        """Take in spans that come together. Blocks of them are adopted as they are where that is surely right."""
-        if isinstance(spans, Blocks):
-            for block in spans.blocks:
-                if self._evaluations.listens or not self._bundles.adopt(block, now):
-                    self.add_all(list(block), now)
-            spans = spans.rest
+        """Take in spans that come together. Blocks of them are adopted as they are where that is surely right.
+
+        An exception out of nowhere (a signal handler's) costs no block but the one that is being taken in.
+        """
+        if not isinstance(spans, Blocks):
+            self._add_each(spans, now)
+            return
+        left = iter(spans.blocks)
+        try:
+            self._adopt_all(left, now)
+        finally:
+            self._adopt_all(left, now)
+            self._add_each(spans.rest, now)
+
+    def _adopt_all(self, blocks: Iterator[Block], now: float) -> None:
+        for block in blocks:
+            if self._evaluations.listens or not self._bundles.adopt(block, now):
+                # Of too many those count that ended, and so were sent, first.
+                is_too_large = block.count >= self._times.span_limit
+                self._add_each(sorted(block, key=_END) if is_too_large else list(block), now)
+
+    def _add_each(self, spans: Sequence[AgentSpan], now: float) -> None:
         if not self._evaluations.listens:
             self._bundles.take(spans, now, self._gather)
             return

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.blocks import Block, Blocks
+from otel_reliability.assembly.bundles import Bundles
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.engine import STRIDE, Engine
 from otel_reliability.model.run import CloseReason
@@ -17,7 +20,7 @@ from otel_reliability.model.span import AgentSpan, Evaluation, Notes
 from otel_reliability.testing import FakeClock, agent, model, other, tool
 from tests.assembly.rebuilding import blocks_of
 from tests.assembly.test_bundles import plain_runs
-from tests.laws.arrival import READER, SETTINGS, Told, schedules
+from tests.laws.arrival import READER, SETTINGS, Told, after, flushed, schedules, waited
 from tests.laws.arrival import read as read_spans
 from tests.laws.telemetry import cases
 
@@ -107,6 +110,22 @@ def test_an_engine_makes_the_same_of_them(data: st.DataObject) -> None:
     assert story_of(arrivals, in_blocks=True) == story_of(arrivals, in_blocks=False)
 
 
+@given(st.data())
+def test_their_order_decides_nothing_in_the_end(data: st.DataObject) -> None:
+    """Blocks tell spans in another order than that in which they came, which may decide when a run closes, but not what it is:
+    the lesser of two versions of a span, where it comes first, has its trace gathered again, and all of it lingers anew.
+    """
+    case = data.draw(cases(hostile=data.draw(st.booleans())))
+    told = read_spans([*case.everything, *case.evaluations])
+    twice = data.draw(st.lists(st.sampled_from(told), max_size=5)) if told else []
+    arrivals = data.draw(schedules([*told, *twice]))
+    end = data.draw(st.sampled_from((flushed, waited)))
+
+    found, expected = after(arrivals, end=end, in_blocks=True), after(arrivals, end=end)
+
+    assert found._replace(changes=()) == expected._replace(changes=())
+
+
 def story_of(arrivals: Sequence[tuple[float, Sequence[Told]]], *, in_blocks: bool) -> Any:
     """All that an engine tells."""
     clock = FakeClock()
@@ -161,6 +180,42 @@ def test_a_trace_too_large_is_taken_span_by_span() -> None:
     spans = [*RUN, *(tool(at, 1, "search") for at in range(4, 9))]
     one.add_all(blocks_of(spans), 0.0)
     other.add_all(list(blocks_of(spans)), 0.0)
+
+    assert one.close_all(CloseReason.SHUTDOWN, 1.0) == other.close_all(CloseReason.SHUTDOWN, 1.0)
+    assert one.accounts == other.accounts
+
+
+@pytest.mark.parametrize("interrupted", [0, 4, 9])
+def test_an_exception_out_of_nowhere_costs_no_other_block(monkeypatch: pytest.MonkeyPatch, interrupted: int) -> None:
+    """A signal handler raises when a block has been taken in: those after it, and the rest, are not lost."""
+    adopt, adopted = Bundles.adopt, count()
+
+    def raising(self: Bundles, block: Block, now: float) -> bool:
+        taken = adopt(self, block, now)
+        if next(adopted) == interrupted:
+            raise KeyboardInterrupt
+        return taken
+
+    monkeypatch.setattr(Bundles, "adopt", raising)
+    engine = Engine(Settings(), clock=FakeClock())
+    spans = [one._replace(trace_id=bytes([number] * 16)) for number in range(1, 11) for one in RUN]
+    with pytest.raises(KeyboardInterrupt):
+        engine.receive(blocks_of([*spans, other(90)]))
+    engine.flush(CloseReason.SHUTDOWN)
+
+    assert len(engine.take_settled()) == 10
+    assert engine.accounts == {("received", ""): 31, ("used", ""): 30, ("other", "no_convention"): 1}
+
+
+@pytest.mark.parametrize("limit", [2, 4, 8, 9, 10, 11])
+def test_of_a_trace_too_large_those_count_that_ended_first(limit: int) -> None:
+    """However its rows stand: senders send what has ended, and there was no other order before there were blocks."""
+    settings = Settings(assembly=AssemblySettings(span_limit=limit))
+    calls = [model(at, 1, end=at / 10) if at % 2 else tool(at, 1, "search", end=at / 10) for at in range(2, 11)]
+    spans = [*calls, agent(1, end=1.0)]
+    one, other = (Assembler(settings) for _ in range(2))
+    one.add_all(blocks_of(spans), 0.0)
+    other.add_all(spans, 0.0)
 
     assert one.close_all(CloseReason.SHUTDOWN, 1.0) == other.close_all(CloseReason.SHUTDOWN, 1.0)
     assert one.accounts == other.accounts

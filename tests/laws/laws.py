@@ -47,14 +47,17 @@ def all_of(case: Case) -> list[RawSpan | Evaluation]:
 
 
 def order_and_batches(data: st.DataObject, *, hostile: bool = False) -> None:
-    """Neither the order, nor the batches, nor the pauses between them, nor how the end comes, change runs or readings."""
+    """Neither the order, nor the batches, nor the pauses between them, nor how the end comes, change runs or readings; nor
+    whether batches are blocks, whose spans come in an order of their own.
+    """
     case = data.draw(cases(hostile=hostile))
     told, judged = read(case.everything), read(case.evaluations)
     expected = after(at_once([*told, *judged]))
     arrivals = data.draw(schedules([*told, *judged]))
     if data.draw(st.booleans()):
         arrivals = [*data.draw(schedules(told)), (3.0, judged)]
-    found = after(arrivals, end=data.draw(st.sampled_from((flushed, waited))))
+    end, in_blocks = data.draw(st.sampled_from((flushed, waited))), data.draw(st.booleans())
+    found = after(arrivals, end=end, in_blocks=in_blocks)
 
     same(expected, found)
     all_settled(expected)
