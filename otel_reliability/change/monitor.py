@@ -52,6 +52,13 @@ class Monitor:
         self._due = math.inf
         """Before then there is nothing to advance."""
 
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """After a restart the settings may be others."""
+        self.__dict__.update(state)
+        sessions = self._settings.sessions
+        self._idle, self._due = sessions.idle - _MARGIN, -math.inf
+        self._sessions.hold_to(sessions.idle, self._settings.limits.sessions)
+
     def __len__(self) -> int:
         return len(self._detectors)
 

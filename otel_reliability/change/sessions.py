@@ -40,13 +40,18 @@ class OpenSessions:
     """
 
     def __init__(self, idle: float, ceiling: int, accounts: Counter[tuple[str, str]]) -> None:
-        self._idle, self._ceiling, self._accounts = idle, ceiling, accounts
+        self._accounts = accounts
+        self.hold_to(idle, ceiling)
         self._open: OrderedDict[SessionKey, Open] = OrderedDict()
         self._closed: set[bytes] = set()
         self._closed_order: deque[bytes] = deque()
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def hold_to(self, idle: float, ceiling: int) -> None:
+        """From now on sessions close after so long, and so many may be open."""
+        self._idle, self._ceiling = idle, ceiling
 
     @property
     def due(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
@@ -105,6 +105,11 @@ class Sessions:
         self._agents: dict[AgentKey, _Agent] = {}
         self._numbered: dict[int, _Agent] = {}
         self._next_number = 0
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """After a restart the settings may be others."""
+        self.__dict__.update(state)
+        self._weights = weights_of(self._settings.sessions.weights)
 
     def __len__(self) -> int:
         return len(self._open) + len(self._closed)

@@ -12,14 +12,18 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from otel_reliability.config import MetricSettings, SessionSettings, WindowSettings
+from otel_reliability.change.monitor import Monitor
+from otel_reliability.config import MetricSettings, SessionSettings, Settings, WindowSettings
+from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError
+from otel_reliability.model.span import Evaluation
 from otel_reliability.service import journal_file, snapshot
 from otel_reliability.service.checkpoints import Checkpoints
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.points import Shown, slices
-from otel_reliability.testing import FakeClock, at
+from otel_reliability.testing import FakeClock, at, run
 from tests.service.keeping import SETTINGS, Kept, halves, request
+from tests.windows.runs import closed
 
 RUNS = 60
 
@@ -153,6 +157,28 @@ def test_other_settings_take_the_windows_over(tmp_path: Path) -> None:
     sizes = [{name: len(ids) for name, (ids, *_) in one.items()} for one in kept.look().windows.values()]
     assert sizes == [{"recent": 5, "week": 20}] * 3
     assert kept.engine.sessions.open == 0
+
+
+def test_sessions_close_and_score_by_the_settings_of_now() -> None:
+    """Of those that were open when other settings held, too."""
+    weights = {"confidence": 0.5}
+    before, now = Engine(Settings()), Engine(Settings(sessions=SessionSettings(idle=5.0, weights=weights)))
+    doubted = run(["search"], session_id="s", evaluations=(Evaluation("confidence", 0.2, None, 0),))
+    monitors = list[Monitor]()
+    for engine in (before, now):
+        engine.fleet.apply(closed(doubted), 0.0)
+        engine.sessions.apply(closed(doubted), 0.0)
+        monitors.append(Monitor(engine.settings))
+        monitors[-1].apply(closed(doubted), 0.0)
+    written = snapshot.write((before.sessions, monitors[0]), before)
+
+    sessions, monitor = snapshot.read(written, now, snapshot.shapes())
+    (event,), (expected,) = sessions.tick(6.0), now.sessions.tick(6.0)
+    assert event.closed == expected.closed
+    assert event.reliability == event.scores.reliability.score
+    for one in (monitor, monitors[1]):
+        one.advance(6.0)
+        assert one.to_state(6.0)["sessions"]["open"] == []
 
 
 def otherwise(kind: type) -> str:
