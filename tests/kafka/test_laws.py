@@ -17,8 +17,9 @@ from tests.laws.telemetry import cases
 
 @given(st.data())
 def test_neither_order_nor_batches_nor_doubling_nor_take_overs_change_anything(data: st.DataObject) -> None:
-    """Nor how much one message may bring about. Runs, each told, revised and settled in order, and readings are those of one
-    process that has it all in one batch; but for what crosses traces, which is left out on both sides.
+    """Nor how much one message may bring about, nor whether its spans come as blocks. Runs, each told, revised and settled in
+    order, and readings are those of one process that has it all in one batch; but for what crosses traces, which is left out
+    on both sides.
     """
     case = data.draw(cases())
     told = cast("list[Told]", read([*case.everything, *case.evaluations]))
@@ -29,7 +30,7 @@ def test_neither_order_nor_batches_nor_doubling_nor_take_overs_change_anything(d
         for pause, batch in data.draw(schedules(told)):
             first.pass_time(pause)
             for _ in range(data.draw(st.sampled_from((1, 1, 2)))):
-                first.take(cast("list[Told]", batch))
+                first.take(cast("list[Told]", batch), in_blocks=data.draw(st.booleans()))
             if data.draw(st.integers(0, 3)) == 0:
                 first.take_over(data.draw(st.integers(0, first.partitions - 1)))
         first.pass_time(200.0, step=data.draw(st.sampled_from((1.0, 7.0))))
