@@ -57,6 +57,11 @@ class Path:
             symbol if symbol != SHARED_CODE else symbol + name for symbol, name in zip(self.code, spelled, strict=True)
         ]
 
+    def spell_by(self, spelled: Mapping[str, str]) -> None:
+        """From now on its characters are looked up there, unless its names are kept."""
+        if not isinstance(self._spelled, tuple):
+            self._spelled = spelled
+
     def __repr__(self) -> str:
         return f"Path(code={self.code!r}, names={self.names!r})"
 

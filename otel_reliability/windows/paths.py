@@ -77,6 +77,8 @@ class PathTable:
         self._free += [code for name, code in self._codes.items() if name not in used and code != SHARED_CODE]
         self._codes = {name: code for name, code in self._codes.items() if name in used}
         self._names = {code: name for name, code in self._codes.items() if code != SHARED_CODE}
+        for path in self._paths.values():
+            path.spell_by(self._names)
         self._forgotten = 0
 
     def _code(self, name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otel_reliability.model.row import Path
 from otel_reliability.windows.paths import SHARED_CODE, SURROGATES, PathTable
 
 NAMES = st.lists(st.sampled_from("abcdef"), max_size=4).map(tuple)
@@ -103,3 +104,15 @@ def test_steps_say_which_tool_it_is() -> None:
             assert steps.setdefault(name, step) == step
     assert len(set(steps.values())) == len(steps) == 4
     assert paths[2].counts == (("c", 2), ("d", 1))
+
+
+def test_what_characters_stand_for_is_kept_once() -> None:
+    """Paths that stay hold no names of those that have gone, however long ago they were made."""
+    table, kept = PathTable(), list[Path]()
+    for number in range(60):
+        for other in range(8):
+            table.release(table.intern((f"{number} {other}",)))
+        kept.append(table.intern((f"{number}",)))
+    table.intern(("last",))
+    assert [path.names for path in kept] == [(f"{number}",) for number in range(60)]
+    assert len({id(path._spelled) for path in kept}) == 1
