@@ -12,23 +12,40 @@ for the whole request and has changed nothing. So there is one judge of what is 
 All reading goes through `_varint` and `_field`, which look at the end of the bytes before every step.
 """
 
+import sys
+
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItem, PyDict_SetItem
 from cpython.list cimport PyList_Append, PyList_GET_ITEM
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_SET_ITEM
+from cpython.tuple cimport PyTuple_Check, PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_SET_ITEM
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcmp, memcpy
 
 FITS = 2
 """`otel_reliability.native` says what that is."""
 
+if sys.byteorder != "little":
+    raise ImportError("numbers lie on the wire as in the memory of little-endian machines only: Python reads here")
+
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         pass
     object PyType_GenericAlloc(PyTypeObject *of, Py_ssize_t size)
     object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
+
+
+cdef extern from *:
+    """
+    #if PY_VERSION_HEX >= 0x030E0000
+    #define FORGET_HASH(made) (((PyTupleObject *)(made))->ob_hash = -1)
+    #else
+    #define FORGET_HASH(made) ((void)0)
+    #endif
+    """
+    void FORGET_HASH(object made)  # from 3.14 on a tuple remembers its hash: a new one says that it has none yet
 
 
 cdef enum:
@@ -41,6 +58,14 @@ cdef enum:
     LONGEST_GROUP = 16384
     MOST_GROUPS = 1024
     MOST_OF_A_BLOCK = 512
+    SPAN = 18  # fields of each named tuple
+    TOKENS = 2
+    MODEL_FACTS = 10
+    AGENT_FACTS = 12
+    TOOL_FACTS = 2
+    CALL = 6
+    STENCIL = 5
+    MODEL_ROW = 4  # what the rows of model calls have in common
     SLOTS = 16
     UUID_SHORT = 32
     UUID_LONG = 36
@@ -342,7 +367,19 @@ cdef inline int _check_text(Part text) except -1:
 
 cdef inline object _named(object of, Py_ssize_t size):
     """An instance of a named tuple's class, its places not filled yet."""
-    return PyType_GenericAlloc(<PyTypeObject *><PyObject *>of, size)
+    made = PyType_GenericAlloc(<PyTypeObject *><PyObject *>of, size)
+    FORGET_HASH(made)
+    return made
+
+
+cdef inline object _empty(object of):
+    """An empty instance of a class of lists."""
+    return PyType_GenericAlloc(<PyTypeObject *><PyObject *>of, 0)
+
+
+cdef inline bint _has(object value, Py_ssize_t size) noexcept:
+    """Whether it is a tuple of this size."""
+    return PyTuple_Check(value) and PyTuple_GET_SIZE(value) == size
 
 
 cdef inline void _set(object made, Py_ssize_t at, object value) noexcept:
@@ -353,6 +390,22 @@ cdef inline void _set(object made, Py_ssize_t at, object value) noexcept:
 # --- What is known of spans -------------------------------------------------------------------------------------------
 
 
+cdef object _sound(object learnt):
+    """What was learnt, if it has the parts that are taken from it; else that each span is to be told undecoded."""
+    if _has(learnt, STENCIL):
+        what, facts, row = learnt[0], learnt[3], learnt[4]
+        if what == _MODEL:
+            if _has(facts, MODEL_FACTS) and (row is None or _has(row, MODEL_ROW)):
+                return learnt
+        elif what == _TOOL:
+            if _has(facts, TOOL_FACTS) and _has(facts[0], 1) and _has(facts[0][0], CALL) and (row is None or _has(row, CALL)):
+                return learnt
+        elif row is None and (what == _PLAIN or (what == _AGENT and _has(facts, AGENT_FACTS))):
+            return learnt
+    return _ASK, None, False, None, None
+
+
+@cython.trashcan(True)  # one may hold the next, and so on: they are freed one after the other, not one inside the other
 cdef class Layout:
     """The spans of a scope whose attributes have certain keys, in this order.
 
@@ -444,7 +497,7 @@ cdef class Layout:
         learnt = self._known.get(key)
         if learnt is None:
             values = tuple([_bytes(span.values[self._shared[at]]) for at in range(self._shared_number)])
-            learnt = self._known[key] = self.learn(values, span.status == ERROR)
+            learnt = self._known[key] = _sound(self.learn(values, span.status == ERROR))
         self._slots[at] = key, learnt
         return learnt
 
@@ -589,7 +642,7 @@ cdef class Reading:
         cdef Block block = Block.__new__(Block)
         block.trace, block.others = trace, []
         block.models, block.tools = Alike.__new__(Alike), Alike.__new__(Alike)
-        block.models.rows, block.tools.rows = _named(scanner.models, 0), _named(scanner.tools, 0)
+        block.models.rows, block.tools.rows = _empty(scanner.models), _empty(scanner.tools)
         PyDict_SetItem(self.open, trace, block)
         PyList_Append(self.blocks, block)
         return block
@@ -632,6 +685,9 @@ cdef class Scanner:
         self._tool, self._call, self._kind = tool, call, kind
         if not (isinstance(models, type) and issubclass(models, list) and isinstance(tools, type) and issubclass(tools, list)):
             raise TypeError("rows are lists")
+        sizes = ((span, SPAN), (tokens, TOKENS), (model, MODEL_FACTS), (agent, AGENT_FACTS), (tool, TOOL_FACTS), (call, CALL))
+        if any(not issubclass(of, tuple) or len(of._fields) != size for of, size in sizes):
+            raise TypeError("named tuples have other fields than this module knows")
         self.models, self.tools, self._block = models, tools, block
         self._read_text, self._read_name, self._read_identifier = text, name, identifier
         self._hashed, self._session = hashed, session
@@ -679,7 +735,9 @@ cdef class Scanner:
             if not _field(&at, end, &field) or field.kind != LENGTH or field.number > 3:
                 return STRANGE
             if field.number == 1:
-                resource = resource + _bytes(field.part) if resource else _bytes(field.part)
+                if resource:
+                    return STRANGE
+                resource = _bytes(field.part)
             is_read = is_read or field.number == 2
         if resource and not is_read:
             return STRANGE
@@ -703,7 +761,9 @@ cdef class Scanner:
             if not _field(&at, end, &field) or field.kind != LENGTH or field.number > 3 or (field.number == 1 and is_read):
                 return STRANGE
             if field.number == 1:
-                scope = scope + _bytes(field.part) if scope else _bytes(field.part)
+                if scope:
+                    return STRANGE
+                scope = _bytes(field.part)
             if field.number != 2:
                 continue
             if not is_read:
@@ -840,12 +900,14 @@ cdef class Scanner:
             alike.begin(span, <object>PyTuple_GET_ITEM(call, 3))
             PyList_Append(alike.rows, <object>PyTuple_GET_ITEM(call, 0))
             PyList_Append(alike.rows, call_id)
-            for at in range(2, 6):
+            for at in range(2, CALL):
                 PyList_Append(alike.rows, <object>PyTuple_GET_ITEM(call, at))
             return GOOD
         call = self._hashed(call, call_id, arguments, result)
+        if not _has(call, CALL):
+            raise TypeError("a call has other fields than this module knows")
         alike.begin(span, <object>PyTuple_GET_ITEM(call, 3))
-        for at in range(6):
+        for at in range(CALL):
             PyList_Append(alike.rows, <object>PyTuple_GET_ITEM(call, at))
         return GOOD
 
@@ -899,7 +961,7 @@ cdef class Scanner:
         return _bytes(head) in self._names
 
     cdef object _made(self, Wire *span, Group group, kind, failed, facts, session):
-        made = _named(self._span, 18)
+        made = _named(self._span, SPAN)
         _set(made, 0, self._trace(span))
         _set(made, 1, _bytes(span.id))
         _set(made, 2, self._parent(span))
@@ -922,7 +984,7 @@ cdef class Scanner:
 
     cdef object _trace(self, Wire *span):
         """The spans of a trace that come in a row share its id."""
-        if memcmp(span.trace.at, PyBytes_AS_STRING(self._last_trace), 16) or not self._last_trace:
+        if not self._last_trace or memcmp(span.trace.at, PyBytes_AS_STRING(self._last_trace), 16):
             self._last_trace = _bytes(span.trace)
         return self._last_trace
 
@@ -993,7 +1055,7 @@ cdef class Scanner:
             return None
         if layout._output >= 0 and not _integer(span.values[layout._output], &output):
             return None
-        made = _named(self._tokens, 2)
+        made = _named(self._tokens, TOKENS)
         _set(made, 0, None if layout._input < 0 else given)
         _set(made, 1, None if layout._output < 0 else output)
         return made

@@ -193,6 +193,7 @@ cdef class PathSums:
     cdef uint64_t *noted  # what `later` was when they came
     cdef Py_ssize_t made, room, slots, codes, first, end, lines
     cdef int32_t free
+    cdef bint asking  # `far` is being asked
     cdef object far, sum
 
     def __cinit__(self, *_):
@@ -250,6 +251,7 @@ cdef class PathSums:
         cdef Py_ssize_t at
         cdef int32_t place
         cdef uint64_t *shares
+        self.check_quiet()
         if runs < 1:
             raise ValueError("fewer runs than one")
         self.make_lines(runs)
@@ -272,6 +274,7 @@ cdef class PathSums:
 
     def remove(self, str code not None):
         cdef int32_t place = self.find(code)
+        self.check_quiet()
         if place == NOWHERE:
             raise KeyError(code)
         if self.arrivals[self.first] != place:
@@ -285,6 +288,12 @@ cdef class PathSums:
         self.places[place].runs -= 1
         if not self.places[place].runs:
             self.give_back(place)
+
+    cdef int check_quiet(self) except -1:
+        """Whoever counts edits must not change what is being counted."""
+        if self.asking:
+            raise RuntimeError("runs come or leave while their distances are counted")
+        return 0
 
     cdef int take_out(self, str code, int32_t place) except -1:
         """Subtract a run from the sums, and from what those that came before it still hold of it."""
@@ -306,16 +315,21 @@ cdef class PathSums:
     cdef uint64_t *compared(self, str code) except NULL:
         """The distances of a path to those of all places, in units of 2^-52. Whoever asks gives the memory back."""
         cdef Py_ssize_t at, steps = PyUnicode_GET_LENGTH(code), length
-        cdef uint64_t *shares = <uint64_t *> PyMem_Malloc((self.made + 1) * sizeof(uint64_t))
+        cdef uint64_t *shares
         cdef object other
+        self.check_quiet()
+        shares = <uint64_t *> PyMem_Malloc((self.made + 1) * sizeof(uint64_t))
         if shares is NULL:
             raise MemoryError
         if steps > WORD:
+            self.asking = True
             try:
                 self.compare_long(code, steps, shares)
             except BaseException:
                 PyMem_Free(shares)
                 raise
+            finally:
+                self.asking = False
             return shares
         _note_path(code, steps)
         for at in range(self.made):
@@ -448,8 +462,9 @@ cdef class PathSums:
         cdef Py_ssize_t held = self.end - self.first, lines
         if self.end + runs <= self.lines:
             return 0
-        memmove(self.arrivals, self.arrivals + self.first, held * sizeof(int32_t))
-        memmove(self.noted, self.noted + self.first, held * sizeof(uint64_t))
+        if self.first:
+            memmove(self.arrivals, self.arrivals + self.first, held * sizeof(int32_t))
+            memmove(self.noted, self.noted + self.first, held * sizeof(uint64_t))
         self.first, self.end = 0, held
         if held + runs + (held >> 4) > self.lines:
             lines = held + runs + (held >> 3) + FEWEST
@@ -465,8 +480,8 @@ def apart(far, dict counts not None):
 
     `far` is as that of `PathSums`.
     """
-    cdef Py_ssize_t at, other, steps, length, number = len(counts)
-    cdef list codes = list(counts), runs = list(counts.values())
+    cdef list codes = list(counts), runs = [counts[code] for code in codes]
+    cdef Py_ssize_t at, other, steps, length, number = len(codes)
     cdef str one, two
     cdef uint64_t *edits = <uint64_t *> PyMem_Malloc((number + 1) * sizeof(uint64_t))
     cdef object total = 0, sum

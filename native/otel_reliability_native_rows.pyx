@@ -34,6 +34,17 @@ cdef extern from "Python.h":
     void PyObject_GC_UnTrack(void *of)
 
 
+cdef extern from *:
+    """
+    #if PY_VERSION_HEX >= 0x030E0000
+    #define FORGET_HASH(made) (((PyTupleObject *)(made))->ob_hash = -1)
+    #else
+    #define FORGET_HASH(made) ((void)0)
+    #endif
+    """
+    void FORGET_HASH(object made)  # from 3.14 on a tuple remembers its hash: a new one says that it has none yet
+
+
 cdef enum:
     FEW = 128  # ids that are compared each with each
     MANY = 1024  # rows that are put in order
@@ -90,7 +101,23 @@ cdef inline object _at(object held, Py_ssize_t at):
 
 
 cdef inline object _of(object rows, Py_ssize_t at):
+    """Whoever was asked something in between may have changed a list: so every look at one is checked."""
+    if not 0 <= at < PyList_GET_SIZE(rows):
+        raise IndexError("a list has become shorter")
     return <object>PyList_GET_ITEM(rows, at)
+
+
+cdef inline bint _is_span(object value) noexcept:
+    return PyTuple_Check(value) and PyTuple_GET_SIZE(value) == SPAN
+
+
+cdef inline bint _are_rows(object rows, Py_ssize_t width) noexcept:
+    """Whether it is a list of whole rows."""
+    return PyList_Check(rows) and PyList_GET_SIZE(rows) % width == 0
+
+
+cdef inline bint _are_held(object models, object tools, object others) noexcept:
+    return _are_rows(models, MODEL_ROW) and _are_rows(tools, TOOL_ROW) and PyList_Check(others)
 
 
 cdef class _Like:
@@ -105,6 +132,8 @@ cdef class _Like:
     cdef int load(self) except -1:
         self.shared, self.remote = self.rows.shared, self.rows.remote
         self.kind, self.parent = self.rows.span_kind, self.rows.parent
+        if self.shared is not None and not (PyTuple_Check(self.shared) and PyTuple_GET_SIZE(self.shared) == SPAN - SHARED):
+            raise TypeError("rows are alike in other fields than this module knows")
         return 0
 
     cdef bint holds(self, object span) except -1:
@@ -113,6 +142,8 @@ cdef class _Like:
             if not self.rows.begins(span):
                 return False
             self.load()
+            if self.shared is None:
+                return False
         if _at(span, REMOTE) is not self.remote or not _same(_at(span, SPAN_KIND), self.kind):
             return False
         for at in range(SHARED, SPAN):
@@ -150,18 +181,18 @@ cdef class Taker:
         cdef object span, kind, trace_id
         cdef _Like of_models = None, of_tools = None
         cdef Py_ssize_t begun = at, end
-        if not PyList_Check(spans):
+        if not PyList_Check(spans) or not _are_rows(models, MODEL_ROW) or not _are_rows(tools, TOOL_ROW):
             return 0
-        end = min(PyList_GET_SIZE(spans), at + room)
-        if at >= end:
+        if not 0 <= at < PyList_GET_SIZE(spans) or room <= 0:
             return 0
+        end = at + min(PyList_GET_SIZE(spans) - at, room)
         span = _of(spans, at)
-        if not PyTuple_Check(span) or PyTuple_GET_SIZE(span) != SPAN:
+        if not _is_span(span):
             return 0
         trace_id = _at(span, 0)
         while at < end:
             span = _of(spans, at)
-            if not PyTuple_Check(span) or PyTuple_GET_SIZE(span) != SPAN or not _same(_at(span, 0), trace_id):
+            if not _is_span(span) or not _same(_at(span, 0), trace_id):
                 break
             kind = _at(span, KIND)
             if kind is self.model:
@@ -226,7 +257,9 @@ cdef inline bint _put_id(object id, uint64_t *to) except -1:
 
 
 cdef bint _put_ids(object models, object tools, object others, uint64_t *to) except -1:
+    """The lists are of whole rows (`_are_held`), and `to` has room for so many (`_number_of`)."""
     cdef Py_ssize_t at, number = 0
+    cdef object span
     for at in range(0, PyList_GET_SIZE(models), MODEL_ROW):
         if not _put_id(_of(models, at), to + number):
             return False
@@ -236,7 +269,8 @@ cdef bint _put_ids(object models, object tools, object others, uint64_t *to) exc
             return False
         number += 1
     for at in range(PyList_GET_SIZE(others)):
-        if not _put_id(_at(_of(others, at), SPAN_ID), to + number):
+        span = _of(others, at)
+        if not _is_span(span) or not _put_id(_at(span, SPAN_ID), to + number):
             return False
         number += 1
     return True
@@ -248,14 +282,20 @@ cdef inline Py_ssize_t _number_of(object models, object tools, object others):
 
 def packed(models, tools, others):
     """The ids of rows and other spans, one after the other; None where one is not of the usual length."""
-    cdef bytes found = PyBytes_FromStringAndSize(NULL, _number_of(models, tools, others) * sizeof(uint64_t))
+    cdef bytes found
+    if not _are_held(models, tools, others):
+        return None
+    found = PyBytes_FromStringAndSize(NULL, _number_of(models, tools, others) * sizeof(uint64_t))
     return found if _put_ids(models, tools, others, <uint64_t *>PyBytes_AS_STRING(found)) else None
 
 
 cpdef bint are_distinct(object models, object tools, object others) except -1:
     """Whether they surely differ: few, and of the usual length."""
     cdef uint64_t found[FEW]
-    cdef Py_ssize_t at, other, number = _number_of(models, tools, others)
+    cdef Py_ssize_t at, other, number
+    if not _are_held(models, tools, others):
+        return False
+    number = _number_of(models, tools, others)
     if number > FEW or not _put_ids(models, tools, others, found):
         return False
     for at in range(1, number):
@@ -268,17 +308,21 @@ cpdef bint are_distinct(object models, object tools, object others) except -1:
 cdef bint _have(object rows, Py_ssize_t width, PyObject **parent) except -1:
     """Whether all rows have this parent; the last that was equal, and looked at, is noted."""
     cdef Py_ssize_t at
+    cdef object other
     for at in range(1, PyList_GET_SIZE(rows), width):
-        if PyList_GET_ITEM(rows, at) != parent[0]:
-            if not _same(_of(rows, at), <object>parent[0]):
+        other = _of(rows, at)
+        if <PyObject *>other != parent[0]:
+            if not _same(other, <object>parent[0]):
                 return False
-            parent[0] = PyList_GET_ITEM(rows, at)
+            parent[0] = <PyObject *>other
     return True
 
 
 cpdef bint hang_on(object models, object tools, object parent) except -1:
     """Whether all rows have this parent."""
     cdef PyObject *known = <PyObject *>parent
+    if not _are_rows(models, MODEL_ROW) or not _are_rows(tools, TOOL_ROW):
+        return False
     return _have(models, MODEL_ROW, &known) and _have(tools, TOOL_ROW, &known)
 
 
@@ -303,8 +347,11 @@ cdef bint _is_before(object rows, Py_ssize_t one, long long begin, long long end
 
 cdef bint _put_in_order(object rows, Py_ssize_t width, Order *order) except -1:
     """Find the order of rows by (start, end, id). False: there are none, or too many, or their times are no usual numbers."""
-    cdef Py_ssize_t at, place, number = PyList_GET_SIZE(rows) // width
+    cdef Py_ssize_t at, place, number
     cdef long long begin, end
+    if not _are_rows(rows, width):
+        return False
+    number = PyList_GET_SIZE(rows) // width
     if not 0 < number <= MANY:
         return False
     order.number, order.in_turn = number, True
@@ -409,6 +456,8 @@ cdef class Caller:
     cdef object model_calls, tool_calls
 
     def __init__(self, model_calls, tool_calls):
+        if any(not isinstance(kind, type) or kind.__itemsize__ for kind in (model_calls, tool_calls)):
+            raise TypeError("calls are objects with columns")
         self.model_calls, self.tool_calls = model_calls, tool_calls
 
     cpdef tuple models(self, rows, agent):
@@ -435,14 +484,10 @@ cdef class Caller:
             all_wrote += wrote
             if at == 0 or used + wrote > most:
                 most = used + wrote
-        columns = PyTuple_New(7)
-        _put(columns, 0, name)
-        _put(columns, 1, _shared(rows, INPUT, &order))
-        _put(columns, 2, _shared(rows, OUTPUT, &order))
-        _put(columns, 3, _shared(rows, FAILED, &order))
-        _put(columns, 4, agent)
-        _put(columns, 5, _column(rows, START, &order))
-        _put(columns, 6, _column(rows, END, &order))
+        columns = (
+            name, _shared(rows, INPUT, &order), _shared(rows, OUTPUT, &order), _shared(rows, FAILED, &order), agent,
+            _column(rows, START, &order), _column(rows, END, &order),
+        )
         return (
             _held(self.model_calls, _rest(columns)), all_used, all_wrote, most,
             _of(rows, order.at[0] + START), _last_end(rows, &order),
@@ -456,7 +501,7 @@ cdef class Caller:
         between them, `canonical` is how calls at the same time stand in the path.
         """
         cdef Py_ssize_t at, known = 0
-        cdef object names, columns, failed, starts, ends, marks = None, id
+        cdef object names, columns, failed, starts, ends, id, retry = False, repeat = False, chain = 0
         cdef set ids = None
         cdef Order order
         if not _put_in_order(rows, TOOL_ROW, &order):
@@ -473,22 +518,14 @@ cdef class Caller:
         names, failed = _column(rows, NAME, &order), _shared(rows, SOFTLY, &order)
         starts, ends = _column(rows, START, &order), _column(rows, END, &order)
         if not _are_all_new(rows, names, known, &order):
-            marks = marks_of(
+            retry, repeat, chain = marks_of(
                 names, _column(rows, SOFTLY, &order), _known(rows, ARGUMENTS, &order), _known(rows, RESULT, &order),
                 None if order.in_turn else (starts, ends),
             )
-        columns = PyTuple_New(11)
-        _put(columns, 0, names)
-        _put(columns, 1, _turned(failed) if PyTuple_CheckExact(failed) else not failed)
-        _put(columns, 2, False if marks is None else marks[0])
-        _put(columns, 3, False if marks is None else marks[1])
-        _put(columns, 4, 0 if marks is None else marks[2])
-        _put(columns, 5, agent)
-        _put(columns, 6, starts)
-        _put(columns, 7, ends)
-        _put(columns, 8, _shared(rows, ARGUMENTS, &order))
-        _put(columns, 9, _shared(rows, RESULT, &order))
-        _put(columns, 10, _shared(rows, EFFECT, &order))
+        columns = (
+            names, _turned(failed) if PyTuple_CheckExact(failed) else not failed, retry, repeat, chain, agent, starts, ends,
+            _shared(rows, ARGUMENTS, &order), _shared(rows, RESULT, &order), _shared(rows, EFFECT, &order),
+        )
         path = names if order.in_turn or not canonical else _path(names, models, &order)
         if path is None:
             return None
@@ -595,7 +632,7 @@ cdef class Maker:
         self.no_models, self.no_tools = none
         self.failed, self.limited, self.ended = verdicts
         self.key_of, self.limit_of, self.marks_of, self.weight_of = key_of, limit_of, marks_of, weight_of
-        if len(self.usual) != RUN:
+        if not issubclass(self.run, tuple) or len(self.usual) != RUN or any(len(tuple(one)) != 2 for one in verdicts):
             raise ValueError("a run has other fields than this module knows")
 
     def make(self, models, tools, others, reason):
@@ -606,10 +643,10 @@ cdef class Maker:
         cdef object start, end, used = None, wrote = None, pressure = None, known = True, path = ()
         cdef object model_calls = self.no_models, tool_calls = self.no_tools
         cdef Py_ssize_t at
-        if not PyList_Check(others) or PyList_GET_SIZE(others) != 1:
+        if not _are_held(models, tools, others) or PyList_GET_SIZE(others) != 1:
             return None
         root = _of(others, 0)
-        if not PyTuple_Check(root) or PyTuple_GET_SIZE(root) != SPAN or _at(root, KIND) is not self.agent:
+        if not _is_span(root) or _at(root, KIND) is not self.agent:
             return None
         facts = _at(root, SPAN_FACTS)
         if <PyObject *>Py_TYPE(facts) != <PyObject *>self.facts or PyTuple_GET_SIZE(facts) != INVOCATION_FACTS:
@@ -665,6 +702,7 @@ cdef class Maker:
         threshold = _at(root, THRESHOLD)
 
         made = PyType_GenericAlloc(<PyTypeObject *><PyObject *>self.run, RUN)
+        FORGET_HASH(made)
         for at in range(RUN):
             _put(made, at, _at(self.usual, at))
         _set(made, 0, run_id)

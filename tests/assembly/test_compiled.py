@@ -19,7 +19,7 @@ from otel_reliability.assembly.compiled import CALLER, NATIVE
 from otel_reliability.assembly.rows import Models, Tools
 from otel_reliability.config import Settings
 from otel_reliability.model.model_calls import ModelCalls
-from otel_reliability.model.run import CloseReason
+from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import (
     AgentSpan,
     Call,
@@ -172,6 +172,47 @@ def test_a_usual_run_needs_no_looks_for_garbage() -> None:
 
     assert run is not None
     assert not any(map(gc.is_tracked, (run, run.tool_calls, run.model_calls)))
+    assert hash(run) == hash(Run._make(run))
+
+
+@needs_native
+@pytest.mark.parametrize("number", [1, 13, 128 * 12 + 1])
+def test_rows_that_are_not_whole_are_left_to_python(number: int) -> None:
+    """Whoever ran out of memory may have put in half a row: nothing beyond it is read or written."""
+    models, tools, others = Models(), Tools(), [RUN[0]]
+    models.extend([RUN[1].span_id] * number)
+    maker = Builder(SETTINGS).simple._maker
+
+    assert compiled.packed(models, tools, others) is None
+    assert not compiled.are_distinct(models, tools, others)
+    assert not compiled.hang_on(models, tools, RUN[1].span_id)
+    assert maker.make(models, tools, others, CloseReason.ROOT) is None
+    assert NATIVE.Caller(ModelCalls, ToolCalls).models(models, "a") is None
+    assert compiled.take_rows(list(RUN[1:]), 0, models, tools, 9) == 0
+    assert len(models) == number
+
+
+@needs_native
+def test_rows_that_somebody_empties_are_not_read_on() -> None:
+    """While it is asked what the calls are to one another."""
+    bundle = bundle_of([agent(1), *(tool(at, 1, "search", start=float(at), end=at + 0.5) for at in range(2, 9))])
+
+    def emptied(*_: object) -> tuple[bool, bool, int]:
+        bundle.tools.clear()
+        return False, False, 0
+
+    with pytest.raises(IndexError):
+        NATIVE.Caller(ModelCalls, ToolCalls).tools(bundle.tools, "a", emptied, bundle.models, True)
+
+
+@needs_native
+def test_what_rows_are_alike_in_is_looked_at() -> None:
+    """It is compared field by field, and there may be too few."""
+    models = Models()
+    models.shared = ()
+    with pytest.raises(TypeError, match="other fields"):
+        compiled.take_rows([RUN[1]], 0, models, Tools(), 9)
+    assert compiled.take_rows([RUN[1]], -1, Models(), Tools(), 9) == 0
 
 
 def bundle_of(spans: Sequence[AgentSpan]) -> Bundle:

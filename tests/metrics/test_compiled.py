@@ -144,6 +144,23 @@ def test_an_error_of_whoever_counts_edits_changes_nothing() -> None:
     assert said(ours, "b") == before
 
 
+def test_whoever_counts_edits_changes_nothing() -> None:
+    """Not the runs whose distances it is asked for: places would move while they are looked at."""
+
+    def meddling(one: str, other: str) -> int:
+        for at in range(40):
+            ours.add(f"{at}")
+        return distance(one, other)
+
+    long = "a" * 65
+    ours = NATIVE.PathSums(meddling, {"ab": 1, long: 1})
+    before = said(ours, "b")
+    for wrong in (ours.add, ours.distance):
+        with pytest.raises(RuntimeError, match="while"):
+            wrong("b" * 65)
+    assert said(ours, "b") == before
+
+
 def test_what_has_left_is_let_go() -> None:
     """No path is kept alive by the sums it was part of, and what they take does not grow with what passes through."""
     path = repr("left behind")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -24,7 +25,7 @@ from otel_reliability.conventions import room
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.errors import UndecodableBody
-from otel_reliability.model.span import KIND_CLIENT, AgentSpan, Kind, RawSpan, Resource
+from otel_reliability.model.span import KIND_CLIENT, AgentSpan, Kind, RawSpan, Resource, Session, ToolFacts
 from otel_reliability.service import compiled
 from otel_reliability.service.answers import Encoding, Signal
 from otel_reliability.service.compiled import Compiled
@@ -253,12 +254,14 @@ def test_what_is_seldom_is_read_the_same(one: RawSpan) -> None:
         request_with(wire(9, wire(1, b"\xff\xfe") + wire(1, b"key"))),
         request_with(wire(5, b"\xff\xfe"), wire(5, b"name")),
         wire(1, wire(1, wire(1, b"\x0a\x04test\x12\x011"))),
+        wire(1, wire(1, b"\x12\x01x") * 2 + wire(2, b"")),
+        wire(1, wire(2, wire(1, wire(1, b"a")) * 2)),
         b"\xff\xff",
         b"\x0a\x7f",
     ],
     ids=[
         "129 keys", "short id", "no id", "late", "later type", "later field", "third part", "key", "name", "value", "two keys",
-        "two names", "a resource alone", "garbage", "cut",
+        "two names", "a resource alone", "two resources", "two scopes", "garbage", "cut",
     ],
 )  # fmt: skip
 def test_what_is_odd_is_left_to_python(body: bytes) -> None:
@@ -318,6 +321,45 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
         assert both.agree(traces_protobuf([span(1, attributes=values, scope=f"scope {at % 90}"), span(2)])) is not None
     assert len(both.compiled._layouts) < 90
+
+
+def test_shapes_in_a_row_are_let_go_on_a_small_stack() -> None:
+    """Each may hold the next, thousands of them: threads of hosts have stacks of 128 KiB."""
+    both = Both()
+    shapes = [span(at % 500 + 1, attributes={f"key {at}": at}) for at in range(8_000)]
+    for spans in (shapes, shapes[::-1]):
+        for at in range(0, len(spans), 500):
+            assert both.compiled.read(traces_protobuf(spans[at : at + 500])) is not None
+    before = threading.stack_size(128 * 1024)
+    try:
+        thread = threading.Thread(target=both.compiled._forget)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    assert not both.compiled._layouts
+
+
+@pytest.mark.parametrize("row", [None, (), ("m",)])
+@pytest.mark.parametrize("facts", [None, (), ToolFacts(())])
+@pytest.mark.parametrize("what", range(5))
+def test_what_was_learnt_is_looked_at(monkeypatch: pytest.MonkeyPatch, what: int, facts: Any, row: Any) -> None:
+    """Where it has not the parts that spans are filled from, they are told by the conventions, one by one."""
+    if what == NATIVE.PLAIN and row is None:
+        row = ("m",)
+
+    def learnt(*_: object) -> tuple[Any, ...]:
+        return what, Kind.MODEL, False, facts, row
+
+    monkeypatch.setattr(Compiled, "_learnt", learnt)
+    assert Both().agree(traces_protobuf([span(1, attributes=CHAT), span(2, attributes=CHAT)])) is not None
+
+
+def test_other_named_tuples_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their fields are filled by their places."""
+    monkeypatch.setattr(compiled, "AgentSpan", Session)
+    with pytest.raises(TypeError, match="other fields"):
+        Both()
 
 
 def test_threads_do_not_mix_what_they_read() -> None:
