@@ -54,6 +54,8 @@ class Checkpoints:
         self._state, self._path, self._apart = state, path, apart
         self._failures = 0
         self._changed: set[AgentKey] = set()
+        self._moved: set[AgentKey] = set()
+        """Agents whose rows were found by other bytes, as an earlier version wrote them: theirs are to be written anew."""
         self._writing: Apart | None = None
         self._taken: frozenset[AgentKey] = frozenset()
         self._point: Point | None = None
@@ -91,7 +93,7 @@ class Checkpoints:
                 raise WrongJournal(store.damage)
         finally:
             store.close()
-            self._changed.clear()
+            self._changed = set(self._moved)
 
     def _restore(self, store: CheckpointStore, clock: Clock) -> None:
         core = store.core()
@@ -145,6 +147,8 @@ class Checkpoints:
             try:
                 codec.check(row.body)
                 key = _read_key(codec.unpack(row.key))
+                if bytes_of(key) != row.key:
+                    self._moved.add(key)
                 agents[key] = partial(_own, row.body, fields)
                 if row.told is not None:
                     codec.check(row.told)

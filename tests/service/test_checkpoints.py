@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from otel_reliability.service import apart, checkpoint_store, checkpoints
+from otel_reliability.service import journal_codec as codec
 from otel_reliability.service.checkpoint_store import CheckpointStore
 from otel_reliability.service.journal_sqlite import Sqlite
 from otel_reliability.service.journal_store import Store
@@ -227,6 +228,24 @@ def test_only_agents_that_changed_are_written_anew(tmp_path: Path) -> None:
     kept = kept.again()
     kept.settle()
     assert len(kept.run_ids()) == RUNS + 2
+
+
+def test_agents_that_an_earlier_version_wrote_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each under the bytes that it is found by from now on, though nothing of it has changed since."""
+    kept = lived(tmp_path, apart=False)
+    kept.settle()
+    with monkeypatch.context() as before:
+        before.setattr(codec, "VERSION", 1)
+        kept.journal.checkpoints.write_all(kept.point())
+
+    kept = kept.again()
+    kept.take(request(901, agents=1))
+    kept.settle()
+    kept.journal.checkpoints.write(kept.point())
+    kept = kept.again()
+    kept.settle()
+
+    assert len(kept.run_ids()) == RUNS + 1
 
 
 def test_a_service_goes_on_while_its_checkpoints_are_written(tmp_path: Path) -> None:
