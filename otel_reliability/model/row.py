@@ -126,11 +126,6 @@ class Row(NamedTuple):
     by_status: bool = False
 
     @property
-    def order(self) -> tuple[int, str]:
-        """The order of runs in a window: by end, then by run id."""
-        return (self.end_ns, self.run_id)
-
-    @property
     def success(self) -> bool | None:
         """True or False where the outcome is known, else None."""
         outcome = self.outcome

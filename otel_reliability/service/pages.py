@@ -22,7 +22,6 @@ READY: Final = "/readyz"
 PROBES: Final = frozenset({HEALTH, READY})
 """What answers without a token."""
 
-_PACK: Final = 64 * 1024
 _LEVEL: Final = 1
 
 

@@ -55,7 +55,7 @@ def look(fleet: Fleet) -> object:
     return fleet.accounts, [
         (
             window.name,
-            [row.order for row in window.rows()],
+            [(row.end_ns, row.run_id) for row in window.rows()],
             window.readings(),
             window.spares,
             window.turnover,
