@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from otel_reliability.assembly.build import Builder
 from otel_reliability.assembly.bundle import Bundle
+from otel_reliability.assembly.compiled import NATIVE
 from otel_reliability.assembly.gathering import place_of
 from otel_reliability.assembly.trees import tree_of
 from otel_reliability.assembly.unit import Place
@@ -208,5 +209,5 @@ def test_both_ways_are_taken_often() -> None:
 
     look()
 
-    assert found["at once"] > 0.03 * found.total(), found
+    assert NATIVE is None or found["at once"] > 0.03 * found.total(), found
     assert found["simple"] > 0.05 * found.total(), found
