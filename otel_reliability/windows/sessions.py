@@ -229,9 +229,10 @@ class Sessions:
         if key is None or session is None or count(session):
             return
         self._forget(key)
-        recent = self._numbered[key[0]].recent
-        if recent is not None:
-            recent.drop(key[1])
+        agent = self._numbered[key[0]]
+        if agent.recent is not None:
+            agent.recent.drop(key[1])
+            agent.recent = agent.recent if len(agent.recent) else None
         self._unlist(key)
 
     def _key_of(self, run: Run) -> _Key | None:

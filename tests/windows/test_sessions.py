@@ -258,6 +258,17 @@ def test_an_endless_session_keeps_its_newest_runs(monkeypatch: pytest.MonkeyPatc
     assert sessions.traces == 2
 
 
+def test_an_agent_of_no_session_is_forgotten() -> None:
+    """One whose only run was withdrawn, though its session had closed: it was none, so it does not expire either."""
+    sessions = told(judged(1, confidence=0.9))
+    sessions.close_all()
+    assert sessions.recent(KEY) is not None
+    sessions.apply(withdrawn(judged(1, confidence=0.9)), 3.0)
+    assert sessions.recent(KEY) is None
+    assert not sessions._agents
+    assert not sessions._numbered
+
+
 def test_a_run_may_leave_a_session_empty_where_there_is_no_room_for_another() -> None:
     """The session that it left goes first: it is none that could be closed early."""
     sessions = told(judged(1, "a", confidence=0.9), judged(2, "b"), settings=Settings(limits=LimitSettings(sessions=2)))
