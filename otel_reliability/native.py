@@ -22,7 +22,12 @@ def load(name: str) -> Any:
     """
     try:
         module = importlib.import_module(name)
-    except ImportError:
+    except ModuleNotFoundError:
+        return None
+    except Exception as error:  # noqa: BLE001 (whatever it is: a host must not fail for what it can do without)
+        _log.warning(
+            "%s is not used, Python does its work: it cannot be loaded: %s: %s", name, type(error).__name__, error
+        )
         return None
     if getattr(module, "FITS", None) != FITS:
         _log.warning(

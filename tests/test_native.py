@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -24,6 +25,20 @@ def test_a_module_of_another_version_is_told_and_left_alone(
 
     assert native.load(NAME) is None
     assert "pip install ./native" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "fault", ["ImportError('other libc')", "ValueError('size changed')", "SystemError('no result')"]
+)
+def test_a_module_that_cannot_be_loaded_is_told_and_done_without(
+    fault: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """Built for another interpreter or library: whoever imports us need not know."""
+    (tmp_path / f"{NAME}.py").write_text(f"raise {fault}\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+
+    assert native.load(NAME) is None
+    assert fault.partition("(")[0] in caplog.text
 
 
 def test_a_module_that_fits_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
