@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from otel_reliability.config import AssemblySettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason
-from otel_reliability.model.span import Evaluation, RawSpan, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan, TraceId
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.testing import FakeClock, write_otlp
+from tests.assembly.rebuilding import blocks_of
 from tests.laws.arrival import READER, REOPEN, SETTINGS, Outcome, after, at_once, flushed, read, schedules, waited
 from tests.laws.telemetry import Case, cases, kind_of
 
@@ -162,14 +163,15 @@ def accounting(data: st.DataObject) -> None:
     )
     again = data.draw(st.lists(st.sampled_from(case.everything), max_size=5)) if case.spans else []
     told = read([*case.everything, *again])
-    order = data.draw(st.permutations(told))
+    order, in_blocks = data.draw(st.permutations(told)), data.draw(st.booleans())
     clock = FakeClock()
     engine = Engine(settings, clock=clock, wall=clock.wall)
     lost = data.draw(st.integers(0, 3))
     engine.count("malformed", "a reason", lost)
     while order:
         size = data.draw(st.sampled_from((1, 5, 30)))
-        engine.receive(span for span in order[:size] if not isinstance(span, Evaluation))
+        spans = [span for span in order[:size] if isinstance(span, AgentSpan)]
+        engine.receive(blocks_of(spans) if in_blocks else spans)
         order = order[size:]
         clock.advance(data.draw(st.sampled_from((0.0, 3.0, 30.0, 100.0, 2_000.0))))
         engine.tick()
