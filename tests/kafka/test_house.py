@@ -9,13 +9,18 @@ import otel_reliability.kafka
 
 FOLDER = Path(str(otel_reliability.kafka.__file__)).parent
 DOORS = {
-    "assembly": {"otel_reliability.assembly.assembler.Assembler", "otel_reliability.assembly.build.Builder"},
+    "assembly": {
+        "otel_reliability.assembly.assembler.Assembler",
+        "otel_reliability.assembly.blocks.Block",
+        "otel_reliability.assembly.blocks.Blocks",
+        "otel_reliability.assembly.build.Builder",
+    },
     "conventions": {"otel_reliability.conventions", "otel_reliability.conventions.reader.Reader"},
     "change": {"otel_reliability.change.units.Unit"},
     "windows": {"otel_reliability.windows.kept.adapted"},
     "metrics": set[str](),
 }
-"""What of each stage may be named: where telemetry goes in, and how rows of another version are read."""
+"""What of each stage may be named: where telemetry goes in, how its spans lie, and how rows of another version are read."""
 
 
 def imported() -> set[str]:
