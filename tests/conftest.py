@@ -6,6 +6,7 @@ import functools
 import logging
 import os
 import re
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import TypeVar
@@ -21,6 +22,8 @@ CI = bool(os.environ.get("CI"))
 os.environ.setdefault(
     "OTEL_RELIABILITY_LOUD", "1"
 )  # errors that hooks keep from a host in production fail the test here
+os.register_at_fork(after_in_child=functools.partial(sys.settrace, None))
+# A process that is forked off while another thread holds the lock that coverage has would wait for it for ever.
 SDK = re.compile(
     r"^\s*(from|import) opentelemetry\b|\botel_reliability\.(cli|demo|exporter|processor|sources\.sdk|telemetry)\b",
     re.MULTILINE,

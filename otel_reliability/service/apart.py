@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, NoReturn, Self
 
 _NICE: Final = 10
+_LONGEST: Final = 3_600
+"""Seconds after which the other process ends, whatever holds it up: the one that would end it sooner may be gone."""
 _MOST: Final = 4_096
 """Bytes of an answer."""
 _ANSWER, _FAILURE = b"+", b"-"
@@ -108,9 +110,10 @@ def _work(work: Callable[[], bytes], write: int, parent: int) -> NoReturn:
     """The life of the other process."""
     try:
         gc.disable()  # it would touch, and so copy, every page
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
         signal.set_wakeup_fd(-1)
+        signal.alarm(_LONGEST)
         os.closerange(3, write)
         os.closerange(write + 1, os.sysconf("SC_OPEN_MAX"))
         with suppress(OSError):

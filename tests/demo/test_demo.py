@@ -13,12 +13,11 @@ import pytest
 
 from otel_reliability.demo.characters import CHANGE
 from otel_reliability.demo.fleet import CHARACTERS
+from tests.real.untraced import untraced
 from tests.real.waiting import until
 from tests.service.running import serving
 
 DEMO = (sys.executable, "-m", "otel_reliability.demo")
-UNTRACED = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
-"""For processes that are interrupted: one that is, while it holds the lock that coverage has in it, never goes on."""
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +81,7 @@ def told_at_the_end(process: subprocess.Popen[bytes], number: signal.Signals) ->
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_whoever_ends_it_early_leaves_only_the_file(number: signal.Signals, tmp_path: Path) -> None:
     """The exit code says that it was asked to end."""
-    env = {**UNTRACED, "TMPDIR": str(tmp_path)}
+    env = {**untraced(), "TMPDIR": str(tmp_path)}
     with subprocess.Popen(
         (*DEMO, "--once"), cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as demo:
@@ -98,7 +97,7 @@ def test_with_an_endpoint_it_is_the_fleet_of_another_service(tmp_path: Path) -> 
     with serving() as running:
         command = (*DEMO, "--endpoint", running.url("http"), "--pace", "0.1")
         with subprocess.Popen(
-            command, cwd=tmp_path, env=UNTRACED, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command, cwd=tmp_path, env=untraced(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as fleet:
             until(
                 lambda: running.sum("otel_reliability_log_records_total", disposition="evaluation") >= 4, "judgements"

@@ -19,6 +19,7 @@ from otel_reliability.service.answers import Encoding, Signal
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.testing import FakeClock
 from tests.real.ports import HOST, free_port
+from tests.real.untraced import untraced
 from tests.real.web import ask
 from tests.service.keeping import Kept
 from tests.service.running import PROTOBUF, body_of, run_of
@@ -47,7 +48,7 @@ class Victim:
         times = ["--set", "assembly.linger=200ms", "--set", "assembly.reopen=30s", "--set", "hash_key=" + "00" * 16]
         module = ["tests.service.dying", *moment] if moment else ["otel_reliability.cli"]
         command = [sys.executable, "-m", *module, "serve", "--state", str(self._state), *doors, *times]
-        self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=untraced())
 
     def kill(self) -> None:
         """`kill -9`."""
