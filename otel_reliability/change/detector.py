@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 from otel_reliability.change.alarm import Alarm, tool_shifts
 from otel_reliability.change.blocks import TaskOrder
 from otel_reliability.change.reference import SIZE, Reference
-from otel_reliability.change.signals import PATH, SIGNALS, checked
+from otel_reliability.change.signals import checked, readers
 from otel_reliability.change.units import Steps, Unit
-from otel_reliability.change.watch import Watch
+from otel_reliability.change.watch import Watch, at
 from otel_reliability.config import ChangeSettings
 
 WARM_UP: Final = 20
@@ -147,18 +147,17 @@ class Detector:
             return
         self._monitored += 1
         count = count and self._monitored > WARM_UP
-        for watch in self._watches:
-            value = self._value(watch.signal, unit)
+        where = at(unit, ordinal)
+        for watch, read in zip(self._watches, readers(self._signals), strict=True):
+            value = self._distance(unit.path) if read is None else read(unit)
             if value is not None:
-                watch.see(value, unit.id, ordinal, unit.start_ns, count=count)
+                watch.see(value, where, count=count)
 
-    def _value(self, signal: str, unit: Unit) -> float | None:
-        if signal != PATH:
-            return SIGNALS[signal].read(unit)
-        return None if unit.path is None else self._reference.distance(unit.path)
+    def _distance(self, path: Steps | None) -> float | None:
+        return None if path is None else self._reference.distance(path)
 
     def _mean_evidence(self) -> float:
-        return sum(watch.evidence for watch in self._watches) / len(self._signals)
+        return sum([watch.evidence for watch in self._watches]) / len(self._signals)
 
     def _standing(self) -> Standing:
         if self._short:

@@ -21,6 +21,8 @@ FORGET_AFTER: Final = 90 * 86_400.0
 _MARGIN: Final = 1e-3
 """Seconds by which a look is early: whether it is time is told by a difference, which rounds otherwise than a sum."""
 
+_SETTLED, _WITHDRAWN = RunChange.SETTLED, RunChange.WITHDRAWN
+
 MAX_UNTAKEN: Final = 10_000
 """Changes that wait for whoever tells them."""
 
@@ -87,11 +89,11 @@ class Monitor:
         if now >= self._due:
             self.advance(now)
         change, run = event.change, event.run
-        if change is RunChange.SETTLED:
+        if change is _SETTLED:
             return
-        before = run if change is RunChange.WITHDRAWN else event.previous
+        before = run if change is _WITHDRAWN else event.previous
         entered = before is not None and counts_for_change(before) and not self._withdrawn(before)
-        if change is not RunChange.WITHDRAWN and not entered and counts_for_change(run):
+        if change is not _WITHDRAWN and not entered and counts_for_change(run):
             self._close(run, now)
 
     def advance(self, now: float) -> None:

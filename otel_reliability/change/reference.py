@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-import Levenshtein
+from rapidfuzz.distance.Levenshtein import distance
+from rapidfuzz.process import cdist
 
 from otel_reliability.change.units import Steps
+from otel_reliability.metrics.apart import REMEMBERED
 
 SIZE: Final = 40
 """Units that make the reference."""
@@ -17,8 +19,8 @@ SIZE: Final = 40
 NEAREST: Final = 5
 """How many of the nearest reference paths count; with fewer observable ones there is no path signal."""
 
-_REMEMBERED: Final = 128
-"""Distances kept, so that an agent with few paths pays for each once."""
+_REMEMBERED: Final = 64
+"""Distances kept, so that an agent with few paths pays for each once: some more than a reference can have."""
 
 
 class Reference:
@@ -49,10 +51,14 @@ class Reference:
 
     def learn(self, path: Steps | None) -> None:
         """A unit of the reference; None where its tools could not be observed."""
-        self.paths.append(None if path is None else tuple(map(sys.intern, path)))
+        self.paths.append(None if path is None else self._shared(path))
         self._distances.clear()
         if path is not None:
             self._counts[self._coded(path, self._codes)] += 1
+
+    def _shared(self, path: Steps) -> Steps:
+        """The same path, kept once however often it comes."""
+        return next((kept for kept in self.paths if kept == path), None) or tuple(map(sys.intern, path))
 
     def distance(self, path: Steps) -> float | None:
         """The mean of the five smallest distances to the reference, None where it holds fewer than five paths."""
@@ -61,16 +67,18 @@ class Reference:
             return known
         if self._counts.total() < NEAREST:
             return None
+        if len(path) > REMEMBERED:  # it would be kept alive by it
+            return self._measured(path)
         if len(self._distances) >= _REMEMBERED:
             self._distances.clear()
         return self._distances.setdefault(path, self._measured(path))
 
     def _measured(self, path: Steps) -> float:
-        code = self._coded(path, dict(self._codes))
-        near = sorted((normalised(code, other), count) for other, count in self._counts.items())
+        code = self._coded(path, self._codes.copy())
+        near = sorted(zip(shares(code, list(self._counts)), self._counts.values(), strict=True))
         total, left = 0.0, NEAREST
-        for distance, count in near:
-            total += distance * min(count, left)
+        for share, count in near:
+            total += share * min(count, left)
             left -= min(count, left)
             if not left:
                 break
@@ -79,7 +87,7 @@ class Reference:
     @staticmethod
     def _coded(path: Steps, codes: dict[str, str]) -> str:
         """The path with one character a tool; tools not seen yet get the next ones."""
-        return "".join(codes.setdefault(tool, chr(len(codes) + 1)) for tool in path)
+        return "".join([codes.get(tool) or codes.setdefault(tool, chr(len(codes) + 1)) for tool in path])
 
     def to_state(self) -> list[Sequence[str] | None]:
         """The paths, as plain lists."""
@@ -91,7 +99,17 @@ class Reference:
         return cls(None if path is None else tuple(path) for path in state)
 
 
+def shares(one: str, others: Sequence[str]) -> list[float]:
+    """The `normalised` distance of one text to each of these.
+
+    >>> shares("ab", ["ab", "abcd", ""])
+    [0.0, 0.5, 1.0]
+    """
+    length, edits = len(one) or 1, cdist((one,), others, scorer=distance)[0].tolist()
+    return [many / max(length, other) for many, other in zip(edits, map(len, others), strict=True)]
+
+
 def normalised(one: str, other: str) -> float:
     """Levenshtein distance over the longer length; two empty texts are the same."""
     longer = max(len(one), len(other))
-    return Levenshtein.distance(one, other) / longer if longer else 0.0
+    return distance(one, other) / longer if longer else 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -40,6 +41,12 @@ SIGNALS: Final[Mapping[str, Signal]] = {
     "outcome": Signal("failed runs", "{run}", attrgetter("failures")),
 }
 """Every signal by name. To add one: a field of `Unit` and a line here."""
+
+
+@lru_cache
+def readers(names: tuple[str, ...]) -> tuple[Callable[[Unit], float | None] | None, ...]:
+    """What reads each of these signals, None for the path: looked up once, as every unit of every agent is read."""
+    return tuple([None if name == PATH else SIGNALS[name].read for name in names])
 
 
 def checked(names: Sequence[str]) -> tuple[str, ...]:

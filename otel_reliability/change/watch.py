@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from otel_reliability.change.alarm import Summary, Told
-from otel_reliability.change.martingale import Jumper
-from otel_reliability.change.rank import Ranks, tie_breaker
+from otel_reliability.change.martingale import EVEN, Jumper
+from otel_reliability.change.rank import Ranks, spread
+from otel_reliability.change.units import Unit
+
+At: TypeAlias = tuple[bytes, bytes, tuple[int, int]]
+"""Which unit a value is of: its ordinal and its id as bytes, which break ties, and its ordinal with its start."""
+
+
+def at(unit: Unit, ordinal: int) -> At:
+    """The same for all signals of a unit."""
+    return b"%d" % ordinal, unit.id.encode("utf-8", "surrogatepass"), (ordinal, unit.start_ns)
 
 
 class Watch:
@@ -23,10 +32,11 @@ class Watch:
     References: M. Pollak, *Optimal detection of a change in distribution*, Annals of Statistics 13, 1985.
     """
 
-    __slots__ = ("_gain", "_jumper", "_ranks", "_since", "_values_since", "evidence", "signal")
+    __slots__ = ("_gain", "_jumper", "_name", "_ranks", "_since", "_values_since", "evidence", "signal")
 
     def __init__(self, signal: str) -> None:
         self.signal = signal
+        self._name = f"\0{signal}\0".encode()
         self._ranks = Ranks()
         self._since = (0, 0)
         self._begin()
@@ -37,21 +47,23 @@ class Watch:
         self._jumper = Jumper()
         self.forget_since()
 
-    def see(self, value: float, unit_id: str, ordinal: int, ns: int, *, count: bool) -> None:
+    def see(self, value: float, where: At, *, count: bool) -> None:
         """The signal's next value. `count` False: it is ranked and bet on, but the evidence stays as it is."""
-        p = self._ranks.rank(value, tie_breaker(unit_id, self.signal, ordinal))
+        ordinal, unit_id, since = where
+        ranks, jumper = self._ranks, self._jumper
+        p = ranks.rank(value, 0.0 if value == ranks.only else spread(ordinal + self._name + unit_id))
         if p is None:
-            self._begin()
+            if jumper.weights is not EVEN:
+                self._begin()
             return
-        growth = self._jumper.bet(p)
+        growth = jumper.bet(p)
         if count:
             self.evidence = (self.evidence + 1) * growth
-        if not self._values_since:
-            self._since = (ordinal, ns)
-        self._gain *= growth
-        self._values_since += 1
-        if self._gain <= 1:
-            self.forget_since()
+        won = self._values_since
+        if not won:
+            self._since = since
+        gain = self._gain * growth
+        self._gain, self._values_since = (gain, won + 1) if gain > 1 else (1.0, 0)
 
     def forget_since(self) -> None:
         """A change, if there is one, begins after this unit."""
