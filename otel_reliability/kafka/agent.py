@@ -17,7 +17,6 @@ from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey
 from otel_reliability.service import journal_codec as codec
 from otel_reliability.service import snapshot
-from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.recording import Recording
 from otel_reliability.service.run_inbox import RunInbox
 from otel_reliability.service.state import State
@@ -73,7 +72,7 @@ class Agent:
 
     def take(self, record: RunRecord) -> None:
         """Take in one record."""
-        self.state.apply(Decoded(records=(record,)))
+        self.engine.receive_events(self.state.inbox.take(record, self.engine.now()))
 
     def advance(self) -> None:
         """Meet every deadline that has passed, and record what has settled."""

@@ -158,6 +158,8 @@ class AgentState:
 
     def _without(self, row: Row) -> tuple[str, ...]:
         """The names of the windows that let go of a row which another keeps."""
+        if len(self.windows) == 1:
+            return ()
         return tuple(name for name, window in self.windows.items() if row not in window)
 
     def _restore_standings(self, standings: Mapping[str, Standing]) -> None:
