@@ -118,12 +118,12 @@ class Courses:
         if event.change is not RunChange.CLOSED:
             return
         key = event.run.key
-        state = self._engine.fleet.agent(key)
-        if state is None or first_window(state).runs < WARM_UP:
+        course = self._courses.get(key)
+        if course is not None and not course.due():
             return
-        course = self._courses.get(key) or self._begin(key)
-        if course.due() and self._may(now):
-            self._mark(key, course)
+        state = self._engine.fleet.agent(key)
+        if state is not None and first_window(state).runs >= WARM_UP and self._may(now):
+            self._mark(key, course or self._begin(key))
 
     def _may(self, now: float) -> bool:
         """Whether one more point can be afforded now."""

@@ -18,26 +18,41 @@ from otel_reliability.windows.fleet import OTHER_AGENT
 
 MOST_TOOLS: Final = 200_000
 """Tools with series of their own, of all agents together."""
+PAUSE: Final = 1.0
+"""Seconds between two recordings of a service. Runs that settle meanwhile are recorded together: what their windows say of
+them is worked out once for all.
+"""
 SWEEP: Final = 15.0
 """Seconds between two looks at which agents are gone."""
 
 
 class Recording:
-    """Watches an engine and keeps its book. Called on the writer's thread."""
+    """Watches an engine and keeps its book. Called on the writer's thread; it records every `pause` seconds at most."""
 
-    def __init__(self, engine: Engine, book: Book) -> None:
+    def __init__(self, engine: Engine, book: Book, pause: float = 0.0) -> None:
         self.ledger = ToolLedger(engine.settings, MOST_TOOLS)
         self._engine, self._book = engine, book
         self._most_paths = engine.settings.limits.paths
         self._recorder = Recorder(book, engine.settings, self.ledger, trace_of)
         self._closed: list[Run] = []
+        self._pause = pause
         engine.observers.append(self._see)
         self._known: frozenset[AgentKey] = frozenset()
-        self._next = 0.0
+        self._next = self._due = 0.0
 
     def __call__(self) -> None:
-        """Record what has settled since the last time."""
+        """Begin the counters of what has closed, and now and then record what has settled."""
         self._begin()
+        now = self._engine.now()
+        if now >= self._due:
+            self._due = now + self._pause
+            self.record()
+        if now >= self._next:
+            self._next = now + SWEEP
+            self._sweep()
+
+    def record(self) -> None:
+        """Record what has settled since the last time."""
         settled, revised = self._engine.take_settled(), self._engine.take_revised()
         if settled or revised:
             self._record(settled, revised)
@@ -46,18 +61,14 @@ class Recording:
             self._recorder.score(scored)
             self._recorder.change(changes)
         change_event.tell(changes)
-        now = self._engine.now()
-        if now >= self._next:
-            self._next = now + SWEEP
-            self._sweep()
 
     def to_state(self) -> Any:
-        """The places of tools, and the agents that have series."""
-        return (self.ledger.to_state(), self._known, self._next)
+        """The places of tools, the agents that have series, and when what is to be done next."""
+        return (self.ledger.to_state(), self._known, self._next, self._due)
 
     def restore(self, state: Any) -> None:
         """Take over what `to_state` gave."""
-        places, self._known, self._next = state
+        places, self._known, self._next, self._due = state
         self.ledger.restore(places)
 
     def _see(self, event: RunEvent, now: float) -> None:

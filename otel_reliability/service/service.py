@@ -16,6 +16,7 @@ from typing import Final
 from aiohttp import web
 
 from otel_reliability.engine import Engine
+from otel_reliability.pages.course import Courses
 from otel_reliability.pages.rendering import Doors
 from otel_reliability.reference import pinned_by
 from otel_reliability.service import journal as journals
@@ -38,7 +39,7 @@ from otel_reliability.service.own_numbers import OwnNumbers
 from otel_reliability.service.pages import Api, Metrics, Probes
 from otel_reliability.service.progress import LOOK, Progress
 from otel_reliability.service.readiness import RECOVERING, Readiness
-from otel_reliability.service.recording import Recording
+from otel_reliability.service.recording import PAUSE, Recording
 from otel_reliability.service.room import Room
 from otel_reliability.service.site import Site
 from otel_reliability.service.state import State
@@ -114,8 +115,9 @@ class Service:
             patience=settings.commit_timeout,
         )
         self.book = Book(wall)
-        recording, memory = Recording(self.engine, self.book), Memory(settings.memory, self.readiness)
+        recording, memory = Recording(self.engine, self.book, PAUSE), Memory(settings.memory, self.readiness)
         self.state.watchers += [recording, memory]
+        self.state.finishers.append(recording.record)
         self.outlets = Outlets(settings, env, self.engine, wall)
         self.state.keepers |= {"book": self.book, "recording": recording}
         if self.outlets.emission is not None:
@@ -126,7 +128,8 @@ class Service:
         self._tokens = tokens = Tokens(settings.token, settings.token_file)
         self._working: asyncio.Task[None] | None = None
         self._threads, self._painter = ThreadPoolExecutor(READERS, "reader"), ThreadPoolExecutor(1, "pages")
-        self._site = Site(self.engine, self._painter, self.readiness, self._told_doors, wall)
+        self._courses = None if place_of(settings.pages) is None else Courses(self.engine)
+        self._site = Site(self.engine, self._courses, self._painter, self.readiness, self._told_doors, wall)
         self._web = Web(tokens, http_context(settings.tls), partial(self.intake.count, None, HTTP))
         self._grpc = OtlpGrpc(self.intake, self.readiness, tokens, max_connection_age=settings.max_connection_age)
 
@@ -180,7 +183,7 @@ class Service:
     def _doors(self) -> Mapping[str, tuple[Place, list[web.RouteDef]]]:
         """The doors that speak HTTP and are open, each with its routes."""
         probes = Probes(self.readiness, self.healthy).routes()
-        api = Api(Agents(self.engine, self._site.courses), self._threads, self.readiness).routes()
+        api = Api(Agents(self.engine, self._courses), self._threads, self.readiness).routes()
         metrics = Metrics(Prometheus(self.exposition, self.resource), self._threads, self.readiness).routes()
         doors = (
             ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),

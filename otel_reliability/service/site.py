@@ -81,20 +81,21 @@ class Standing(Generic[T]):
 
 
 class Site:
-    """Makes pages. `thread` is the one thread on which that is done; `doors` says where spans can be sent, to who
-    knows this machine by a name.
+    """Makes pages. `courses` say how scores went, where they are kept; `thread` is the one thread on which pages are made;
+    `doors` says where spans can be sent, to who knows this machine by a name.
     """
 
     def __init__(
         self,
         engine: Engine,
+        courses: Courses | None,
         thread: Executor,
         readiness: Readiness,
         doors: Callable[[str], Doors],
         wall: Callable[[], int],
     ) -> None:
         self._engine, self._thread, self._readiness, self._doors = engine, thread, readiness, doors
-        self.courses = Courses(engine)
+        self._courses = courses
         self._since_ns = wall()
         self._lines: Standing[list[AgentLine]] = Standing(1)
         self._views: Standing[AgentView | None] = Standing(MOST_KEPT)
@@ -174,7 +175,7 @@ class Site:
     def _some_lines(self, keys: list[AgentKey], fleet: Fleet) -> list[AgentLine]:
         states = ((key, fleet.agent(key)) for key in keys)
         return [
-            line_of(state, self.courses.of(key), changed=self._changed(key))
+            line_of(state, () if self._courses is None else self._courses.of(key), changed=self._changed(key))
             for key, state in states
             if state is not None
         ]
@@ -186,7 +187,7 @@ class Site:
 
     def _read_view(self, key: AgentKey) -> AgentView | None:
         def ask(fleet: Fleet) -> Taken | None:
-            return taken(self._engine, fleet, key, self.courses)
+            return taken(self._engine, fleet, key, self._courses)
 
         found = self._engine.read(ask)
         return None if found is None else agent_view(look_of(found._replace(left_out=0), self._engine.settings))

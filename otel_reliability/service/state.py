@@ -37,6 +37,8 @@ class State:
         self.logs: Counter[tuple[str, str]] = Counter()
         self.watchers: list[Callable[[], None]] = []
         """Called after every step in which deadlines were met: they take what has settled."""
+        self.finishers: list[Callable[[], None]] = []
+        """Called when every run is closed and settled: they take what is left."""
         self.ceilings: Callable[[], Iterable[Ceiling]] = tuple
         """What a journal may hold, where there is one."""
         self.keepers: dict[str, Keeper] = {}
@@ -68,6 +70,8 @@ class State:
         self.engine.receive_events(self.inbox.settle_all(self.engine.now()))
         self.engine.flush(CloseReason.SHUTDOWN)
         self._watched()
+        for finish in self.finishers:
+            finish()
 
     def to_state(self) -> dict[str, Any]:
         """All but the windows, to be written down before anything changes it."""

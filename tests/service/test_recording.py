@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from otel_reliability.telemetry import names
+from otel_reliability.telemetry.series import Tally
 from otel_reliability.testing import traces_protobuf
 from tests.real.waiting import until
 from tests.service.running import Running, run_of, runs_of, serving
@@ -68,6 +70,24 @@ def test_the_series_of_all_others_never_end() -> None:
         left = lines(running, RUNS)
 
     assert "__other__" in left[0]
+
+
+def test_what_settles_within_a_second_is_recorded_together() -> None:
+    """And what has settled when a service stops is recorded then."""
+    with serving({"assembly": {"linger": "10ms", "reopen": "10ms"}}) as running:
+
+        def counted(number: int, *seconds: float) -> list[str]:
+            running.post("traces", traces_protobuf(runs_of(1, first=number)))
+            for one in seconds:
+                running.clock.advance(one)
+                running.writer_came_round()
+            return [line.rpartition(" ")[2] for line in lines(running, RUNS)]
+
+        told = [counted(1, 100, 0.3, 0.3), counted(2, 0.3), counted(3, 1.0), counted(4, 0.3, 0.3)]
+
+    assert told == [["0"], ["0"], ["2"], ["2"]]
+    series = running.service.book.slices(lambda _, __, cell: cell.value if isinstance(cell, Tally) else 0)
+    assert next(values for spec, values in series if spec.name == names.RUNS.name) == [4]
 
 
 def test_sessions_and_their_end_are_recorded() -> None:
