@@ -13,8 +13,8 @@ JUMP: Final = 0.02
 
 EVEN: Final[Weights] = (0.2, 0.2, 0.2, 0.2, 0.2)
 
-_KEPT: Final = 1 - JUMP
-_SHARED: Final = JUMP / len(EVEN)
+KEPT: Final = 1 - JUMP
+SHARED: Final = JUMP / len(EVEN)
 
 
 class Jumper:
@@ -42,11 +42,11 @@ class Jumper:
         weak = WEAK * (p - 0.5)
         strong = STRONG * (p - 0.5)
         a, b, c, d, e = self.weights
-        a = (_KEPT * a + _SHARED) * (1 - strong)
-        b = (_KEPT * b + _SHARED) * (1 - weak)
-        c = _KEPT * c + _SHARED
-        d = (_KEPT * d + _SHARED) * (1 + weak)
-        e = (_KEPT * e + _SHARED) * (1 + strong)
+        a = (KEPT * a + SHARED) * (1 - strong)
+        b = (KEPT * b + SHARED) * (1 - weak)
+        c = KEPT * c + SHARED
+        d = (KEPT * d + SHARED) * (1 + weak)
+        e = (KEPT * e + SHARED) * (1 + strong)
         growth = a + b + c + d + e
         self.weights = (a / growth, b / growth, c / growth, d / growth, e / growth)
         return growth

@@ -57,7 +57,7 @@ class Ranks:
         value = latest[-1]
         if value == self.only:
             if len(latest) > WINDOW:
-                del latest[0]
+                del latest[-1]
             return None
         if self.only is not None:
             self._sorted, self.only = latest[:-1], None

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from otel_reliability.change.alarm import Summary, Told
+from otel_reliability.change.compiled import growth
 from otel_reliability.change.martingale import EVEN, Jumper
-from otel_reliability.change.rank import Ranks, spread
+from otel_reliability.change.rank import Ranks
 from otel_reliability.change.units import Unit
 
 At: TypeAlias = tuple[bytes, bytes, tuple[int, int]]
@@ -50,19 +51,17 @@ class Watch:
     def see(self, value: float, where: At, *, count: bool) -> None:
         """The signal's next value. `count` False: it is ranked and bet on, but the evidence stays as it is."""
         ordinal, unit_id, since = where
-        ranks, jumper = self._ranks, self._jumper
-        p = ranks.rank(value, 0.0 if value == ranks.only else spread(ordinal + self._name + unit_id))
-        if p is None:
-            if jumper.weights is not EVEN:
+        grown = growth(self._ranks, self._jumper, value, ordinal + self._name + unit_id)
+        if grown is None:
+            if self._jumper.weights is not EVEN:
                 self._begin()
             return
-        growth = jumper.bet(p)
         if count:
-            self.evidence = (self.evidence + 1) * growth
+            self.evidence = (self.evidence + 1) * grown
         won = self._values_since
         if not won:
             self._since = since
-        gain = self._gain * growth
+        gain = self._gain * grown
         self._gain, self._values_since = (gain, won + 1) if gain > 1 else (1.0, 0)
 
     def forget_since(self) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from otel_reliability.change import compiled, growth
+from otel_reliability.change import watch as watch_module
 from otel_reliability.change.rank import WINDOW, Ranks
 from otel_reliability.change.watch import Watch, at
 from tests.change.build import unit
@@ -46,6 +48,15 @@ def values_of(watch: Watch) -> list[float]:
     return Ranks.from_state(watch.to_state()["values"]).split(0)[0]
 
 
+@pytest.fixture(params=[growth.growth, compiled.growth], ids=["python", "compiled"], autouse=True)
+def _grown(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Everything here by Python, and by the compiled module where there is one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watch_module, "growth", request.param)
+        yield
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # it is the same for all examples
 @given(PHASES, st.integers(-300, 300), st.integers(-1, 100))
 def test_it_is_the_formula(phases: list[tuple[list[float], int]], first: int, cut: int) -> None:
     """Whatever comes, and wherever it is restarted, all numbers are those of the plain one."""
