@@ -10,9 +10,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from otel_reliability.assembly import compiled, rows
+from otel_reliability.assembly import compiled, resting, rows
 from otel_reliability.assembly.blocks import Block, Held
 from otel_reliability.assembly.rows import ID, ID_BYTES, PARENT, ROW_BYTES, Models, Rows, Tools
 from otel_reliability.assembly.unit import SPAN_BYTES, Place, Trace, Unit
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from otel_reliability.assembly.build import Built
 
 _MODEL, _TOOL, _AGENT = Kind.MODEL, Kind.TOOL, Kind.AGENT
+_ROWS: Final = frozenset({"models", "tools"})
 
 Past: TypeAlias = tuple[
     "str | tuple[str, ...]",
@@ -67,6 +68,7 @@ class Bundle:
     - `due`: whether somebody will look at it at `last_seen` and a little; `is_waiting`: whether when it has grown too old.
     - `run`: what was told of it while CLOSED, or `built`, where that is more than one plain run. `missing`: the parent above its
       root, in another process, that is not here.
+    - `rest`: the rows of a CLOSED one while nobody asks for them; `models` and `tools` are made of it when somebody does.
     - `unit`: what a CLOSED one became when it was unfolded.
     """
 
@@ -87,6 +89,7 @@ class Bundle:
         "open",
         "others",
         "places",
+        "rest",
         "run",
         "state",
         "tools",
@@ -111,18 +114,32 @@ class Bundle:
         self.run: Run | None = None
         self.built: Built | None = None
         self.missing: SpanId | None = None
+        self.rest: resting.Rest | None = None
         self.unit: Unit | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _ROWS or self.rest is None:
+            raise AttributeError(f"a bundle has no {name}")
+        self.models, self.tools = resting.wake(self.rest)
+        self.rest = None
+        return getattr(self, name)
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        held = [name for name in self.__slots__ if self.rest is None or name not in _ROWS]
+        return None, {name: getattr(self, name) for name in held}
 
     @property
     def count(self) -> int:
         """How many spans it holds."""
+        if self.rest is not None:
+            return resting.count_of(self.rest)
         return len(self.models) // Models.width + len(self.tools) // Tools.width + len(self.others)
 
     @property
     def weight(self) -> int:
-        """Estimated bytes."""
-        number = len(self.models) // Models.width + len(self.tools) // Tools.width
-        return number * ROW_BYTES + len(self.others) * SPAN_BYTES
+        """Estimated bytes, rows at rest as if they were not."""
+        others = len(self.others)
+        return (self.count - others) * ROW_BYTES + others * SPAN_BYTES
 
     @property
     def root(self) -> AgentSpan | None:
@@ -278,6 +295,10 @@ class Bundle:
         else:
             self.built = told
         self.missing = None if top.parent_id is None else self.above(top.parent_id, None)[0]
+        self.rest = resting.lay_down(self.models, self.tools, self.others)
+        if self.rest is not None:
+            self.index = None
+            del self.models, self.tools
 
     @property
     def runs(self) -> Sequence[Run]:
@@ -288,7 +309,8 @@ class Bundle:
 
     def past(self) -> Past:
         """What is remembered once its run is final, as small as can be."""
-        ids = compiled.packed(self.models, self.tools, self.others) or tuple(self.ids)
+        here = self.rest
+        ids = here[0] if here else compiled.packed(self.models, self.tools, self.others) or tuple(self.ids)
         if self.run is not None:
             return self.run.key.agent, ids, self.places, self.open or None
         agents = () if self.built is None else tuple(sorted(self.built.agents)[:2])
@@ -299,6 +321,7 @@ class Bundle:
         self.state = _PAST
         if self.is_waiting or self.due:
             self.models, self.tools, self.others, self.run, self.built = Models(), Tools(), [], None, None
+            self.rest = None
 
 
 def ids_of(past: Past) -> set[SpanId]:

@@ -8,7 +8,7 @@ in it is an object that has to be looked at for garbage. A span that is not like
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
 from otel_reliability.model.span import (
     AgentSpan,
@@ -42,6 +42,9 @@ _SPEAKS: Final = slice(3, 6)
 _SILENT: Final = (None, (), None)
 _tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
 
+Standing: TypeAlias = tuple["tuple[Any, ...] | None", bool | None, int, SpanId | None]
+"""What rows are alike in: their `shared`, `remote` and `span_kind`; and the parent of the last."""
+
 
 class Rows(list[Any]):
     """Spans of one kind, alike in `remote`, `span_kind` and `shared`: all from their scope on."""
@@ -57,6 +60,19 @@ class Rows(list[Any]):
         self.span_kind = 0
         self.parent: SpanId | None = None
 
+    @classmethod
+    def again(cls, items: Iterable[Any], standing: Standing) -> Self:
+        """Rows of these values, one after the other, and this standing."""
+        found = cls()
+        found.extend(items)
+        found.shared, found.remote, found.span_kind, found.parent = standing
+        return found
+
+    @property
+    def standing(self) -> Standing:
+        """What is kept beside the list."""
+        return self.shared, self.remote, self.span_kind, self.parent
+
     @property
     def scope(self) -> str | None:
         """Who tells them, None before there is one."""
@@ -69,15 +85,7 @@ class Rows(list[Any]):
 
     def part(self, end: int) -> Self:
         """The same up to a place in the list, in a list of its own."""
-        found = type(self)()
-        found.extend(self[:end])
-        found.shared, found.remote, found.span_kind, found.parent = (
-            self.shared,
-            self.remote,
-            self.span_kind,
-            self.parent,
-        )
-        return found
+        return self.again(self[:end], self.standing)
 
     def can_join(self, more: Self) -> bool:
         """Whether others are like these in all that rows are alike in; none are."""
@@ -88,12 +96,7 @@ class Rows(list[Any]):
     def join(self, more: Self) -> None:
         """Take in others that are like these."""
         if more and not self:
-            self.shared, self.remote, self.span_kind, self.parent = (
-                more.shared,
-                more.remote,
-                more.span_kind,
-                more.parent,
-            )
+            self.shared, self.remote, self.span_kind, self.parent = more.standing
         self.extend(more)
 
     def column(self, at: int) -> list[Any]:

@@ -1,0 +1,118 @@
+"""A bundle whose run was told lays its rows down as bytes, and is the same for whoever looks."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given
+
+from otel_reliability.assembly.bundle import Bundle, ids_of
+from otel_reliability.assembly.resting import Rest
+from otel_reliability.model.span import AgentSpan, Call, Kind, ModelFacts, Tokens
+from otel_reliability.testing import agent, agent_span, model, run, tool, trace_id
+from tests.assembly.test_bundles import plain_runs
+
+ASKING = ModelFacts("m", None, Tokens(5, 1), True, True, (Call("search", "1", b"hash"), Call(None)), 900, 0.25, "r")
+"""A model call that says all that few do."""
+ODD = Call("search", effect=b"effect", result=b"result", failed=True)
+
+
+def bundle_of(spans: list[AgentSpan]) -> Bundle:
+    """What holds the spans of a trace, each at a time of its own."""
+    bundle = Bundle(spans[0].trace_id, 0.0)
+    for now, span in enumerate(spans):
+        bundle.mark(float(now))
+        bundle.keep(span)
+    return bundle
+
+
+def told(spans: list[AgentSpan]) -> Bundle:
+    """The same when its run was told."""
+    bundle = bundle_of(spans)
+    bundle.close(run(), spans[0], 9.0)
+    return bundle
+
+
+def rest_of(bundle: Bundle) -> Rest | None:
+    """What lies in it now: a look at its rows changes that."""
+    return bundle.rest
+
+
+@given(plain_runs())
+def test_its_spans_are_what_they_were(spans: list[AgentSpan]) -> None:
+    """In the order, and at the times, in which they came; and how many they are, and what they weigh, without a look at them."""
+    spans = [span for span in spans if span.trace_id == spans[0].trace_id]
+    awake, asleep = bundle_of(spans), told(spans)
+
+    assert rest_of(asleep) is not None
+    assert (asleep.count, asleep.weight) == (awake.count, awake.weight)
+    assert ids_of(asleep.past()) == set(awake.ids)
+    assert rest_of(asleep) is not None
+    assert [(now, list(some)) for now, some in asleep.story()] == [(now, list(some)) for now, some in awake.story()]
+    assert rest_of(asleep) is None
+    assert (asleep.models, asleep.tools) == (awake.models, awake.tools)
+    assert (asleep.models.standing, asleep.tools.standing) == (awake.models.standing, awake.tools.standing)
+    assert (asleep.count, ids_of(asleep.past())) == (awake.count, set(awake.ids))
+
+
+def test_what_few_say_is_kept() -> None:
+    """Calls that a model asked for, limits, costs, and effects of tool calls."""
+    spans = [agent(1), agent_span(Kind.MODEL, ASKING, 2, 1), model(3, 1), tool(4, 1, "search", result=ODD.result)]
+    bundle = told(spans)
+
+    assert rest_of(bundle) is not None
+    assert sorted(bundle.spans(), key=lambda span: span.span_id) == spans
+    facts = [span.facts for span in bundle.spans() if span.span_id == spans[1].span_id]
+    assert facts == [ASKING]
+    assert isinstance(facts[0], ModelFacts)
+    assert all(isinstance(call, Call) for call in facts[0].calls)
+
+
+def test_it_is_found_by_its_ids_again() -> None:
+    """An index is made anew for whoever asks."""
+    spans = [agent(1), model(2, 1), tool(3, 1, "search")]
+    bundle = bundle_of(spans)
+    bundle.make_index()
+    bundle.close(run(), spans[0], 9.0)
+    assert bundle.index is None
+
+    bundle.make_index()
+    assert [bundle.find(span.span_id) for span in spans] == spans
+
+
+def test_it_is_written_down_at_rest() -> None:
+    """A checkpoint neither wakes it nor holds more than its bytes."""
+    spans = [agent(1), model(2, 1), tool(3, 1, "search")]
+    bundle = told(spans)
+    again: Bundle = pickle.loads(pickle.dumps(bundle))
+
+    assert rest_of(bundle) is not None
+    assert rest_of(again) == rest_of(bundle)
+    assert list(again.spans()) == list(bundle.spans())
+    awake: Bundle = pickle.loads(pickle.dumps(bundle))
+    assert rest_of(awake) is None
+    assert list(awake.spans()) == list(bundle.spans())
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [tool(3, 1, "search")._replace(span_id=b"short"), tool(3, 1, "search", arguments=memoryview)],  # type: ignore[arg-type]
+)
+def test_what_has_no_place_in_bytes_stays_as_it_is(odd: AgentSpan) -> None:
+    """Ids of another length than they should have, and values that are not plain."""
+    bundle = told([agent(1), model(2, 1), odd])
+
+    assert rest_of(bundle) is None
+    assert bundle.find(odd.span_id) is None
+    assert list(bundle.spans()) == [model(2, 1), odd, agent(1)]
+    assert ids_of(bundle.past()) == {agent(1).span_id, model(2, 1).span_id, odd.span_id}
+
+
+def test_it_has_no_other_attributes() -> None:
+    """What it does not know it says."""
+    with pytest.raises(AttributeError, match="a bundle has no spams"):
+        _ = Bundle(trace_id(1), 0.0).spams
+    unborn = Bundle.__new__(Bundle)
+    with pytest.raises(AttributeError, match="a bundle has no rest"):
+        _ = unborn.models
