@@ -137,6 +137,8 @@ class _Router(grpc.GenericRpcHandler):
                 ack = committed.result(self._intake.patience)
             except TookTooLong:
                 raise self._intake.late(committed) from None
+            finally:
+                del committed  # an error holds this frame, and it holds the error and the body
         self._intake.count(signal, TRANSPORT, "partial" if ack.rejected else "accepted")
         return accepted(signal, Encoding.PROTOBUF, ack.rejected, ack.message)
 

@@ -18,7 +18,7 @@ from aiohttp.typedefs import Handler, Middleware
 from otel_reliability.service.answers import Encoding, Signal, accepted, refused
 from otel_reliability.service.auth import Tokens
 from otel_reliability.service.intake import Intake
-from otel_reliability.service.refusal import Problem, Refused
+from otel_reliability.service.refusal import Problem, Refused, bare
 from otel_reliability.service.room import Reservation
 from otel_reliability.service.writer import Ack
 from otel_reliability.telemetry.guard import Guard
@@ -106,7 +106,10 @@ class OtlpHttp:
             if wait <= 0:
                 answered.add_done_callback(_unheard)
                 raise self._intake.late(begun.answer)
-        return answered.result()
+        try:
+            return answered.result()
+        finally:
+            del answered, begun  # an error holds this frame, and they hold the error and the body
 
 
 class _Submit(Protocol):
@@ -129,6 +132,8 @@ class _Submission:
         """Read it and hand it on. Whatever goes wrong is the answer."""
         try:
             self._submit(answer=self.answer)
+        except Refused as refusal:
+            self.answer.set_exception(bare(refusal))
         except BaseException as error:  # noqa: BLE001 (who waits is told, and raises it)
             self.answer.set_exception(error)
         self.handed = time.monotonic()

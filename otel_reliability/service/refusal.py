@@ -49,6 +49,12 @@ class Refused(ReliabilityError):
         super().__init__(f"{reason}: {detail}")
 
 
+def bare(refusal: Refused) -> Refused:
+    """The refusal without where it was raised: those frames hold the body, and who waits would hold them, in a circle."""
+    refusal.__context__ = None
+    return refusal.with_traceback(None)
+
+
 def overload(reason: str, detail: str, *, retry_after: float = RETRY) -> Refused:
     """There is no room now; the client keeps the request and comes again.
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import socket
@@ -13,8 +14,10 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from otel_reliability.model.span import Evaluation
+from otel_reliability.service.http import _Submission
 from otel_reliability.sources.otlp_write import logs_json, traces_json
 from otel_reliability.testing import at, span, trace_id
+from tests.real.waiting import until
 from tests.real.web import Answer, ask
 from tests.service.logs import logs_protobuf
 from tests.service.running import JSON, PROTOBUF, Running, body_of, run_of, runs_of, serving
@@ -138,6 +141,25 @@ def test_a_body_that_cannot_be_read_is_a_bad_request(running: Running, kind: str
 
     assert answer.status == 400
     assert status_of(answer, kind).code == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [(PROTOBUF, b"\xff\xff"), (PROTOBUF, b"\xff\xff" + bytes(50_000)), (JSON, b"{" + bytes(50_000))],
+    ids=["small", "large", "json"],
+)
+def test_a_refused_body_is_let_go_at_once(running: Running, kind: str, body: bytes) -> None:
+    """Not only when somebody looks for circles of objects, which may be thousands of bodies later."""
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(3):
+            assert running.post("traces", body, kind).status == 400
+        until(
+            lambda: not any(isinstance(one, _Submission) for one in gc.get_objects()), "the bodies to go", patience=10
+        )
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(
