@@ -103,7 +103,8 @@ class ReliabilitySpanProcessor(SpanProcessor):
         try:
             if self._hindered and not self._may_take(span):
                 return
-            if not self._queue.take(span) % STRIDE:
+            queue = self._queue
+            if queue.take(span) > queue.mark:
                 self._look(span)
         except Exception as error:
             if not _ON_END.stops(error):
@@ -142,7 +143,8 @@ class ReliabilitySpanProcessor(SpanProcessor):
         """Every now and then: see whether the queue is full, and meet deadlines that nobody else met."""
         self._live.begin(span.resource)
         self._hindered = self._stopped or len(self._queue) >= CAPACITY
-        self._ordinary.mark, self._ordinary.latest = len(self._ordinary.ended) + STRIDE, span.end_time or 0
+        self._queue.look_after(STRIDE)
+        self._ordinary.latest = span.end_time or 0
         if self._live.due() and self._engine.receive(self._read(HELPING), wait=0) and self._tell(0):
             self._live.tick(0)
 
@@ -162,13 +164,16 @@ class ReliabilitySpanProcessor(SpanProcessor):
     def _read(self, number: int, *, until_root: bool = False) -> Iterator[AgentSpan]:
         """Take spans off the queue and read them: so many ordinary ones, and so many others."""
         self._queue.settle()
-        for read in (self._queue.read_ordinary, self._queue.read):
-            for _ in range(number):
-                try:
-                    span = read()
-                except IndexError:
-                    break
-                if span is not None:
-                    yield span
-                    if until_root and span.parent_id is None:
+        try:
+            for read in (self._queue.read_ordinary, self._queue.read):
+                for _ in range(number):
+                    try:
+                        span = read()
+                    except IndexError:
                         break
+                    if span is not None:
+                        yield span
+                        if until_root and span.parent_id is None:
+                            break
+        finally:
+            self._queue.look_after(0)

@@ -62,6 +62,8 @@ class Hasher:
         >>> hasher.value("__REDACTED__") is None
         True
         """
+        if value is None:
+            return None
         text = flat_json.canonical(value)
         if text is None:
             known, meant = unwrapped(value)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import count
 from sys import getsizeof
 from typing import Any, Final
 
@@ -44,39 +43,21 @@ _READ: Final = Guard("reading a span")
 _NUMBERS: Final = frozenset({bool, int, float})
 
 
-def _within(span: Any) -> tuple[Any, ...]:
-    """What is looked at of a span, where the SDK keeps it: under each field's name with an underscore.
-
-    Asked for there, without the properties, copies and locks of the public names, it costs a tenth, and that is most of what
-    `on_end` may cost. Spans that keep it elsewhere (made by hand, or by another SDK) are asked in public.
-    """
-    return (
-        span._name, span._context, span._parent, span._kind, span._start_time, span._end_time, span._status._status_code,
-        span._resource, span._instrumentation_scope, span._events._dq, span._attributes._dict,
-    )  # fmt: skip
-
-
 def _in_public(span: ReadableSpan) -> tuple[Any, ...]:
     return (
-        span.name, span.context, span.parent, span.kind, span.start_time, span.end_time, span.status.status_code,
-        span.resource, span.instrumentation_scope, span.events, dict(span.attributes or {}),
+        span.context, span.parent, span.instrumentation_scope, span.name, span.kind, span.start_time, span.end_time,
+        span.status.status_code, span.resource, span.events, dict(span.attributes or {}),
     )  # fmt: skip
-
-
-_FIRST: Final = (Plan, AgentSpan)
-"""What the fields of a span begin with."""
-_FLAT: Final = 13
-"""Fields of a span that lie in the queue between its plan and its values."""
 
 
 class Capture:
     """A queue of spans for one engine.
 
-    What is kept of a span lies flat in one deque: its plan, what else there is of it, then the values that the plan asks for.
-    A tuple a span would cost more: it would be one more object for the garbage collector to look at. A span that was read
-    at once lies there as it is. Any thread may `begin`, `take` and `refuse`, one at a time may do the rest.
+    What is kept of a span is one tuple: its plan, what else there is of it, and the values that the plan asks for. A span that
+    was read at once lies there as it is. Any thread may `begin`, `take` and `refuse`, one at a time may do the rest.
 
-    The ids of spans that are told as ordinary at a glance lie apart, in `ordinary`; what begins, in `begun`.
+    The ids of spans that are told as ordinary at a glance lie apart, in `ordinary`; what begins, in `begun`. `mark`: so many
+    spans may wait, beside the ordinary ones, before somebody looks around.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -88,12 +69,10 @@ class Capture:
         self.ordinary = Ordinary(engine.reader)
         self._lost: deque[tuple[int, int]] = deque(maxlen=MAX_OPEN)
         self._slots = deque(range(SLOTS))
-        self._numbers = count()
-        self._last = -1
-        self._given = 0
+        self.mark = 0
 
     def __len__(self) -> int:
-        return self._last + 1 - self._given + len(self.ordinary.ended)
+        return len(self._queue) + len(self.ordinary.ended)
 
     # --- Where spans begin and end ------------------------------------------------------------------------------------
 
@@ -102,28 +81,38 @@ class Capture:
         if context is not None:
             self.begun.extend((context.span_id, parent or context))
 
-    def take(self, span: ReadableSpan) -> int:
-        """Keep what is needed of a span, or read it at once; one that cannot be read is counted. Its running number."""
+    def take(self, span: Any) -> int:
+        """Keep what is needed of a span, or read it at once; one that cannot be read is counted. How many wait now.
+
+        It is asked where the SDK keeps it: under each field's name with an underscore. Without the properties, copies and locks
+        of the public names that costs a tenth, and it is most of what `on_end` may cost. Spans that keep it elsewhere (made by
+        hand, or by another SDK) are asked in public.
+        """
         try:
-            name, context, parent, kind, start, end, status, resource, scope, events, attributes = _within(span)
+            context, parent, scope, name = span._context, span._parent, span._instrumentation_scope, span._name
+            kind, start, end, status = span._kind, span._start_time, span._end_time, span._status._status_code
+            resource, events, attributes = span._resource, span._events._dq, span._attributes._dict
         except AttributeError:
-            name, context, parent, kind, start, end, status, resource, scope, events, attributes = _in_public(span)
-        keys = tuple(attributes)
+            context, parent, scope, name, kind, start, end, status, resource, events, attributes = _in_public(span)
+        queue, keys = self._queue, tuple(attributes)
         plan = self._plans.known.get(keys) or self._plans.make(keys)
-        slots = self._slots_for(attributes, plan) if plan.arguments or plan.suspects else 0
+        slots = 0
+        for key in plan.texts:
+            if attributes[key].__class__ is not str or len(attributes[key]) > SMALL_TEXT or plan.suspects:
+                slots = self._slots_for(attributes, plan)
+                break
         if slots is None or events:
-            return self._read_now(span, {key: attributes[key] for key in plan.keys})
+            self._read_now(span, {key: attributes[key] for key in plan.keys})
+            return len(queue)
         if not plan.keys and self.begun and scope is not None and name.__class__ is str:
             self.ordinary.meet(scope.name, name, keys)
-        links = () if parent is not None else [Link(link.context) for link in span.links]
-        self._queue.extend(
+        queue.append(
             (
-                plan, slots, links, context[0], context[1], context[4], parent, name, kind, start, end, status, resource, scope,
-                *plan.get(attributes),
+                plan, slots, () if parent is not None else [Link(link.context) for link in span.links],
+                context[0], context[1], context[4], parent, name, kind, start, end, status, resource, scope, plan.get(attributes),
             )
         )  # fmt: skip
-        number = self._last = next(self._numbers)
-        return number
+        return len(queue)
 
     def refuse(self, span: ReadableSpan) -> None:
         """A span has no place in the queue; what waits for its end need not."""
@@ -131,11 +120,15 @@ class Capture:
         if context is not None:
             self._lost.append((context.trace_id, context.span_id))
 
+    def look_after(self, stride: int) -> None:
+        """Let somebody look around once so many more spans wait, ordinary ones or others."""
+        self.mark = len(self._queue) + stride
+        self.ordinary.mark = len(self.ordinary.ended) + stride
+
     # --- Where they are read ------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
         """Take in what has begun, before anything is read that has ended."""
-        self.ordinary.mark = 0
         self._open.settle()
 
     def opened_since(self) -> Iterator[Opened]:
@@ -162,20 +155,14 @@ class Capture:
 
     def read(self) -> AgentSpan | None:
         """Read the next span in the queue; None, and counted, if it cannot be read. IndexError: there is none."""
-        pop = self._queue.popleft
-        first = pop()
-        while not isinstance(first, _FIRST):
-            first = (
-                pop()
-            )  # a signal handler's exception broke off the reading of the span before, and its rest lies here
-        self._given += 1
-        if isinstance(first, AgentSpan):
-            self._open.end(int.from_bytes(first.span_id))
-            return first
-        slots, links, trace_id, span_id, state, parent, name, kind, start, end, status, resource, scope = [
-            pop() for _ in range(_FLAT)
-        ]
-        attributes = HeldAttributes([(key, pop()) for key in first.keys])
+        kept = self._queue.popleft()
+        if isinstance(kept, AgentSpan):
+            self._open.end(int.from_bytes(kept.span_id))
+            return kept
+        (
+            plan, slots, links, trace_id, span_id, state, parent, name, kind, start, end, status, resource, scope, values,
+        ) = kept  # fmt: skip
+        attributes = HeldAttributes(zip(plan.keys, values, strict=True))
         if slots:
             self._slots.extend(range(slots))
         parts = (
@@ -188,14 +175,12 @@ class Capture:
             self._open.end(span_id)
         return found
 
-    def _read_now(self, span: ReadableSpan, attributes: Attributes) -> int:
+    def _read_now(self, span: ReadableSpan, attributes: Attributes) -> None:
         read = read_span(span, self._engine, attributes)
         if read is None:
             self.refuse(span)
         else:
             self._queue.append(read)
-            self._last = next(self._numbers)
-        return self._last
 
     def _slots_for(self, attributes: Attributes, plan: Plan) -> int | None:
         """How many slots the arguments take, which are taken; None: the span carries text that must be read at once."""
