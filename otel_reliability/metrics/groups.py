@@ -207,8 +207,22 @@ class PathGroup(Group):
 P = TypeVar("P", bound=PathGroup)
 
 
-class PathCountMetric(PathMetric[P]):
-    """A metric about how often each path was taken."""
+class PathTellMetric(PathMetric[P]):
+    """A metric that may be told how often each path was taken."""
+
+    __slots__ = ()
+
+    def tell(self, row: Row, paths: Mapping[Path | None, int]) -> None:
+        group = self._group(row)
+        if group is not None:
+            count = group.count
+            for path, times in paths.items():
+                if path is not None:
+                    count(path, times)
+
+
+class PathCountMetric(PathTellMetric[P]):
+    """A metric that need not know more than that."""
 
     __slots__ = ()
 
@@ -217,10 +231,3 @@ class PathCountMetric(PathMetric[P]):
     def count(self, row: Row, times: int) -> None:
         if row.path is not None:
             self.tell(row, {row.path: times})
-
-    def tell(self, row: Row, paths: Mapping[Path | None, int]) -> None:
-        group = self._group(row)
-        if group is not None:
-            for path, times in paths.items():
-                if path is not None:
-                    group.count(path, times)

@@ -10,10 +10,10 @@ from otel_reliability.config import Settings
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.model.tools import ToolRules
+from otel_reliability.windows.compiled import row_of
 from otel_reliability.windows.kept import Standing, read_row, write_row
 from otel_reliability.windows.paths import PathTable
 from otel_reliability.windows.recent import RecentRuns
-from otel_reliability.windows.rows import row_of
 from otel_reliability.windows.told import Told
 from otel_reliability.windows.window import AgentWindow
 
@@ -21,7 +21,8 @@ from otel_reliability.windows.window import AgentWindow
 class AgentState:
     """One agent's runs, each kept once, as a row that all its windows share.
 
-    `recent` are its last whole runs, the newest last. What hits a ceiling is counted in `accounts`.
+    `recent` are its last whole runs, the newest last. `seen` is when, by the engine's clock, a run of it was last closed here.
+    What hits a ceiling is counted in `accounts`.
     """
 
     __slots__ = (
@@ -34,12 +35,14 @@ class AgentState:
         "_tasks",
         "key",
         "recent",
+        "seen",
         "windows",
     )
 
     def __init__(self, key: AgentKey, settings: Settings, accounts: Counter[tuple[str, str]]) -> None:
         self.key = key
         self.recent = RecentRuns(settings.limits.recent_runs)
+        self.seen: float | None = None
         self._accounts = accounts
         self._most_tasks = settings.limits.tasks
         self._rules = ToolRules(settings.tools.helpers, settings.tools.effects, settings.tools.reads)
@@ -68,11 +71,13 @@ class AgentState:
 
     def close(self, run: Run) -> None:
         """A run was closed, or closed anew."""
-        self.withdraw(run)
+        run_id, reopenable, recent = run.run_id, self._reopenable, self.recent
+        if run_id in reopenable or run_id in recent or self._find(run_id) is not None:
+            self.withdraw(run)
         row = self._row_of(run)
-        self._entering = run_id = run.run_id
-        self._reopenable[run_id] = row
-        self.recent.add(run)
+        self._entering = run_id
+        reopenable[run_id] = row
+        recent.add(run)
         refused = 0
         for name, window in self.windows.items():
             if not window.insert(row):
@@ -96,7 +101,8 @@ class AgentState:
         reopenable, run_id = self._reopenable, run.run_id
         row = reopenable.pop(run_id, None)
         if row is not None:
-            self.recent.settle(run_id)
+            if run_id in self.recent:
+                self.recent.settle(run_id)
             if not reopenable:
                 reopenable.clear()  # gives back the room that many took
             for window in self.windows.values():

@@ -161,8 +161,9 @@ class Fleet:
                 return
             state = self._agents[key] = self._new(key)
         state.close(run if wall_ns is None else self._in_time(run, wall_ns))
-        seen[key] = now
-        seen.move_to_end(key)
+        if state.seen != now:  # most agents have several runs at once
+            seen[key] = state.seen = now
+            seen.move_to_end(key)
 
     def _withdraw(self, run: Run) -> None:
         state = self.agent(run.key)

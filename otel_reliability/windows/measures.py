@@ -7,10 +7,12 @@ from typing import Any, Final, TypeAlias, cast
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics import TABLE
-from otel_reliability.metrics.alike import like, likeness
+from otel_reliability.metrics.alike import like
 from otel_reliability.metrics.base import Derived, Lender, Metric
 from otel_reliability.metrics.evidence import carried
 from otel_reliability.model.row import Path, Row
+from otel_reliability.windows.compiled import new_tally
+from otel_reliability.windows.tally import Kinds
 
 Blank: TypeAlias = tuple[Metric | Derived, ...]
 
@@ -66,7 +68,7 @@ class Measures:
     counted, and told to the metrics to which rows of a kind are alike when one of them is asked.
     """
 
-    __slots__ = ("_blank", "_lender", "_made", "_number", "_settings", "_untold", "_ways")
+    __slots__ = ("_blank", "_lender", "_made", "_settings", "_ways", "tally")
 
     def __init__(self, settings: Settings, lender: Lender | None = None, most: int | None = None) -> None:
         """`most`: how many rows the lender has at most. Where they are few, what comes may leave before anybody asks."""
@@ -76,22 +78,22 @@ class Measures:
         self._ways = FEW if few else MANY
         self._blank = blank(settings)
         self._made: dict[int, Metric] = {}
-        self._untold: dict[tuple[Any, ...], dict[Path | None, int]] = {}
-        self._number = 0
-        """How many paths there are in `_untold`."""
+        self.tally = new_tally()
 
     def __getitem__(self, at: int) -> Metric | Derived:
         """What answers for a row of the table. Only to be asked."""
-        if self._untold and at in self._ways.late:
+        if self.tally.number and at in self._ways.late:
             self._tell_all()
         made = self._made.get(at)
         return self._blank[at] if made is None else made
 
     def add(self, row: Row) -> None:
         """A row comes: whoever it concerns learns of it."""
-        self._count(row, 1)
-        made = self._made
-        for at in self._ways.one_by_one[carried(row)]:
+        tally, made = self.tally, self._made
+        evidence = tally.note(row, 1)
+        if tally.number > MOST_UNTOLD:
+            self._make_room()
+        for at in self._ways.one_by_one[evidence]:
             metric = made.get(at)
             if metric is None:
                 metric = self._make(at)
@@ -99,50 +101,30 @@ class Measures:
 
     def evict(self, row: Row) -> None:
         """A row that came leaves."""
-        self._count(row, -1)
-        made = self._made
-        for at in self._ways.one_by_one[carried(row)]:
+        tally, made = self.tally, self._made
+        evidence = tally.note(row, -1)
+        if tally.number > MOST_UNTOLD:
+            self._make_room()
+        for at in self._ways.one_by_one[evidence]:
             metric = made.get(at)
             if metric is not None:
                 metric.evict(row)
 
-    def _count(self, row: Row, step: int) -> None:
-        kind, path = likeness(row), row.path
-        paths = self._untold.get(kind)
-        if paths is None:
-            paths = self._untold[kind] = {}
-        before = paths.get(path)
-        if before is None:
-            paths[path] = step
-            self._number += 1
-            if self._number > MOST_UNTOLD:
-                self._make_room()
-        elif before + step:
-            paths[path] = before + step
-        else:
-            del paths[path]
-            self._number -= 1
-            if not paths:
-                del self._untold[kind]
-
     def _make_room(self) -> None:
         """Tell of what left, if that is worth it, or of all."""
-        left = {kind: {path: many for path, many in paths.items() if many < 0} for kind, paths in self._untold.items()}
-        number = sum([len(paths) for paths in left.values()])
-        if number * WORTHWHILE < self._number:
+        kinds, came, left = self.tally.kinds, Kinds(), Kinds()
+        for kind, paths in kinds.items():
+            for path, many in paths.items():
+                (came if many > 0 else left).setdefault(kind, {})[path] = many
+        if sum([len(paths) for paths in left.values()]) * WORTHWHILE < self.tally.number:
             self._tell_all()
             return
-        self._number -= number
+        self.tally.take(came)
         for kind, gone in left.items():
-            if gone:
-                self._tell(kind, gone)
-                came = self._untold[kind] = {path: many for path, many in self._untold[kind].items() if many > 0}
-                if not came:
-                    del self._untold[kind]
+            self._tell(kind, gone)
 
     def _tell_all(self) -> None:
-        untold, self._untold, self._number = self._untold, {}, 0
-        for kind, paths in untold.items():
+        for kind, paths in self.tally.take().items():
             self._tell(kind, paths)
 
     def _tell(self, kind: tuple[Any, ...], paths: dict[Path | None, int]) -> None:

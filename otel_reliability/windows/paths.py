@@ -29,62 +29,69 @@ class PathTable:
     True
     """
 
-    __slots__ = ("_codes", "_forgotten", "_free", "_limit", "_made", "_names", "_paths")
+    __slots__ = ("_forgotten", "_free", "_limit", "_made", "_names", "codes", "paths")
 
     def __init__(self, limit: int = CODES) -> None:
         self._limit = limit
-        self._paths: dict[str | tuple[str, ...], Path] = {}
-        self._codes: dict[str, str] = {}
+        self.paths: dict[str | tuple[str, ...], Path] = {}
+        """By their codes; those in which tools share a character by their names."""
+        self.codes: dict[str, str] = {}
+        """The character of each name."""
         self._names: dict[str, str] = {}
         self._free: list[str] = []
         self._made = 0
         self._forgotten = 0
 
     def __len__(self) -> int:
-        return len(self._paths)
+        return len(self.paths)
 
     def intern(self, names: tuple[str, ...]) -> Path:
         """The path of these names, held once more. Whoever is done with it says so by `release`."""
-        codes = self._codes
+        codes = self.codes
         try:
             code = "".join([codes[name] for name in names])
         except KeyError:
             code = self._spell(names)
         shared = SHARED_CODE in code
-        path = self._paths.get(names if shared else code)
+        path = self.paths.get(names if shared else code)
         if path is None:
-            path = Path(code, names if shared else self._names)
-            self._paths[names if shared else code] = path
+            path = self.begin(code, names)
         path.held += 1
+        return path
+
+    def begin(self, code: str, names: tuple[str, ...]) -> Path:
+        """A path that nobody holds yet: whoever asks for it does."""
+        shared = SHARED_CODE in code
+        path = self.paths[names if shared else code] = Path(code, names if shared else self._names)
         return path
 
     def release(self, path: Path) -> None:
         """One holder less."""
         path.held -= 1
         if not path.held:
-            del self._paths[path.code if SHARED_CODE not in path.code else path.names]
+            del self.paths[path.code if SHARED_CODE not in path.code else path.names]
             self._forgotten += 1
 
     def _spell(self, names: tuple[str, ...]) -> str:
         """The code of names of which one is new."""
-        if self._forgotten > len(self._paths):
+        if self._forgotten > len(self.paths):
             self._forget_names()
         return "".join([self._code(name) for name in names])
 
     def _forget_names(self) -> None:
         """Free the characters of names that no path has."""
-        used = {name for path in self._paths.values() for name in path.names}
-        self._free += [code for name, code in self._codes.items() if name not in used and code != SHARED_CODE]
-        self._codes = {name: code for name, code in self._codes.items() if name in used}
-        self._names = {code: name for name, code in self._codes.items() if code != SHARED_CODE}
-        for path in self._paths.values():
+        used = {name for path in self.paths.values() for name in path.names}
+        self._free += [code for name, code in self.codes.items() if name not in used and code != SHARED_CODE]
+        self.codes = {name: code for name, code in self.codes.items() if name in used}
+        self._names = {code: name for name, code in self.codes.items() if code != SHARED_CODE}
+        for path in self.paths.values():
             path.spell_by(self._names)
         self._forgotten = 0
 
     def _code(self, name: str) -> str:
-        code = self._codes.get(name)
+        code = self.codes.get(name)
         if code is None:
-            code = self._codes[name] = self._free.pop() if self._free else self._next_code()
+            code = self.codes[name] = self._free.pop() if self._free else self._next_code()
             if code != SHARED_CODE:
                 self._names[code] = name
         return code

@@ -34,17 +34,24 @@ class RecentRuns:
         every = [_whole(kept) for kept in self._every()]
         return iter([run for run in every if run is not None])
 
+    def __contains__(self, run_id: str) -> bool:
+        """Whether a run is among them."""
+        known = self._ids
+        return (known is not None and run_id in known) or (self._settled is not None and run_id in self._settled)
+
     def add(self, run: Run) -> None:
         """A run was closed."""
-        loose, place = self._loose, (run.end_ns, run.run_id)
+        loose, end_ns = self._loose, run.end_ns
         at = len(loose)
-        while at and _order(loose[at - 1]) > place:
-            at -= 1
+        if at and loose[-1].end_ns >= end_ns:
+            place = (end_ns, run.run_id)
+            while at and _order(loose[at - 1]) > place:
+                at -= 1
         loose.insert(at, run)
         if self._ids is None:
             self._ids = set()
         self._ids.add(run.run_id)
-        while len(self) > self._limit:
+        while len(loose) + (0 if self._settled is None else len(self._settled)) > self._limit:
             self._drop_first()
 
     def remove(self, run_id: str) -> None:

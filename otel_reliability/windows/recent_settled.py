@@ -81,16 +81,27 @@ class SettledRuns:
         first = min(places)[0]
         return first, min([self._ids.unpack(packed) for end_ns, packed in places if end_ns == first])
 
+    def __contains__(self, run_id: str) -> bool:
+        """Whether a run is here."""
+        return self._find(Ids.known_as(run_id)) is not None
+
     def remove(self, run_id: str) -> bool:
         """A run goes. False: it is not here."""
-        packed, places, begin = Ids.known_as(run_id), self._places, 0
+        packed = Ids.known_as(run_id)
+        at = self._find(packed)
+        if at is not None:
+            self._let_go(at, packed)
+        return at is not None
+
+    def _find(self, packed: bytes) -> int | None:
+        """The place of a run."""
+        places, begin = self._places, 0
         while (found := places.find(packed, begin)) >= 0:
             at, within = divmod(found, _PLACE.size)
             if within == _PLACE.size - SIZE and _PLACE.unpack_from(places, at * _PLACE.size)[0] != _GONE_NS:
-                self._let_go(at, packed)
-                return True
+                return at
             begin = found + 1
-        return False
+        return None
 
     def _take(self, run: Kept, written: bytes) -> None:
         self._apart = (*self._apart, written)

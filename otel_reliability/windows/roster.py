@@ -136,16 +136,24 @@ class Roster(ABC):
 
     def settle(self, row: Row) -> None:
         """A run, no longer among the reopenable ones, will not change any more."""
-        at = self._place(row)
-        if at is None:
-            return
-        self._unsettled -= 1
+        kept, unsettled = self._kept, self._unsettled
+        fresh = kept.fresh
+        at = len(fresh) - unsettled
+        if 0 <= at < len(fresh) and fresh[at] is row:  # most often, runs settle in the order in which they ended
+            at += kept.packed
+        else:
+            found = kept.index(row)
+            if found is None:
+                return
+            at = found
+        self._unsettled = unsettled - 1
         settled_ns, end_ns = self._settled_ns, row.end_ns
         if settled_ns is None or end_ns > settled_ns:
             self._settled_ns = end_ns
-        at -= self._forget_spent()
+        if self._start:
+            at -= self._forget_spent()
         if at >= 0:
-            self._kept.settled(at, row, self._start, self._reopenable)
+            kept.settled(at, row, self._start, self._reopenable)
 
     # --- Over a restart -----------------------------------------------------------------------------------------------
 
@@ -215,15 +223,6 @@ class Roster(ABC):
             self._start -= 1
             self.add(kept.row(self._start))
         return self._forget_spent()
-
-    def _place(self, row: Row) -> int | None:
-        """Where a row stands that has just settled: most often, runs settle in the order in which they ended."""
-        kept = self._kept
-        fresh, packed = kept.fresh, kept.packed
-        likely = len(fresh) - self._unsettled
-        if 0 <= likely < len(fresh) and fresh[likely] is row:
-            return packed + likely
-        return kept.index(row)
 
     def _forget_spent(self) -> int:
         """Forget the spares that can never be in the window again, and say how many."""

@@ -63,13 +63,18 @@ def row_of(run: Run, paths: PathTable, rules: ToolRules = DEFAULT_RULES) -> Row:
         violations if not evaluations else violations_of(run),
         session,
         signals_of(evaluations) if evaluations else (),
-        None if path is None or calls is None or task is None else effects_of(calls, rules) or NO_EFFECTS,
+        None if path is None or calls is None or task is None else effects_told(calls, rules),
         weight,
         known,
         source == BY_STATUS,
     )
     row: Row = _tuple(Row, fields)  # half of what calling the class takes
     return row
+
+
+def effects_told(calls: ToolCalls, rules: ToolRules) -> frozenset[Effect]:
+    """The effects of a run; none are one object."""
+    return effects_of(calls, rules) or NO_EFFECTS
 
 
 def retries_of(tool_calls: Sequence[ToolCall], model_calls: Sequence[ModelCall]) -> Retries:

@@ -13,8 +13,7 @@ from otel_reliability.metrics.base import Derived, Metric
 from otel_reliability.metrics.outcomes import one_sided
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
-from otel_reliability.model.row import BASELINE, Row
-from otel_reliability.model.run import Outcome
+from otel_reliability.model.row import Row
 from otel_reliability.windows.measures import Measures
 from otel_reliability.windows.roster import Dropped, Roster
 from otel_reliability.windows.rule import Rule
@@ -30,8 +29,6 @@ DERIVED: Final = frozenset(at for at, row in enumerate(TABLE) if issubclass(row,
 TOLD_APART: Final = frozenset(row.spec.name for row in TABLE if row.series not in (Metric.series, Derived.series))
 """The numbers that are emitted as several series; of the others the reading is the series."""
 
-_SUCCESS, _FAILURE = Outcome.SUCCESS, Outcome.FAILURE
-
 
 class AgentWindow(Roster):
     """Which runs of an agent count now, and every number about them.
@@ -40,10 +37,7 @@ class AgentWindow(Roster):
     """
 
     __slots__ = (
-        "_baseline",
-        "_known",
         "_measures",
-        "_passed",
         "_readings",
         "_series",
         "name",
@@ -58,7 +52,6 @@ class AgentWindow(Roster):
         self._measures = Measures(settings, self, rule.n)
         self._readings: dict[str, Reading] = {}
         self._series: list[tuple[MetricSpec, Attributes, Reading]] | None = None
-        self._baseline = self._known = self._passed = 0
 
     @property
     def turnover(self) -> int:
@@ -90,7 +83,8 @@ class AgentWindow(Roster):
     @property
     def one_sided(self) -> bool:
         """Whether only failures are known: then no number of outcomes is one."""
-        return one_sided(self._baseline, self._known, self._passed)
+        tally = self._measures.tally
+        return one_sided(tally.runs, tally.known, tally.passed)
 
     @property
     def is_told(self) -> bool:
@@ -103,26 +97,17 @@ class AgentWindow(Roster):
 
     def add(self, row: Row) -> None:
         """A row enters."""
-        self._changed(row, 1)
+        if self._readings:
+            self._readings = {}
+        self._series = None
         self._measures.add(row)
 
     def evict(self, row: Row) -> None:
         """A row leaves."""
-        self._changed(row, -1)
-        self._measures.evict(row)
-
-    def _changed(self, row: Row, step: int) -> None:
         if self._readings:
             self._readings = {}
         self._series = None
-        if row.condition == BASELINE:
-            self._baseline += step
-            outcome = row.outcome
-            if outcome is _SUCCESS:
-                self._known += step
-                self._passed += step
-            elif outcome is _FAILURE:
-                self._known += step
+        self._measures.evict(row)
 
     def _measure(self, at: int) -> None:
         if at in DERIVED:

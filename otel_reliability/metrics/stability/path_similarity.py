@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Lender
-from otel_reliability.metrics.groups import PathGroup, PathMetric, Share
+from otel_reliability.metrics.groups import PathGroup, PathTellMetric, Share
 from otel_reliability.metrics.pairs import Fellows, LatestPairs
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Path, Row
@@ -42,7 +42,7 @@ class PathPairs(PathGroup):
         return None if distance is None else Share((1.0 - distance,), runs, runs, self.pairs.left_out)
 
 
-class PathSimilarity(PathMetric[PathPairs]):
+class PathSimilarity(PathTellMetric[PathPairs]):
     """The mean over all pairs of runs of 1 − Levenshtein distance / longer length of their paths.
 
     1: all runs took the same path; 0: no two share a step. Two empty paths are alike. Where path entropy sees two different
@@ -89,13 +89,6 @@ class PathSimilarity(PathMetric[PathPairs]):
 
     def new_group(self, settings: Settings) -> Callable[[], PathPairs]:
         return lambda: PathPairs(settings.limits.paths, self._fellows)
-
-    def tell(self, row: Row, paths: Mapping[Path | None, int]) -> None:
-        group = self._group(row)
-        if group is not None:
-            for path, times in paths.items():
-                if path is not None:
-                    group.count(path, times)
 
     def read(self) -> Reading:
         reading = self.mean(0)

@@ -54,14 +54,16 @@ class TokenBudgetPressure(Metric):
         self._sum = FixedSum()
 
     def add(self, row: Row) -> None:
-        if row.pressure is not None and row.condition == BASELINE:
+        pressure = row.pressure
+        if pressure is not None and row.condition == BASELINE:
             self._runs += 1
-            self._sum.add(clamp(row.pressure))
+            self._sum.add(pressure if 0.0 <= pressure <= 1.0 else clamp(pressure))
 
     def evict(self, row: Row) -> None:
-        if row.pressure is not None and row.condition == BASELINE:
+        pressure = row.pressure
+        if pressure is not None and row.condition == BASELINE:
             self._runs -= 1
-            self._sum.remove(clamp(row.pressure))
+            self._sum.remove(pressure if 0.0 <= pressure <= 1.0 else clamp(pressure))
 
     def read(self) -> Reading:
         return Reading(self._sum.mean(self._runs), self._runs) if self._runs else NO_EVIDENCE

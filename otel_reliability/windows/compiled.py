@@ -1,0 +1,80 @@
+"""Rows of runs, and the tally of those that come and leave, by the compiled module where it is installed
+(`otel-reliability-native`); otherwise by `rows` and `tally`, which tests compare it with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, Protocol, TypeAlias
+
+from otel_reliability import native
+from otel_reliability.model.model_calls import ModelCalls
+from otel_reliability.model.row import BASELINE, Row
+from otel_reliability.model.run import Outcome, Run
+from otel_reliability.model.tool_calls import ToolCalls
+from otel_reliability.model.tools import ToolRules
+from otel_reliability.windows import rows
+from otel_reliability.windows.paths import PathTable
+from otel_reliability.windows.tally import Kinds, PlainTally
+
+MODULE: Final = "otel_reliability_native_windows"
+RowOf: TypeAlias = Callable[[Run, PathTable, ToolRules], Row | None]
+
+
+class Tally(Protocol):
+    """As `PlainTally`."""
+
+    @property
+    def kinds(self) -> Kinds: ...
+    @property
+    def number(self) -> int: ...
+    @property
+    def runs(self) -> int: ...
+    @property
+    def known(self) -> int: ...
+    @property
+    def passed(self) -> int: ...
+    def take(self, rest: Kinds | None = None) -> Kinds: ...
+    def note(self, row: Row, step: int) -> int: ...
+
+
+def load() -> Any:
+    """The compiled module, None where it is not installed or does not fit."""
+    return native.load(MODULE)
+
+
+def _in_python(run: Run, paths: PathTable, rules: ToolRules) -> Row | None:
+    return None
+
+
+def _rows() -> RowOf:
+    tools, models = ToolCalls.fields.index, ModelCalls.fields.index
+    found: Any = NATIVE.Rows(
+        Run,
+        Row,
+        (ToolCalls, tuple(map(tools, ("name", "ok", "retry", "repeat")))),
+        (ModelCalls, tuple(map(models, ("start_ns", "end_ns")))),
+        rows.NO_RETRIES,
+        rows.BY_STATUS,
+        rows.retries_of,
+        rows.effects_told,
+    )
+    return found.of
+
+
+NATIVE: Final = load()
+usual_row_of: Final[RowOf] = _in_python if NATIVE is None else _rows()
+"""What `row_of` says of a usual run; None: ask that."""
+new_tally: Final[Callable[[], Tally]] = (
+    PlainTally
+    if NATIVE is None
+    else partial(NATIVE.Tally, NATIVE.Words(Row, BASELINE, Outcome.SUCCESS, Outcome.FAILURE))
+)
+"""Makes a tally."""
+
+
+def row_of(run: Run, paths: PathTable, rules: ToolRules) -> Row:
+    """As `rows.row_of`."""
+    row = usual_row_of(run, paths, rules)
+    return rows.row_of(run, paths, rules) if row is None else row
