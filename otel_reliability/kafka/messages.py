@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -13,7 +12,6 @@ from typing import Final, NamedTuple
 from otel_reliability.model import record
 from otel_reliability.model.event import RunChange
 from otel_reliability.model.record import BadRecord, RunRecord
-from otel_reliability.model.record_plain import LATEST_NS
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.sources.run_records import parsed
 
@@ -22,11 +20,7 @@ TICK: Final = b""
 
 MOST: Final = 50_000
 """Runs of a partition that are known by their text, at most."""
-_CHANGES: Final = {change.value.encode(): change for change in RunChange}
-_HEAD: Final = re.compile(
-    rb'\{"version":%d,"change":"(%b)","told_ns":(0|[1-9][0-9]{0,18}),"run":' % (record.VERSION, b"|".join(_CHANGES))
-)
-"""What stands before the run in a record as `written` makes it; behind the run there is but a brace."""
+_RUN: Final = b',"run":'
 _KEYS: Final = 10_000
 """Agents whose key is known in bytes, at most."""
 _encode: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
@@ -76,7 +70,11 @@ def written(change: RunChange, told_ns: int, run: Run, text: bytes) -> Outgoing:
 
 def read(value: bytes) -> RunRecord:
     """The record of a message. Raises `BadRecord`."""
-    return record.read(_parsed(value))
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        raise BadRecord("the value of a run record is not UTF-8") from None
+    return record.read(parsed(text))
 
 
 class Reader:
@@ -90,29 +88,18 @@ class Reader:
 
     def __call__(self, value: bytes) -> RunRecord:
         """The record of a message. Raises `BadRecord`."""
-        head = _HEAD.match(value)
-        told_ns = 0 if head is None else int(head[2])
-        if head is None or told_ns > LATEST_NS or not value.endswith(b"}"):
+        head, divided, told = value.partition(_RUN)
+        if not divided:
             return read(value)
-        text = value[head.end() : -1]
-        digest = hashlib.blake2b(text, digest_size=16).digest()
+        digest = hashlib.blake2b(told, digest_size=16).digest()
         run = self._runs.pop(digest, None)
-        if run is None:
-            try:
-                run = self._runs[digest] = record.read_run(_parsed(text))
-            except BadRecord:
-                return read(value)  # says what is wrong with it, of whatever stands there
-            if len(self._runs) > self._most:
-                self._runs.popitem(last=False)
-        return RunRecord(_CHANGES[head[1]], run, told_ns)
-
-
-def _parsed(value: bytes) -> object:
-    try:
-        text = value.decode()
-    except UnicodeDecodeError:
-        raise BadRecord("the value of a run record is not UTF-8") from None
-    return parsed(text)
+        if run is not None:
+            return record.read(parsed(head.decode(errors="replace") + "}"), run)
+        found = read(value)
+        self._runs[digest] = found.run
+        if len(self._runs) > self._most:
+            self._runs.popitem(last=False)
+        return found
 
 
 def dead(reason: str, detail: str, where: Mapping[str, object]) -> dict[str, bytes]:

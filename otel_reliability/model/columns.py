@@ -44,11 +44,7 @@ class Columns(Sequence[T]):
         """These records as columns; they are given back where they are that already."""
         if type(records) is cls:
             return records
-        return cls.of_columns(tuple(zip(*records, strict=True)) or ((),) * len(cls.fields))
-
-    @classmethod
-    def of_columns(cls, columns: Iterable[tuple[Any, ...]]) -> Self:
-        """The records of which these are the values of each field, all of them as long."""
+        columns = tuple(zip(*records, strict=True)) or ((),) * len(cls.fields)
         return cls(
             tuple([at if name in cls.apart else shared(at) for name, at in zip(cls.fields, columns, strict=True)])
         )

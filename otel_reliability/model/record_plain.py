@@ -7,14 +7,14 @@ gives None, and who asked asks that one.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any, Final, cast
 
 from otel_reliability.model.bounded import LONGEST
 from otel_reliability.model.model_calls import ModelCalls
 from otel_reliability.model.run import AgentKey, CloseReason, Outcome, Run, Tools
-from otel_reliability.model.tool_calls import NO_TOOL_CALLS, ToolCalls
+from otel_reliability.model.tool_calls import ToolCalls
 
 LATEST_NS: Final = 2**63 - 1
 GREATEST: Final = sys.float_info.max
@@ -23,8 +23,6 @@ _FIELDS: Final = cast("Callable[[Mapping[str, Any]], tuple[Any, ...]]", itemgett
 _TOOLS: Final[Mapping[Any, Tools]] = {one.value: one for one in Tools}
 _OUTCOMES: Final[Mapping[Any, Outcome]] = {one.value: one for one in Outcome}
 _REASONS: Final[Mapping[Any, CloseReason]] = {one.value: one for one in CloseReason}
-_TRUTHS, _WHOLES, _TEXTS, _LISTS = (frozenset[type]((kind,)) for kind in (bool, int, str, list))
-_NO_MODEL_CALLS: Final = ModelCalls.of(())
 
 
 class _Odd(Exception):
@@ -59,12 +57,14 @@ def _run(raw: dict[str, Any]) -> Run:
     _wholes(1, weight)
     _wholes(-LATEST_NS, *[one for one in (trial, input_tokens, output_tokens) if one is not None])
     if path is not None:
-        _are_texts(_list(path))
+        _list(path)
+        _texts(*path)
     return Run(
         run_id, _digits(trace_id, 16), None if root_span_id is None else _digits(root_span_id, 8), _key(key),
         session_id, task_id, trial, condition, input_class, _pairs(branches), nested, implicit, incomplete,
         start_ns, end_ns, None if path is None else tuple(path), _TOOLS[tools],
-        None if tool_calls is None else _tool_calls(tool_calls), _model_calls(model_calls),
+        None if tool_calls is None else ToolCalls.of([_call(one) for one in _list(tool_calls)]),
+        ModelCalls.of([_model_call(one) for one in _list(model_calls)]),
         input_tokens, output_tokens, _number(pressure), arguments_known, _OUTCOMES[outcome], outcome_source,
         _number(confidence), _number(cost), None if violations is None else _pairs(violations), (), weight, span_count,
         _REASONS[closed_by],
@@ -77,53 +77,32 @@ def _key(raw: Any) -> AgentKey:
     return AgentKey(namespace, service, environment, agent, _pairs(extra))
 
 
-def _tool_calls(raw: Any) -> ToolCalls:
-    if not _list(raw):
-        return NO_TOOL_CALLS
-    name, ok, retry, repeat, chain, agent, start_ns, end_ns, effect = _columns(raw)
-    _are(_TRUTHS, ok + retry + repeat)
-    _are_texts(name + agent)
-    _are_wholes(0, chain + start_ns + end_ns)
-    _are_texts([one for one in effect if one is not None])
-    hashes = [None if one is None else bytes.fromhex(one) for one in effect]
-    unknown = (None,) * len(name)
-    return ToolCalls.of_columns(
-        (name, ok, retry, repeat, chain, agent, start_ns, end_ns, unknown, unknown, tuple(hashes))
-    )
-
-
-def _model_calls(raw: Any) -> ModelCalls:
-    if not _list(raw):
-        return _NO_MODEL_CALLS
-    columns = model, input_tokens, output_tokens, failed, agent, start_ns, end_ns = _columns(raw)
-    _are(_TRUTHS, failed)
-    _are_texts([one for one in model + agent if one is not None])
-    _are_wholes(-LATEST_NS, [one for one in input_tokens + output_tokens if one is not None])
-    _are(_TEXTS, agent)
-    _are_wholes(0, start_ns + end_ns)
-    return ModelCalls.of_columns(columns)
-
-
-def _columns(raw: Any) -> tuple[tuple[Any, ...], ...]:
-    """The columns of a list of equally long lists: they are looked at as wholes, which is several times as fast."""
-    _are(_LISTS, raw)
-    return tuple(zip(*raw, strict=True))
-
-
-def _are(kinds: frozenset[type], values: Sequence[Any]) -> None:
-    if not kinds.issuperset(map(type, values)):
+def _call(raw: Any) -> tuple[Any, ...]:
+    name, ok, retry, repeat, chain, agent, start_ns, end_ns, effect = _list(raw)
+    if not (type(ok) is type(retry) is type(repeat) is bool and type(name) is type(agent) is str):
         raise _Odd
-
-
-def _are_texts(values: Sequence[Any]) -> None:
-    _are(_TEXTS, values)
-    if values and max(map(len, values)) > LONGEST:
+    if len(name) > LONGEST or len(agent) > LONGEST or type(chain) is not int or not 0 <= chain <= LATEST_NS:
         raise _Odd
+    _times(start_ns, end_ns)
+    hashed = None if effect is None else _digits(effect, None)
+    return name, ok, retry, repeat, chain, agent, start_ns, end_ns, None, None, hashed
 
 
-def _are_wholes(least: int, values: Sequence[Any]) -> None:
-    _are(_WHOLES, values)
-    if values and not (least <= min(values) and max(values) <= LATEST_NS):
+def _model_call(raw: Any) -> tuple[Any, ...]:
+    model, input_tokens, output_tokens, failed, agent, start_ns, end_ns = _list(raw)
+    if type(failed) is not bool or type(agent) is not str or len(agent) > LONGEST:
+        raise _Odd
+    if model is not None and (type(model) is not str or len(model) > LONGEST):
+        raise _Odd
+    for tokens in (input_tokens, output_tokens):
+        if tokens is not None and (type(tokens) is not int or not -LATEST_NS <= tokens <= LATEST_NS):
+            raise _Odd
+    _times(start_ns, end_ns)
+    return model, input_tokens, output_tokens, failed, agent, start_ns, end_ns
+
+
+def _times(start_ns: Any, end_ns: Any) -> None:
+    if not (type(start_ns) is type(end_ns) is int and 0 <= start_ns <= LATEST_NS and 0 <= end_ns <= LATEST_NS):
         raise _Odd
 
 
@@ -160,10 +139,11 @@ def _wholes(least: int, *values: Any) -> None:
             raise _Odd
 
 
-def _digits(value: Any, size: int) -> bytes:
-    _texts(value)
+def _digits(value: Any, size: int | None) -> bytes:
+    if type(value) is not str or len(value) > LONGEST:
+        raise _Odd
     found = bytes.fromhex(value)
-    if len(found) != size:
+    if size is not None and len(found) != size:
         raise _Odd
     return found
 

@@ -7,7 +7,6 @@ stands the shape of every class: where one is another now, the bytes are of anot
 
 from __future__ import annotations
 
-import copyreg
 import importlib
 import io
 import itertools
@@ -87,17 +86,17 @@ def read(data: bytes, engine: Engine, known: Mapping[str, str]) -> Any:
 
 
 class _Pickler(pickle.Pickler):
-    """Nobody is asked about objects but those of a few kinds: of runs there are hundreds."""
-
     def __init__(self, file: io.BytesIO, engine: Engine) -> None:
         super().__init__(file, _PROTOCOL)
         self._settings = {id(one): path for path, one in _parts(engine.settings, "")}
-        of_settings = {type(one): self._of_settings for _, one in _parts(engine.settings, "")}
-        self.dispatch_table = {**copyreg.dispatch_table, **_REDUCERS, **of_settings}
 
-    def _of_settings(self, one: object) -> Any:
-        path = self._settings.get(id(one))
-        return one.__reduce_ex__(_PROTOCOL) if path is None else (_settings, (path,))
+    def reducer_override(self, obj: Any) -> Any:
+        kind = cast("type[Any]", type(obj))
+        special = _REDUCERS.get(kind)
+        if special is not None:
+            return special(obj)
+        path = self._settings.get(id(obj))
+        return NotImplemented if path is None else (_settings, (path,))
 
 
 def _of_method(method: types.MethodType) -> Any:
