@@ -246,6 +246,22 @@ def test_deadlines_are_met_without_any_collection() -> None:
     assert host.live.engine.closed["root"] > 10
 
 
+def test_whoever_comes_after_a_reading_looks_around() -> None:
+    """Somebody may look while another thread reads, when the queue is still long: nobody waits for it to be as long again."""
+    host = Host()
+    for _ in range(20):
+        run(host.tracer)
+    reading = host.processor._read(CAPACITY)
+    next(reading)
+    host.processor._look(ReadableSpan("look", resource=host.provider.resource))
+    queue = host.processor._queue
+    assert queue.mark > STRIDE
+    for _ in reading:
+        pass
+
+    assert (queue.mark, queue.ordinary.mark) == (0, 0)
+
+
 def test_a_full_queue_is_worked_off_one_run_at_every_root() -> None:
     """From its capacity on the thread that ends a root takes one run off, so that the queue stays as long as it is."""
     host = Host()
