@@ -230,12 +230,12 @@ def test_a_busy_engine_takes_nothing_from_whoever_does_not_wait() -> None:
 
     def slow() -> Iterator[AgentSpan]:
         inside.set()
-        leave.wait(10)
+        leave.wait(60)
         yield from run_of()
 
     worker = threading.Thread(target=engine.receive, args=(slow(),))
     worker.start()
-    inside.wait(10)
+    inside.wait(60)
     queue = iter(run_of(2))
     assert not engine.receive(queue, wait=0)
     assert not engine.receive(queue, wait=0.01)

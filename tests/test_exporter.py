@@ -146,11 +146,11 @@ def held(host: Host) -> Generator[None]:
 
     def hold(_: object) -> None:
         inside.set()
-        leave.wait(10)
+        leave.wait(60)
 
     holder = threading.Thread(target=host.live.engine.read, args=(hold,))
     holder.start()
-    inside.wait(10)
+    inside.wait(60)
     yield
     leave.set()
     holder.join()

@@ -289,11 +289,11 @@ def test_a_queue_that_nobody_can_work_off_refuses_and_counts(monkeypatch: pytest
 
     def hold(_: object) -> None:
         inside.set()
-        leave.wait(10)
+        leave.wait(60)
 
     holder = threading.Thread(target=host.live.engine.read, args=(hold,))
     holder.start()
-    inside.wait(10)
+    inside.wait(60)
     for _ in range(300):
         run(host.tracer)
     assert host.waiting == 400

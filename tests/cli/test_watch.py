@@ -341,7 +341,7 @@ class Terminal:
     def end(self, number: signal.Signals) -> int:
         """Its exit code when it has been asked to end."""
         self._program.send_signal(number)
-        until(lambda: self.seen() and self._program.poll() is not None, "it to end", patience=30)
+        until(lambda: self.seen() and self._program.poll() is not None, "it to end")
         return self._program.returncode
 
     def close(self) -> None:

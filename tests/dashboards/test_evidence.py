@@ -35,7 +35,9 @@ LOOKS_BACK = frozenset(
         "AgentWithoutRuns",
     }
 )
-"""What compares with an hour, a day or a version ago: asked of two days instead of the last minute."""
+"""What compares with an hour, a day or a version ago: asked of two days instead of the last minutes."""
+WHILE = 600.0
+"""Seconds in which the fleet, and what goes wrong beside it, was at work: many times what they need, as machines are shared."""
 
 
 OF_WORKERS = "otel_reliability_kafka_"
@@ -48,7 +50,7 @@ def unanswered(server: Prometheus, asked: Iterable[Asked], interval: str, at: fl
     return {
         str(one) if one.board else one.panel
         for one in asked
-        if not server.ask.span(filled(one.expr, interval, "1h"), now - (HOUR if at else 60), now, 60 if at else 5)
+        if not server.ask.span(filled(one.expr, interval, "1h"), now - (HOUR if at else WHILE), now, 60 if at else 5)
     }
 
 

@@ -72,7 +72,7 @@ def told_at_the_end(process: subprocess.Popen[bytes], number: signal.Signals) ->
     """What a process says that is asked to end, and does so in time."""
     process.send_signal(number)
     try:
-        return process.communicate(timeout=30)
+        return process.communicate(timeout=120)
     except subprocess.TimeoutExpired:
         process.kill()
         raise

@@ -48,7 +48,7 @@ class Terminal:
     def press_ctrl_c(self) -> int:
         """Ask it to end, as the terminal would; its exit code."""
         self._program.send_signal(signal.SIGINT)
-        until(lambda: self.seen() and self._program.poll() is not None, "the demo to end", patience=30)
+        until(lambda: self.seen() and self._program.poll() is not None, "the demo to end")
         return self._program.returncode
 
     def close(self) -> None:
@@ -68,12 +68,12 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 def test_it_follows_live_until_ctrl_c_and_leaves_the_file(terminal: Terminal, tmp_path: Path) -> None:
     """The fleet is shown while it runs, then the verdict; pages and numbers are there until the end, and gone with it."""
-    until(lambda: "runs so far" in terminal.seen(), "the verdict", patience=60)
+    until(lambda: "runs so far" in terminal.seen(), "the verdict")
     told = terminal.seen()
     (page,) = set(re.findall(r"its page, for people\s+(http://[\d.:]+)/", told))
     (metrics,) = set(re.findall(r"(http://[\d.:]+/metrics)", told))
-    until(lambda: "all equal" in terminal.seen(), "the doors to agree", patience=60)
-    until(lambda: _runs(terminal) > ROUNDS * A_ROUND, "the fleet to go on", patience=30)
+    until(lambda: "all equal" in terminal.seen(), "the doors to agree")
+    until(lambda: _runs(terminal) > ROUNDS * A_ROUND, "the fleet to go on")
     lives = answers(f"{page}/api/v1/agents"), answers(metrics)
     code = terminal.press_ctrl_c()
 

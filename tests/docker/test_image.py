@@ -128,11 +128,11 @@ def it_serves_and_writes_to_its_state_only(
     until(lambda: answers(f"http://{HOST}:{ports['pages']}/readyz"), "the service to be ready")
     taken = ask(f"http://{HOST}:{ports['http']}/v1/traces", body=body_of(run_of()), headers={"Content-Type": PROTOBUF})
     with image.run(image.health, **pages) as health:
-        well = health.wait(20)
+        well = health.wait(120)
     container.send_signal(signal.SIGTERM)
-    said, _ = container.communicate(timeout=30)
+    said, _ = container.communicate(timeout=120)
     with image.run(image.health, **pages) as health:
-        ill = health.wait(20)
+        ill = health.wait(120)
     state = image.root / "var/lib/otel-reliability"
     owners = {file.stat().st_uid for file in state.rglob("*")}
 
@@ -146,7 +146,7 @@ def it_serves_and_writes_to_its_state_only(
 def with_open_doors_it_asks_for_tokens(image: Image) -> None:
     """As it comes, all of its network could send and read; it says what to do, and does not start."""
     with image.run([*image.entrypoint, *image.command]) as process:
-        said, _ = process.communicate(timeout=30)
+        said, _ = process.communicate(timeout=120)
 
     assert process.returncode == 2
     assert "service.allow_public" in said or "token" in said
@@ -155,7 +155,7 @@ def with_open_doors_it_asks_for_tokens(image: Image) -> None:
 def the_fleet_is_in_it(image: Image) -> None:
     """The compose files start the demo's fleet from the same image."""
     with image.run([*image.entrypoint, "demo", "--help"]) as process:
-        said, _ = process.communicate(timeout=30)
+        said, _ = process.communicate(timeout=120)
 
     assert process.returncode == 0
     assert "--endpoint" in said

@@ -55,7 +55,7 @@ def test_a_lock_held_while_forking_is_free_in_the_child() -> None:
 import threading, time
 engine = tracing._active_span_processor._span_processors[0]._live.engine
 inside = threading.Event()
-threading.Thread(target=lambda: engine.read(lambda _: (inside.set(), time.sleep(2))), daemon=True).start()
+threading.Thread(target=lambda: engine.read(lambda _: (inside.set(), time.sleep(60))), daemon=True).start()
 inside.wait()
 child = os.fork()
 if child:
@@ -63,7 +63,7 @@ if child:
     os._exit(os.waitstatus_to_exitcode(status))
 agent(tracer)
 began = time.monotonic()
-os._exit(0 if tracing.force_flush() and engine.closed["force_flush"] == 1 and time.monotonic() - began < 1 else 5)
+os._exit(0 if tracing.force_flush() and engine.closed["force_flush"] == 1 and time.monotonic() - began < 30 else 5)
 """
     )
 

@@ -18,7 +18,7 @@ from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.telemetry.series import Book
 from tests.kafka.streams import plain
 from tests.kafka.workers import SETTINGS, Worker
-from tests.real.waiting import NeverHappened, until
+from tests.real.waiting import PATIENCE, NeverHappened, until
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ def told_together(aggregates: Sequence[Worker]) -> dict[str, float]:
     return together
 
 
-def become(aggregates: Sequence[Worker], expected: Expected, patience: float = 30.0) -> None:
+def become(aggregates: Sequence[Worker], expected: Expected, patience: float = PATIENCE) -> None:
     """Wait until workers tell what one process tells."""
     with suppress(NeverHappened):
         until(lambda: not differing(told_together(aggregates), expected.numbers), "the numbers", patience=patience)

@@ -16,8 +16,9 @@ Scheme = Literal["light", "dark"]
 PHONE: Final = 360
 DESK: Final = 1280
 HEIGHT: Final = 800
-PATIENCE: Final = 15_000
+PATIENCE: Final = 60_000
 """Milliseconds that something may take to appear: the machine is shared."""
+playwright.expect.set_options(timeout=PATIENCE)
 SERIOUS: Final = frozenset({"serious", "critical"})
 
 

@@ -181,7 +181,7 @@ def test_an_agent_changes_before_your_eyes(browser: Browser) -> None:
             page.evaluate("window.same = true")
             page.get_by_text("The points as a table").click()
             send(running, wanderer(first=100, runs=15))
-            expect(page.locator(".facts")).to_contain_text("30 runs", timeout=20_000)
+            expect(page.locator(".facts")).to_contain_text("30 runs")
 
             assert page.evaluate("window.same")
             expect(page.locator("details.more table").first).to_be_visible()

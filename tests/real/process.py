@@ -76,7 +76,7 @@ class Process:
             raise Died(f"{self.name} ended before it was ready")
         return self._ready(self)
 
-    def stop(self, patience: float = 20.0) -> int | None:
+    def stop(self, patience: float = 60.0) -> int | None:
         """Ask the program to end (SIGTERM) and return its exit code; one that does not listen is killed."""
         return self._end(signal.SIGTERM, patience)
 

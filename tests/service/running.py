@@ -58,7 +58,7 @@ class Running:
         """Send one request over gRPC; a refusal is raised."""
         with grpc.insecure_channel(self.target, options=[("grpc.max_send_message_length", -1)]) as channel:
             export: Any = cast("Any", channel).unary_unary(method)
-            return export(body, timeout=10, **options)
+            return export(body, timeout=60, **options)
 
     def metrics(self) -> str:
         """What Prometheus would read now."""

@@ -57,7 +57,7 @@ def asked(
     if context is not None:
         handlers.append(urllib.request.HTTPSHandler(context=context))
     try:
-        with urllib.request.build_opener(*handlers).open(request, timeout=10) as answer:
+        with urllib.request.build_opener(*handlers).open(request, timeout=60) as answer:
             return answer.status
     except urllib.error.HTTPError as error:
         with error:
@@ -74,7 +74,7 @@ def called(running: Running, method: str = EXPORT_TRACES, credentials: Any = Non
     )
     with channel:
         try:
-            channel.unary_unary(method)(b"", timeout=10, metadata=tuple(headers.items()))
+            channel.unary_unary(method)(b"", timeout=60, metadata=tuple(headers.items()))
         except grpc.RpcError as error:
             return cast("Any", error).code()
     return grpc.StatusCode.OK

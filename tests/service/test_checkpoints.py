@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,8 +52,17 @@ def point(path: Path) -> int | None:
     return None if found is None else found.seq
 
 
-def test_what_comes_while_one_is_written_is_not_in_it_and_not_lost(tmp_path: Path) -> None:
+def test_what_comes_while_one_is_written_is_not_in_it_and_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The state of the moment at which it began is written; a restart takes what came since from the journal."""
+    goes_on, core_of = tmp_path / "goes on", checkpoints.core_of
+
+    def waiting(*given: Any) -> bytes:
+        until(goes_on.exists, "all to have come")
+        return core_of(*given)
+
+    monkeypatch.setattr(checkpoints, "core_of", waiting)
     kept, twin = lived(tmp_path / "kept"), lived(tmp_path / "twin", apart=False)
     made_due(kept)
     for one in (kept, twin):
@@ -61,6 +71,8 @@ def test_what_comes_while_one_is_written_is_not_in_it_and_not_lost(tmp_path: Pat
             one.take(request(trace))
         one.wind(0.5)
     assert kept.journal.checkpoints.under_way
+    kept.journal._least = 10**9
+    goes_on.touch()
     written(kept)
 
     kept = kept.again()
@@ -262,9 +274,16 @@ def test_a_service_goes_on_while_its_checkpoints_are_written(tmp_path: Path) -> 
             running.writer_came_round()
             assert running.get("metrics", "/metrics").status == 200
             begun.add(journal._covered)
+
+        def another_is_written() -> bool:
+            running.clock.advance(1.0)
+            running.writer_came_round()
+            begun.add(journal._covered)
+            return len(begun) > 1
+
+        until(another_is_written, "a checkpoint to be written")
         running.settle()
         assert running.sum("agent_reliability_runs_total") == 60
-        assert len(begun) > 1
 
     kept = Kept(tmp_path, FakeClock(1e6))
     kept.settle()

@@ -123,7 +123,7 @@ def test_every_way_gives_what_a_report_computes(
     assert len(expected) > 40 * len(AGENTS)
     for way, (ask, job) in ways.items():
         with suppress(NeverHappened):
-            until(lambda ask=ask, job=job: asked(ask, job) == ours, f"{way} to tell the same", patience=20)
+            until(lambda ask=ask, job=job: asked(ask, job) == ours, f"{way} to tell the same")
         assert asked(ask, job) == ours, way  # what differs says more than that something does
     # A Collector shows an exemplar until the next sending, so a slow machine may miss one: agents go on until it is seen.
     with sending(before.http, "library") as tracer:

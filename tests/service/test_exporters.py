@@ -66,7 +66,7 @@ def test_an_exporter_tries_again_when_it_was_told_to(connect: Connect) -> None:
             exported = pool.submit(exporter.export, keeping.ended)
             until(lambda: sum(requests.values()) >= 1, "a refusal")
             place.release()
-            result = exported.result(20)
+            result = exported.result(60)
         exporter.shutdown()
         running.settle()
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -14,6 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.span import Evaluation
 from otel_reliability.testing import at, span, trace_id
+from tests.real.waiting import until
 from tests.service.logs import logs_protobuf
 from tests.service.running import EXPORT_LOGS, EXPORT_TRACES, HEALTH, Running, body_of, run_of, runs_of, serving
 
@@ -198,13 +198,12 @@ def test_connections_grow_only_so_old() -> None:
         export: Any = cast("Any", channel).unary_unary(EXPORT_TRACES)
         states: list[grpc.ChannelConnectivity] = []
         channel.subscribe(states.append, try_to_connect=True)
-        for _ in range(30):
-            assert export(b"", timeout=10, wait_for_ready=True) == b""
-            if grpc.ChannelConnectivity.IDLE in states[1:]:
-                break
-            time.sleep(0.1)
 
-        assert grpc.ChannelConnectivity.IDLE in states[1:]
+        def asked_to_connect_anew() -> bool:
+            assert export(b"", timeout=60, wait_for_ready=True) == b""
+            return grpc.ChannelConnectivity.IDLE in states[1:]
+
+        until(asked_to_connect_anew, "the server to ask for a new connection", pause=0.1)
 
 
 def test_an_address_that_is_taken_is_told(running: Running) -> None:

@@ -51,7 +51,7 @@ class Client:
 
     def _by_grpc(self, export: Any, body: bytes) -> bool:
         try:
-            export(body, timeout=10)
+            export(body, timeout=60)
         except grpc.RpcError as error:
             refusal = cast("Any", error)
             hints = {key for key, _ in refusal.trailing_metadata()}

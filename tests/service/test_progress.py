@@ -37,7 +37,7 @@ def test_a_writer_that_hangs_is_noticed_and_one_that_goes_on_is_not() -> None:
         before = looked(progress, STUCK - 1)
         after = looked(progress, 2)
         under.journal.may_commit.set()
-        answer.result(10)
+        answer.result(60)
         came_round(under)
 
         assert (before, after) == (False, True)
@@ -57,7 +57,7 @@ def test_a_writer_with_much_to_do_does_not_hang() -> None:
             stuck.append(looked(progress, STUCK - 1))
             under.state.apply(Decoded())
         under.journal.may_commit.set()
-        answer.result(10)
+        answer.result(60)
 
         assert not any(stuck)
 
@@ -73,7 +73,7 @@ def test_a_process_that_did_not_run_does_not_hang() -> None:
 
         assert not looked(progress, 2)
         under.journal.may_commit.set()
-        answer.result(10)
+        answer.result(60)
 
 
 def test_a_writer_with_nothing_to_do_does_not_hang() -> None:
@@ -91,7 +91,7 @@ class Hanging(Memory):
         self.hangs = threading.Event()
 
     def commit(self, group: Sequence[Decoded]) -> None:
-        self.hangs.wait(20)
+        self.hangs.wait(60)
 
 
 def test_the_probe_tells(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,7 +104,6 @@ def test_a_gone_agent_is_gone_behind_a_collector_too(collector: Collectors) -> N
         until(
             lambda: not any(("gen_ai_agent_name", "support") in labels for _, labels in _agents(port)),
             "the agent to be gone",
-            patience=10,
         )
 
 

@@ -74,7 +74,7 @@ def test_asked_to_end_it_works_off_what_came_and_tells_it_once_more(serve: Serve
         assert served.send_run() == 200
         assert sink.came == []
         os.kill(served.pid, number)
-        until(lambda: not served.running, "the process to end", patience=15)
+        until(lambda: not served.running, "the process to end", patience=60)
         numbers = otlp_numbers(came.body for came in sink.came)
 
     runs = {key: value for key, value in numbers.items() if key[0] == "agent.reliability.runs"}
@@ -106,7 +106,7 @@ def test_a_sink_that_is_away_does_not_keep_it_from_ending(serve: Serve) -> None:
     served = serve("--push", f"http://{HOST}:{free_port()}", "--set", "service.push.interval=100ms")
     served.send_run()
 
-    assert served.stop(patience=15) == 0
+    assert served.stop(patience=60) == 0
 
 
 def test_nothing_of_what_passes_through_is_logged(serve: Serve) -> None:

@@ -37,10 +37,10 @@ class Recording(Memory):
         self.closed = False
 
     def restore(self) -> None:
-        self.may_restore.wait(10)
+        self.may_restore.wait(60)
 
     def commit(self, group: Sequence[Decoded]) -> None:
-        self.may_commit.wait(10)
+        self.may_commit.wait(60)
         self.groups.append(len(group))
         if self.fails:
             raise Unavailable("state_full", "the disk is full")
@@ -76,12 +76,12 @@ def under_test(*, started: bool = True) -> Generator[Under]:
         under.journal.may_commit.set()
         under.journal.may_restore.set()
         if under.writer.alive:
-            under.writer.stop(10)
+            under.writer.stop(60)
 
 
 def refusal_of(answer: Future[Ack]) -> Refused:
     """How a request was refused."""
-    error = answer.exception(10)
+    error = answer.exception(60)
     assert isinstance(error, Refused)
     return error
 
@@ -89,7 +89,7 @@ def refusal_of(answer: Future[Ack]) -> Refused:
 def test_a_request_is_acknowledged_when_it_is_applied() -> None:
     """Then its spans are in the engine, and what of it was refused is told."""
     with under_test() as under:
-        ack = under.writer.commit(RUN._replace(malformed={"span_id": 2}, message="two")).result(10)
+        ack = under.writer.commit(RUN._replace(malformed={"span_id": 2}, message="two")).result(60)
 
         assert ack == Ack(2, "two")
         assert under.engine.open_runs == 1
@@ -106,7 +106,7 @@ def test_nothing_is_applied_before_it_is_kept() -> None:
         assert under.engine.open_runs == 0
         assert not answer.done()
         under.journal.may_commit.set()
-        assert answer.result(10)
+        assert answer.result(60)
         assert under.engine.open_runs == 1
 
 
@@ -117,7 +117,7 @@ def test_requests_that_wait_are_kept_together() -> None:
         answers = [under.writer.commit(Decoded()) for _ in range(GROUP + 20)]
         under.journal.may_commit.set()
         for answer in answers:
-            answer.result(10)
+            answer.result(60)
 
         assert sum(under.journal.groups) == GROUP + 20
         assert max(under.journal.groups) <= GROUP
@@ -138,7 +138,7 @@ def test_what_cannot_be_kept_is_refused_for_now() -> None:
         under.journal.fails = False
         under.clock.advance(10)
         until(lambda: not under.readiness.reasons, "the service to be ready again")
-        assert under.writer.commit(RUN).result(10)
+        assert under.writer.commit(RUN).result(60)
 
 
 def test_a_request_that_was_taken_back_is_never_applied() -> None:
@@ -150,8 +150,8 @@ def test_a_request_that_was_taken_back_is_never_applied() -> None:
         second = under.writer.commit(RUN)
         assert second.cancel()
         under.journal.may_commit.set()
-        first.result(10)
-        under.writer.commit(Decoded()).result(10)
+        first.result(60)
+        under.writer.commit(Decoded()).result(60)
 
         assert under.engine.open_runs == 0
 
@@ -167,7 +167,7 @@ def test_a_fault_costs_one_request() -> None:
             Guard.loud = loud
 
         assert refusal.problem is Problem.FAULT
-        assert under.writer.commit(RUN).result(10)
+        assert under.writer.commit(RUN).result(60)
         assert Guard.faults["applying a request"] >= 1
 
 
@@ -181,7 +181,7 @@ def test_it_is_not_ready_while_state_is_brought_back() -> None:
         assert "recovering" in under.readiness.reasons
         assert not answer.done()
         under.journal.may_restore.set()
-        assert answer.result(10)
+        assert answer.result(60)
         assert not under.readiness.reasons
 
 
@@ -190,7 +190,7 @@ def test_deadlines_are_met_without_requests() -> None:
     with under_test() as under:
         seen: list[int] = []
         under.state.watchers.append(lambda: seen.append(len(under.engine.take_settled())))
-        under.writer.commit(RUN).result(10)
+        under.writer.commit(RUN).result(60)
         under.clock.advance(3)
         until(lambda: under.engine.closed["root"] == 1, "the run to close")
         under.clock.advance(100)
@@ -204,14 +204,14 @@ def test_at_the_end_what_is_open_is_closed_unless_it_is_kept(keeps: bool) -> Non
         under.journal.keeps_open_runs = keeps
         under.journal.may_commit.clear()
         answer = under.writer.commit(RUN)
-        stopping = threading.Thread(target=under.writer.stop, args=(10,))
+        stopping = threading.Thread(target=under.writer.stop, args=(60,))
         stopping.start()
         until(lambda: under.writer._stopping, "the end to be asked for")
         late = under.writer.commit(RUN)
         under.journal.may_commit.set()
-        stopping.join(10)
+        stopping.join(60)
 
-        assert answer.result(10) == Ack(0, "")
+        assert answer.result(60) == Ack(0, "")
         assert refusal_of(late).reason == "stopping"
         assert under.journal.closed
         assert under.engine.closed["shutdown"] == (0 if keeps else 1)

@@ -137,11 +137,11 @@ def test_a_busy_engine_is_left_alone() -> None:
 
     def hold(_: object) -> None:
         inside.set()
-        leave.wait(10)
+        leave.wait(60)
 
     holder = threading.Thread(target=live.engine.read, args=(hold,))
     holder.start()
-    inside.wait(10)
+    inside.wait(60)
     assert not live.pump(0)
     assert not live.tick(0)
     assert not live.flush(CloseReason.FLUSH, 0)
