@@ -54,37 +54,22 @@ class Decoder:
 
     def __call__(self, signal: Signal, encoding: Encoding, body: bytes) -> Decoded:
         """What a body holds. Raises `Refused` where it cannot be read at all."""
-        known = self.quickly(signal, encoding, body)
-        if known is not None:
-            return known
         try:
             return self._decoded(signal, encoding, body)
         except UndecodableBody as error:
-            raise _undecodable(error) from None
-
-    def quickly(self, signal: Signal, encoding: Encoding, body: bytes) -> Decoded | None:
-        """What the compiled reader finds, in a microsecond or two a kilobyte. None: the other readers are to say."""
-        if self._compiled is None or signal is not Signal.TRACES or encoding is not Encoding.PROTOBUF:
-            return None
-        try:
-            known = self._compiled.read(body)
-        except UndecodableBody as error:
-            raise _undecodable(error) from None
-        return None if known is None else Decoded(known)
+            raise Refused(Problem.UNDECODABLE, "undecodable", str(error)) from None
 
     def _decoded(self, signal: Signal, encoding: Encoding, body: bytes) -> Decoded:
-        is_wire = signal is Signal.TRACES and encoding is Encoding.PROTOBUF
-        if is_wire and (found := self._ordinary.read(body)) is not None:
-            spans, malformed = found
-            return _told(Decoded(tuple(spans)), malformed)
+        if signal is Signal.TRACES and encoding is Encoding.PROTOBUF:
+            if self._compiled is not None and (known := self._compiled.read(body)) is not None:
+                return Decoded(known)
+            if (found := self._ordinary.read(body)) is not None:
+                spans, malformed = found
+                return _told(Decoded(tuple(spans)), malformed)
         batch = _batch(signal, encoding, body)
         spans = tuple(map(self._read, batch.spans))
         found = Decoded(spans, tuple(batch.evaluations), tuple(batch.records), other_logs=batch.other_logs)
         return _told(found, batch.malformed)
-
-
-def _undecodable(error: UndecodableBody) -> Refused:
-    return Refused(Problem.UNDECODABLE, "undecodable", str(error))
 
 
 def _told(decoded: Decoded, malformed: list[Malformed]) -> Decoded:

@@ -28,8 +28,6 @@ BODY_TIMEOUT: Final = 30.0
 """Seconds that a body may take to arrive."""
 SMALL: Final = 16 * 1024
 """Bytes of a plain body that is read at once; a larger or packed one would hold up other clients, and goes to a thread."""
-QUICK: Final = 512 * 1024
-"""The same where the compiled reader reads it: that takes less than handing it to a thread and waking up again."""
 ERROR: Final = 400
 """The first status that is no success."""
 
@@ -64,7 +62,8 @@ class OtlpHttp:
         self._intake.admit(request.content_length)
         with self._intake.room.reserve() as place:
             body = await self._body(request, place)
-            ack = await self._acknowledged(self._begun(signal, encoding, body, place, gzip=gzip))
+            submit = partial(self._intake.submit, signal, encoding, body, place, gzip=gzip)
+            ack = await self._acknowledged(self._begun(submit, at_once=not gzip and len(body) <= SMALL))
         self._intake.count(signal, TRANSPORT, "partial" if ack.rejected else "accepted")
         return web.Response(body=accepted(signal, encoding, ack.rejected, ack.message), content_type=encoding.value)
 
@@ -83,13 +82,11 @@ class OtlpHttp:
             raise Refused(Problem.UNDECODABLE, "cut_off", "the body did not arrive as its headers say") from None
         return b"".join(parts)
 
-    def _begun(self, signal: Signal, encoding: Encoding, body: bytes, place: Reservation, *, gzip: bool) -> _Submission:
+    def _begun(self, submit: _Submit, *, at_once: bool) -> _Submission:
         """Submit a body at once, or on a thread."""
-        begun = _Submission(partial(self._intake.submit, signal, encoding, body, place, gzip=gzip))
-        if not gzip and len(body) <= SMALL:
+        begun = _Submission(submit)
+        if at_once:
             begun()
-        elif not gzip and len(body) <= QUICK and self._intake.submit_quickly(signal, encoding, body, begun.answer):
-            begun.handed = time.monotonic()
         else:
             self._threads.submit(begun)
         return begun

@@ -69,13 +69,6 @@ class Intake:
             place.grow(min(JSON_WEIGHT * len(body), self.room.capacity - place.size))
         return self._writer.commit(self._decode(signal, encoding, body), answer)
 
-    def submit_quickly(self, signal: Signal, encoding: Encoding, body: bytes, answer: Future[Ack]) -> bool:
-        """The same with a plain body that is read in no time. False: it is not, and nothing is done. Raises `Refused`."""
-        known = self._decode.quickly(signal, encoding, body)
-        if known is not None:
-            self._writer.commit(known, answer)
-        return known is not None
-
     def late(self, answer: Future[Ack]) -> Refused:
         """The writer did not answer in time: the request is taken back where it can be, and is to be sent again."""
         answer.cancel()

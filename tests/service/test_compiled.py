@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import random
 import threading
 from collections.abc import Iterable
@@ -31,14 +30,12 @@ from otel_reliability.service import compiled
 from otel_reliability.service.answers import Encoding, Signal
 from otel_reliability.service.compiled import Compiled
 from otel_reliability.service.decoded import Decoder
-from otel_reliability.service.http import SMALL
 from otel_reliability.service.ordinary import Ordinary
 from otel_reliability.service.refusal import Refused
 from otel_reliability.sources import otlp
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.testing import span, traces_protobuf
 from tests.assembly.rebuilding import blocks_of, is_apart
-from tests.service.running import serving
 from tests.service.test_ordinary import any_span, comparable, web
 from tests.sources.recordings import every_recording
 from tests.sources.strategies import requests
@@ -408,32 +405,3 @@ def test_layouts_that_cannot_be_are_refused(broken: tuple[Any, ...]) -> None:
     """A place outside its keys would read outside its memory."""
     with pytest.raises(ValueError, match=r"layout of|places of"):
         NATIVE.Layout(*broken)
-
-
-MANY = [*islice(payloads.Traffic().spans(), 100)]
-USUAL, UNUSUAL = traces_protobuf(MANY), traces_protobuf([*MANY[:-1], MANY[-1]._replace(span_id=b"short")])
-
-
-@pytest.mark.parametrize(
-    ("body", "packed", "threads"),
-    [(USUAL, False, 0), (UNUSUAL, False, 1), (USUAL, True, 1)],
-    ids=["usual", "odd", "packed"],
-)
-def test_no_thread_is_woken_for_what_is_read_in_no_time(body: bytes, packed: bool, threads: int) -> None:
-    """What the compiled reader leaves to Python, and what is packed, would hold others up and goes to a thread."""
-    with serving() as running:
-        before = readers()
-        headers = {"content_encoding": "gzip"} if packed else {}
-        answer = running.post("traces", gzip.compress(body) if packed else body, **headers)
-        woken = readers() - before
-        running.settle()
-
-        assert len(body) > SMALL
-        assert answer.status == 200
-        assert len(woken) == threads
-        assert running.sum("otel_reliability_spans_total", disposition="received") == len(MANY)
-
-
-def readers() -> set[threading.Thread]:
-    """The threads that services read on."""
-    return {one for one in threading.enumerate() if one.name.startswith("reader")}
