@@ -26,6 +26,7 @@ from otel_reliability.report.fleet_table import FleetRow, ago, worst_first
 from otel_reliability.testing import traces_json, write_otlp
 from tests.cli.command_line import Done, call
 from tests.real.ports import free_port
+from tests.real.untraced import untraced
 from tests.real.waiting import until
 from tests.report.build import runs, spoil
 from tests.service.running import Running, body_of, serving
@@ -322,7 +323,7 @@ class Terminal:
         import pty  # noqa: PLC0415  there is none on Windows
 
         self._here, there = pty.openpty()
-        env = {**os.environ, "COLUMNS": "100", "LINES": "12", "TERM": "xterm-256color"}
+        env = {**untraced(), "COLUMNS": "100", "LINES": "12", "TERM": "xterm-256color"}
         command = (sys.executable, "-m", "otel_reliability.cli", *arguments)
         self._program = subprocess.Popen(command, env=env, stdin=there, stdout=there, stderr=there)
         os.close(there)

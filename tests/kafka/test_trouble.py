@@ -140,7 +140,7 @@ def test_without_a_shared_key_no_worker_starts(workers: Workers) -> None:
     lost = workers.unstarted("assemble", "")
 
     for worker, field in ((keyless, "hash_key"), (lost, "kafka.brokers")):
-        done = subprocess.run(worker.command, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(worker.command, capture_output=True, text=True, check=False, timeout=180)
         assert done.returncode == 2
         assert f"otel-reliability: {field}: " in done.stderr
 
@@ -148,7 +148,7 @@ def test_without_a_shared_key_no_worker_starts(workers: Workers) -> None:
 def ended(workers: Workers, broker: Kafka, *options: str) -> subprocess.CompletedProcess[str]:
     """What became of a worker that cannot work."""
     worker = workers.unstarted("assemble", broker.address, *options)
-    return subprocess.run(worker.command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(worker.command, capture_output=True, text=True, check=False, timeout=180)
 
 
 @pytest.mark.soak
