@@ -24,8 +24,10 @@ CI = bool(os.environ.get("CI"))
 os.environ.setdefault(
     "OTEL_RELIABILITY_LOUD", "1"
 )  # errors that hooks keep from a host in production fail the test here
-os.register_at_fork(after_in_child=functools.partial(sys.settrace, None))
-# A process that is forked off while another thread holds the lock that coverage has would wait for it for ever.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as the command line does, for services in this process
+os.register_at_fork(
+    after_in_child=functools.partial(sys.settrace, None)
+)  # else it would wait for a lock of coverage's that another thread held at the fork
 SDK = re.compile(
     r"^\s*(from|import) opentelemetry\b|\botel_reliability\.(cli|demo|exporter|processor|sources\.sdk|telemetry)\b",
     re.MULTILINE,
