@@ -17,8 +17,8 @@ BAD_USAGE: Final = 2
 GARBAGE: Final = (200_000, 10, 20)
 """How many new objects it takes to look for circles among them. Lines and runs make none, and each look costs what is alive."""
 NO_FORKS: Final = "GRPC_ENABLE_FORK_SUPPORT"
-"""Whether gRPC looks after itself in processes that are forked off. Those that write checkpoints never use it, and have one thread;
-it would stop its own before each fork, and start them on both sides.
+"""Whether gRPC looks after itself in processes that are forked off. Those that write checkpoints never use it, and have one
+thread; it would stop its own before each fork, and start them on both sides.
 """
 
 
