@@ -60,11 +60,11 @@ class Traffic:
         self._agents = [f"{role} agent {number}" for number, role in zip(range(agents), _ROLES * agents, strict=False)]
         self._habits = [self._path() for _ in range(3)]
         self._now = _EPOCH_NS
+        self._stream = self.spans()
 
     def requests(self, number: int, spans: int = SPANS) -> list[bytes]:
-        """So many requests of so many spans."""
-        stream = self.spans()
-        return [traces_protobuf([next(stream) for _ in range(spans)]) for _ in range(number)]
+        """The next so many requests of so many spans. A run that one of them does not hold to its end goes on in the next."""
+        return [traces_protobuf([next(self._stream) for _ in range(spans)]) for _ in range(number)]
 
     def spans(self) -> Iterator[RawSpan]:
         """The spans of run after run, children before their parents, as they end."""
