@@ -125,7 +125,8 @@ def _fed(found: Found) -> str:
     return (
         f"One service got {_round(found['spans'])} spans in {found['minutes']:g} minutes{settings} ({found['date']}, "
         f"{machine['cores']} cores of an {machine['cpu']}). `python -m benchmarks.over_time` does it, and "
-        "`python -m benchmarks.over_time 10000000 60` in an hour.\n"
+        "`python -m benchmarks.over_time 10000000 60` in an hour. It is measured seldom: this is "
+        "of the service as it was that day, the rows above may be of a later one.\n"
     )
 
 

@@ -77,6 +77,8 @@ def test_age_is_told() -> None:
     """What a span costs late, how memory went, and which pauses there were and why."""
     page = told(over_time=OVER_TIME)
 
+    assert "in 2.5 minutes, with `assembly.linger=1s` (2026-11-21, " in page
+    assert "the service as it was that day" in page
     assert "1.02 times what it costs a service that has seen 100 000" in page
     assert "90 MB after 25 600 spans" in page
     assert "3 kept all threads waiting for more than 50 ms, the longest for 120 ms. In 2 of these" in page
