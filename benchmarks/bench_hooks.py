@@ -96,10 +96,8 @@ def ours() -> ReliabilitySpanProcessor:
     Its clock stands still: where nobody collects, threads of the host work the queue off once a second, and on a busy machine a
     round may take longer.
     """
-    provider, clock = (
-        MeterProvider([InMemoryMetricReader()], shutdown_on_exit=False, resource=Resource({})),
-        FakeClock(),
-    )
+    clock = FakeClock()
+    provider = MeterProvider([InMemoryMetricReader()], shutdown_on_exit=False, resource=Resource({}))
     shared = live_of(provider, None, lambda settings: Engine(settings, clock=clock, wall=clock.wall))
     return ReliabilitySpanProcessor(shared.settings, meter_provider=provider)
 

@@ -186,7 +186,7 @@ class Assembler:
     def _complete(self, trace_id: TraceId, reason: CloseReason, now: float) -> None:
         gathering = self._gathering
         bundle = gathering.traces.bundles.get(trace_id)
-        if bundle is not None and bundle.state is State.GROWING and bundle.count:
+        if bundle is not None and bundle.state is _GROWING and bundle.count:
             told = self._told_of(bundle, reason) if self._bundles.tidy(bundle) else None
             if told is None:
                 self._bundles.unfold(bundle)
@@ -198,7 +198,7 @@ class Assembler:
             return
         bundle = gathering.traces.bundles.get(trace_id)
         if bundle is not None:
-            self._events.extend(RunEvent(RunChange.SETTLED, run) for run in bundle.runs)
+            self._events += [event_of((_SETTLED, run, None)) for run in bundle.runs]
             self._bundles.let_go(bundle)
         elif trace is not None or trace_id in gathering.traces.pasts:
             self._bundles.forget(trace_id)
@@ -632,4 +632,4 @@ def _can_settle(closed: Unit | Bundle, closed_at: float) -> bool:
     """Whether what was closed then is still as it was."""
     if isinstance(closed, Unit):
         return closed.closed_at == closed_at
-    return closed.state is State.CLOSED if closed.unit is None else closed.unit.closed_at == closed_at
+    return closed.state is _CLOSED if closed.unit is None else closed.unit.closed_at == closed_at

@@ -309,8 +309,8 @@ class Bundle:
 
     def past(self) -> Past:
         """What is remembered once its run is final, as small as can be."""
-        here = self.rest
-        ids = here[0] if here else compiled.packed(self.models, self.tools, self.others) or tuple(self.ids)
+        rest = self.rest
+        ids = rest[0] if rest else compiled.packed(self.models, self.tools, self.others) or tuple(self.ids)
         if self.run is not None:
             return self.run.key.agent, ids, self.places, self.open or None
         agents = () if self.built is None else tuple(sorted(self.built.agents)[:2])

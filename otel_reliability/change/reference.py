@@ -19,7 +19,7 @@ SIZE: Final = 40
 NEAREST: Final = 5
 """How many of the nearest reference paths count; with fewer observable ones there is no path signal."""
 
-_REMEMBERED: Final = 64
+_MOST_KNOWN: Final = 64
 """Distances kept, so that an agent with few paths pays for each once: some more than a reference can have."""
 
 
@@ -67,9 +67,9 @@ class Reference:
             return known
         if self._counts.total() < NEAREST:
             return None
-        if len(path) > REMEMBERED:  # it would be kept alive by it
+        if len(path) > REMEMBERED:  # to remember its distance would keep it alive
             return self._measured(path)
-        if len(self._distances) >= _REMEMBERED:
+        if len(self._distances) >= _MOST_KNOWN:
             self._distances.clear()
         return self._distances.setdefault(path, self._measured(path))
 
