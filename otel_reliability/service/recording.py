@@ -67,8 +67,9 @@ class Recording:
         return (self.ledger.to_state(), self._known, self._next, self._due)
 
     def restore(self, state: Any) -> None:
-        """Take over what `to_state` gave."""
-        places, self._known, self._next, self._due = state
+        """Take over what `to_state` gave, of an earlier version too: that recorded at once."""
+        places, self._known, self._next, *due = state
+        self._due = due[0] if due else 0.0
         self.ledger.restore(places)
 
     def _see(self, event: RunEvent, now: float) -> None:
