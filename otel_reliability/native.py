@@ -11,7 +11,7 @@ FITS: Final = 2
 that was built for another would take objects for what they are not.
 """
 
-_log = logging.getLogger("otel_reliability")
+_logger = logging.getLogger("otel_reliability")
 
 
 def load(name: str) -> Any:
@@ -25,12 +25,12 @@ def load(name: str) -> Any:
     except ModuleNotFoundError:
         return None
     except Exception as error:  # noqa: BLE001 (whatever it is: a host must not fail for what it can do without)
-        _log.warning(
+        _logger.warning(
             "%s is not used, Python does its work: it cannot be loaded: %s: %s", name, type(error).__name__, error
         )
         return None
     if getattr(module, "FITS", None) != FITS:
-        _log.warning(
+        _logger.warning(
             "%s is not used, Python does its work: it was built for another version. Install otel-reliability-native anew "
             "(pip install ./native), of the same version as otel-reliability.",
             name,

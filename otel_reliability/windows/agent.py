@@ -101,8 +101,7 @@ class AgentState:
         reopenable, run_id = self._reopenable, run.run_id
         row = reopenable.pop(run_id, None)
         if row is not None:
-            if run_id in self.recent:
-                self.recent.settle(run_id)
+            self.recent.settle(run_id)
             if not reopenable:
                 reopenable.clear()  # gives back the room that many took
             for window in self.windows.values():

@@ -57,6 +57,10 @@ class SettledRuns:
                 run_id, body = self._ids.unpack(packed), written[1:]
                 yield Packed(end_ns, run_id, body) if written[0] else read(body, run_id, end_ns)
 
+    def __contains__(self, run_id: str) -> bool:
+        """Whether a run is here."""
+        return self._find(Ids.known_as(run_id)) is not None
+
     def add(self, run: Run) -> None:
         """A run settles. Raises OverflowError for numbers that are too large to be kept here, ValueError for odd values."""
         if not _fits(run):
@@ -80,10 +84,6 @@ class SettledRuns:
             return None
         first = min(places)[0]
         return first, min([self._ids.unpack(packed) for end_ns, packed in places if end_ns == first])
-
-    def __contains__(self, run_id: str) -> bool:
-        """Whether a run is here."""
-        return self._find(Ids.known_as(run_id)) is not None
 
     def remove(self, run_id: str) -> bool:
         """A run goes. False: it is not here."""

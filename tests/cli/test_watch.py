@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Generator, Iterator
@@ -26,6 +24,7 @@ from otel_reliability.report.fleet_table import FleetRow, ago, worst_first
 from otel_reliability.testing import traces_json, write_otlp
 from tests.cli.command_line import Done, call
 from tests.real.ports import free_port
+from tests.real.terminal import Terminal
 from tests.real.untraced import untraced
 from tests.real.waiting import until
 from tests.report.build import runs, spoil
@@ -38,7 +37,6 @@ FLEET: list[RawSpan] = [
     *runs("fetch fetch fetch fetch fetch", *["fetch"] * 11, failed="fetch", first=40, agent="stubborn"),
     *runs("a", first=60, agent="new"),
 ]
-ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 @pytest.fixture(name="running", scope="module")
@@ -316,48 +314,12 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.Capt
 # --- In a terminal ----------------------------------------------------------------------------------------------------
 
 
-class Terminal:
-    """A program in a terminal of its own."""
-
-    def __init__(self, *arguments: str) -> None:
-        import pty  # noqa: PLC0415  there is none on Windows
-
-        self._here, there = pty.openpty()
-        env = {**untraced(), "COLUMNS": "100", "LINES": "12", "TERM": "xterm-256color"}
-        command = (sys.executable, "-m", "otel_reliability.cli", *arguments)
-        self._program = subprocess.Popen(command, env=env, stdin=there, stdout=there, stderr=there)
-        os.close(there)
-        os.set_blocking(self._here, False)
-        self._seen = b""
-
-    def seen(self) -> str:
-        """Everything so far, without colours and movements."""
-        try:
-            while found := os.read(self._here, 65_536):
-                self._seen += found
-        except OSError:
-            pass  # nothing more for now, or for ever
-        return ANSI.sub("", self._seen.decode(errors="replace"))
-
-    def end(self, number: signal.Signals) -> int:
-        """Its exit code when it has been asked to end."""
-        self._program.send_signal(number)
-        until(lambda: self.seen() and self._program.poll() is not None, "it to end")
-        return self._program.returncode
-
-    def close(self) -> None:
-        """Let it go."""
-        self._program.kill()
-        self._program.wait()
-        os.close(self._here)
-
-
 @pytest.fixture(name="terminal")
 def terminal_on_a_file(tmp_path: Path) -> Iterator[Terminal]:
     """It watches a file of two runs."""
     path = write_otlp(tmp_path / "spans.jsonl", runs("a", "a", agent="steady"))
     options = ("--every", "0.2", "--set", "metrics.min_runs=2", "--set", "assembly.linger=0s")
-    terminal = Terminal("watch", str(path), *options)
+    terminal = Terminal(untraced(), 12, "otel_reliability.cli", "watch", str(path), *options)
     yield terminal
     terminal.close()
 
