@@ -27,7 +27,7 @@ HOW: Final = """## How it was measured
 - Spans are those of agents as OpenTelemetry's instrumentations send them (an invocation, model calls of 13 attributes, tool calls
   of 9; 512 a request, no two requests alike), with habitual paths or, where a row says chaotic, nearly always new ones.
 - Rows by the compiled reader are of a service that has it (`pip install ./native`, [what it is](../native/README.md)); rows in
-  Python of one that has not. Both say the same numbers.
+  Python of one that has not. Both say the same numbers. What else is compiled is in all rows where it is installed.
 - The bare `ParseFromString` is protobuf's own C parser on the full schema of OTLP, which does nothing with what it parsed.
 - The Collector is a real one. It makes metrics of spans, which needs none of the state that runs and windows need, and is
   compiled; the service also joins spans to runs, keeps windows and looks for changes. Both are processes of their own, and count
