@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import threading
 from contextlib import closing
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from otel_reliability.service import apart
 from otel_reliability.service.apart import Apart, orphaned
 from tests.real.waiting import until
 
@@ -55,6 +57,14 @@ def test_a_process_that_is_killed_has_failed() -> None:
         done = other.poll()
     assert done is not None
     assert "ended with status 9" in done.failure
+
+
+def test_it_ends_at_last_whatever_holds_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where whoever began it is no longer there to end it."""
+    monkeypatch.setattr(apart, "_LONGEST", 1)
+    with Apart(hang) as other:
+        until(lambda: other.poll() is not None, "the other process to end")
+        assert other.wait().failure.endswith(f"ended with status {int(signal.SIGALRM)}")
 
 
 def test_it_holds_no_socket_open() -> None:
