@@ -268,6 +268,12 @@ class Engine:
         return [] if self._monitor is None else self._monitor.take_changes()
 
     @property
+    def waiting(self) -> int:
+        """How many runs, sessions and changes wait for whoever records them."""
+        changes = 0 if self._monitor is None else self._monitor.untaken
+        return len(self._settled) + len(self._revised) + len(self._scored) + changes
+
+    @property
     def sessions(self) -> Sessions:
         """The sessions, for callers within `read` or alone with the engine."""
         return self._sessions

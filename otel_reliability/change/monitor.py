@@ -72,6 +72,11 @@ class Monitor:
         """An agent's detector, None if it has none."""
         return self._detectors.get(key)
 
+    @property
+    def untaken(self) -> int:
+        """How many changes wait for whoever tells them."""
+        return len(self._changes)
+
     def take_changes(self) -> list[Change]:
         """The changes noticed since this was last asked, each once."""
         taken = list(self._changes)

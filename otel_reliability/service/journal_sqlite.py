@@ -47,6 +47,8 @@ RETRY: Final = 10.0
 SPARE: Final = 0.02
 """Seconds that the writer spends, each time it meets deadlines, on letting covered entries go, and on waking agents."""
 
+_UNKNOWN: Final = (-1, -1, -1, -1)
+"""No number of agents, sessions, open ones of them, and runs and changes to be recorded: something has changed since."""
 _APPLY: Final = Guard("applying a request")
 _ADVANCE: Final = Guard("meeting deadlines")
 _CHECKPOINT: Final = Guard("writing a checkpoint")
@@ -85,7 +87,7 @@ class Sqlite:
         self._is_whole = True
         self._retry_at = 0.0
         self._last = Moment(0.0, 0)
-        self._shape = (-1, -1, -1)
+        self._shape = _UNKNOWN
         self.refused = 0
         """How often nothing could be kept."""
         state.ceilings = self.ceilings
@@ -303,12 +305,12 @@ class Sqlite:
             raise Unavailable("state_unwritable", f"no journal can be written ({error})") from None
 
     def _observe(self, event: RunEvent, now: float) -> None:
-        self._shape = (-1, -1, -1)
+        self._shape = _UNKNOWN
 
     def _has_changed(self) -> bool:
-        """Whether anything that is told changed since this was last asked: a run, a session, or who is known."""
+        """Whether anything that is told changed since this was last asked: a run, a session, who is known, what was recorded."""
         engine = self._state.engine
-        shape = (len(engine.fleet), len(engine.sessions), engine.sessions.open)
+        shape = (len(engine.fleet), len(engine.sessions), engine.sessions.open, engine.waiting)
         changed = shape != self._shape
         self._shape = shape
         return changed

@@ -19,15 +19,15 @@ from otel_reliability.windows.fleet import OTHER_AGENT
 MOST_TOOLS: Final = 200_000
 """Tools with series of their own, of all agents together."""
 PAUSE: Final = 1.0
-"""Seconds between two recordings of a service. Runs that settle meanwhile are recorded together: what their windows say of
-them is worked out once for all.
+"""Seconds, at least, between two recordings of a service. Runs that settle meanwhile are recorded together: what their windows
+say of them is worked out once for all.
 """
 SWEEP: Final = 15.0
 """Seconds between two looks at which agents are gone."""
 
 
 class Recording:
-    """Watches an engine and keeps its book. Called on the writer's thread; it records every `pause` seconds at most."""
+    """Watches an engine and keeps its book. Called on the writer's thread; it records at most once in `pause` seconds."""
 
     def __init__(self, engine: Engine, book: Book, pause: float = 0.0) -> None:
         self.ledger = ToolLedger(engine.settings, MOST_TOOLS)
@@ -44,15 +44,14 @@ class Recording:
         """Begin the counters of what has closed, and now and then record what has settled."""
         self._begin()
         now = self._engine.now()
-        if now >= self._due:
+        if now >= self._due and self.record():
             self._due = now + self._pause
-            self.record()
         if now >= self._next:
             self._next = now + SWEEP
             self._sweep()
 
-    def record(self) -> None:
-        """Record what has settled since the last time."""
+    def record(self) -> bool:
+        """Record what has settled since the last time. False: there was nothing."""
         settled, revised = self._engine.take_settled(), self._engine.take_revised()
         if settled or revised:
             self._record(settled, revised)
@@ -61,6 +60,7 @@ class Recording:
             self._recorder.score(scored)
             self._recorder.change(changes)
         change_event.tell(changes)
+        return bool(settled or revised or scored or changes)
 
     def to_state(self) -> Any:
         """The places of tools, the agents that have series, and when what is to be done next."""

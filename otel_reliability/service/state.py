@@ -37,7 +37,7 @@ class State:
         self.logs: Counter[tuple[str, str]] = Counter()
         self.watchers: list[Callable[[], None]] = []
         """Called after every step in which deadlines were met: they take what has settled."""
-        self.finishers: list[Callable[[], None]] = []
+        self.finishers: list[Callable[[], object]] = []
         """Called when every run is closed and settled: they take what is left."""
         self.ceilings: Callable[[], Iterable[Ceiling]] = tuple
         """What a journal may hold, where there is one."""

@@ -14,7 +14,7 @@ from otel_reliability.service.clock import Clock
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.journal import Unavailable
 from otel_reliability.service.journal_sqlite import Sqlite
-from otel_reliability.service.recording import Recording
+from otel_reliability.service.recording import PAUSE, Recording
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.telemetry.series import Book
@@ -54,7 +54,7 @@ class Kept:
         self.engine = Engine(settings, clock=clock, wall=clock.wall, places_return=True)
         self.state = State(settings, self.engine)
         self.book = Book(clock.wall)
-        recording = Recording(self.engine, self.book)
+        recording = Recording(self.engine, self.book, PAUSE)
         self.state.watchers.append(recording)
         self.state.keepers |= {"book": self.book, "recording": recording}
         self.directory = StateDirectory(path)

@@ -62,6 +62,27 @@ def test_whenever_the_process_dies_all_is_as_if_it_had_not(
     assert kept.look().open_runs == 0
 
 
+@given(
+    steps=st.lists(st.sampled_from((0.0, 0.25, 0.5, 0.75, 1.0)), min_size=8, max_size=40),
+    waits=st.sampled_from((0.25, 1.0, 60.0)),
+)
+@examples(max_examples=15, deadline=None)
+def test_what_was_told_before_a_death_is_told_after_it(
+    steps: list[float], waits: float, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """At once, however time went: a counter that falls for a second looks to Prometheus as if all of it had come again."""
+    settings = replace(SETTINGS, assembly=replace(SETTINGS.assembly, linger=0.25, reopen=waits))
+    kept = Kept(tmp_path_factory.mktemp("kept"), settings=settings)
+    for trace, seconds in enumerate(steps, start=1):
+        if not seconds:
+            kept.take(request(trace))
+        kept.wind(seconds or 0.25)
+    told, again = kept.look(), kept.again(settings).look()
+
+    assert again.series == told.series
+    assert again == told
+
+
 def test_what_is_sent_twice_counts_once(tmp_path: Path) -> None:
     """Clients that send everything again, at once and later, over restarts, change no window and no counter."""
     once = drive(tmp_path / "once", frozenset())
