@@ -14,9 +14,7 @@ from otel_reliability.metrics.uncertainty import Numbers
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey
-from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.fleet import Fleet
-from otel_reliability.windows.window import AgentWindow
 
 MOST_POINTS: Final = 60
 """Points of a course: as many as a small picture can show."""
@@ -122,7 +120,7 @@ class Courses:
         if course is not None and not course.due():
             return
         state = self._engine.fleet.agent(key)
-        if state is not None and first_window(state).runs >= WARM_UP and self._may(now):
+        if state is not None and state.first_window.runs >= WARM_UP and self._may(now):
             self._mark(key, course or self._begin(key))
 
     def _may(self, now: float) -> bool:
@@ -151,13 +149,8 @@ def point_now(fleet: Fleet, key: AgentKey) -> Point | None:
     state = fleet.agent(key)
     if state is None:
         return None
-    score, end_ns = first_window(state).reading("score").value, state.last_run_ns
+    score, end_ns = state.first_window.reading("score").value, state.last_run_ns
     return None if score is None or end_ns is None else Point(end_ns, score)
-
-
-def first_window(state: AgentState) -> AgentWindow:
-    """The window that pages show: the one that settings name first."""
-    return next(iter(state.windows.values()))
 
 
 def recorded_course(rows: Sequence[Row], settings: Settings, trailing: int = TRAILING) -> tuple[Point, ...]:

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from otel_reliability.metrics.stability.tiers import Tier, rounded, tier_of
 from otel_reliability.model.run import AgentKey
-from otel_reliability.pages.course import Point, first_window
+from otel_reliability.pages.course import Point
 from otel_reliability.pages.hurts import Hurt, hurt_of
 from otel_reliability.pages.spark import Curve, curve
 from otel_reliability.report.text import agent_name, clean, listed, place
@@ -71,7 +71,7 @@ class AgentLine(NamedTuple):
 
 def line_of(state: AgentState, points: Sequence[Point], *, changed: bool = False) -> AgentLine:
     """The line of an agent, within the engine's turn."""
-    window = first_window(state)
+    window = state.first_window
     score = window.reading("score")
     return AgentLine(
         key=state.key,

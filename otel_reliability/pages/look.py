@@ -16,7 +16,7 @@ from otel_reliability.engine import Engine
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run
-from otel_reliability.pages.course import Courses, Point, first_window, recorded_course
+from otel_reliability.pages.course import Courses, Point, recorded_course
 from otel_reliability.report.changes import Finding
 from otel_reliability.report.findings import ranked_costs
 from otel_reliability.report.recording import Recording
@@ -88,7 +88,7 @@ def taken(engine: Engine, fleet: Fleet, key: AgentKey, courses: Courses | None =
     state = fleet.agent(key)
     if state is None:
         return None
-    window = first_window(state)
+    window = state.first_window
     return Taken(
         key=key,
         rows=tuple(window.rows()),
@@ -136,7 +136,7 @@ def _forget(row: object) -> None:
 def recorded_look(recording: Recording, card: Scorecard, finding: Finding | None) -> AgentLook:
     """An agent of a closed recording."""
     state = recording.engine.fleet.agent(card.key)
-    recent = [] if state is None else recent_runs(state, first_window(state))
+    recent = [] if state is None else recent_runs(state, state.first_window)
     changes = UNWATCHED if finding is None else changes_found(finding)
     return AgentLook(card, recent, recorded_course(card.rows, recording.settings), changes)
 

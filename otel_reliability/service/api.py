@@ -85,7 +85,7 @@ class Agents:
 
 
 def _line(state: AgentState) -> Object:
-    key, window = state.key, next(iter(state.windows.values()))
+    key, window = state.key, state.first_window
     score, hurt = window.reading("score"), hurt_of(window.reading)
     return {
         "service_namespace": key.service_namespace or None,

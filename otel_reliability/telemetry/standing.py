@@ -46,7 +46,7 @@ class _Agent:
 
     def __init__(self, counted_as: AgentKey, state: AgentState, most_paths: int) -> None:
         self._counted_as, self._state = counted_as, state
-        self._window = next(iter(state.windows.values()))
+        self._window = state.first_window
         self._score = self._window.reading("score").value
         self._alike = self._window.runs <= most_paths
         self._all_count = len(state.windows) == 1 and not self._window.spares

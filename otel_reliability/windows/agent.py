@@ -55,6 +55,11 @@ class AgentState:
         }
 
     @property
+    def first_window(self) -> AgentWindow:
+        """The window that settings name first: the one of pages, histograms and the API's list."""
+        return next(iter(self.windows.values()))
+
+    @property
     def empty(self) -> bool:
         """Whether no run is left."""
         return not any(window.newest_ns is not None for window in self.windows.values())
