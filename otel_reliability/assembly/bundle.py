@@ -288,16 +288,16 @@ class Bundle:
         return any(place.parent is not None and place.parent[1] == span_id for place in places)
 
     def close(self, told: Run | Built, top: AgentSpan, now: float) -> None:
-        """Its run is told, or all that was built of it."""
+        """Its run is told, or all that was built of it. Whatever ends this before leaves it as it was."""
+        rest = resting.lay_down(self.models, self.tools, self.others)
         self.state, self.is_plain, self.closed_at = _CLOSED, False, now
         if isinstance(told, Run):
             self.run = told
         else:
             self.built = told
         self.missing = None if top.parent_id is None else self.above(top.parent_id, None)[0]
-        self.rest = resting.lay_down(self.models, self.tools, self.others)
-        if self.rest is not None:
-            self.index = None
+        if rest is not None:
+            self.rest, self.index = rest, None
             del self.models, self.tools
 
     @property

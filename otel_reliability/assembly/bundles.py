@@ -145,10 +145,10 @@ class Bundles:
     def close(self, bundle: Bundle, told: Run | Built, top: AgentSpan, now: float) -> None:
         """The run of a bundle is told, or all that was built of it; it can still change."""
         gathering, weight = self._gathering, bundle.weight
+        bundle.close(told, top, now)
         gathering.open.pop(bundle, None)
         gathering.open_bytes -= weight
         gathering.closed_bytes += weight
-        bundle.close(told, top, now)
 
     def settle(self, bundle: Bundle, closed_at: float) -> None:
         """It can change no more."""

@@ -7,8 +7,13 @@ import pickle
 import pytest
 from hypothesis import given
 
+from otel_reliability.assembly import resting
+from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.bundle import Bundle, ids_of
 from otel_reliability.assembly.resting import Rest
+from otel_reliability.config import Settings
+from otel_reliability.model.event import RunChange
+from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import AgentSpan, Call, Kind, ModelFacts, Tokens
 from otel_reliability.testing import agent, agent_span, model, run, tool, trace_id
 from tests.assembly.test_bundles import plain_runs
@@ -93,6 +98,29 @@ def test_it_is_written_down_at_rest() -> None:
     awake: Bundle = pickle.loads(pickle.dumps(bundle))
     assert rest_of(awake) is None
     assert list(awake.spans()) == list(bundle.spans())
+
+
+def test_one_that_cannot_be_laid_down_grows_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception out of nowhere (no memory, a signal handler's) on the way leaves a bundle that can be closed again."""
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    spans = [agent(1), model(2, 1), tool(3, 1, "search")]
+    assembler = Assembler(Settings())
+    assembler.add_all(spans, 0.0)
+    levels = assembler.levels
+    with monkeypatch.context() as patched:
+        patched.setattr(resting, "lay_down", fail)
+        with pytest.raises(MemoryError):
+            assembler.tick(100.0)
+
+    assert assembler.levels == levels
+    assert [event.change for event in assembler.close_all(CloseReason.SHUTDOWN, 100.0)] == [
+        RunChange.CLOSED,
+        RunChange.SETTLED,
+    ]
+    assert assembler.accounts["used", ""] == len(spans)
 
 
 @pytest.mark.parametrize(
