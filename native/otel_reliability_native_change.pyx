@@ -114,7 +114,7 @@ cdef class Growth:
     cdef Py_ssize_t _window
     cdef double _kept, _shared, _weak, _strong
 
-    def __init__(self, object plain, Py_ssize_t window, double kept, double shared, double weak, double strong):
+    def __cinit__(self, object plain, Py_ssize_t window, double kept, double shared, double weak, double strong):
         if window < 2:
             raise ValueError("a rank is one among some")
         self._plain, self._window = plain, window

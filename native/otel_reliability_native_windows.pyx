@@ -6,14 +6,12 @@ Python, or leaves it to Python altogether. So there is one judge of what is unus
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport Py_EQ, PyObject, PyObject_IsTrue, PyObject_RichCompareBool
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 from libc.stdint cimport int64_t, uint32_t
-from libc.string cimport memcpy
 
 FITS = 2
 """`otel_reliability.native` says what that is."""
@@ -107,24 +105,16 @@ def _checked(kind, fields):
 
 cdef inline Py_ssize_t _length(object column) except -2:
     """How many values a column has whose values are never shared; `NO_COUNT` where it is none that is known."""
-    if PyTuple_CheckExact(column):
-        return PyTuple_GET_SIZE(column)
-    if PyBytes_CheckExact(column) and PyBytes_GET_SIZE(column) % sizeof(int64_t) == 0:
-        return PyBytes_GET_SIZE(column) // <Py_ssize_t> sizeof(int64_t)
-    return NO_COUNT
+    return PyTuple_GET_SIZE(column) if PyTuple_CheckExact(column) else NO_COUNT
 
 
 cdef inline bint _time(object column, Py_ssize_t at, int64_t *found) except -1:
     """Whether a value of such a column is a time that is meant."""
     cdef int overflow = 0
-    cdef object value
-    if PyBytes_CheckExact(column):
-        memcpy(found, PyBytes_AS_STRING(column) + at * sizeof(int64_t), sizeof(int64_t))
-    else:
-        value = _of(column, at)
-        if not PyLong_CheckExact(value):
-            return False
-        found[0] = PyLong_AsLongLongAndOverflow(value, &overflow)
+    cdef object value = _of(column, at)
+    if not PyLong_CheckExact(value):
+        return False
+    found[0] = PyLong_AsLongLongAndOverflow(value, &overflow)
     return not overflow and 0 <= found[0] < LATEST
 
 
@@ -178,7 +168,7 @@ cdef object _code(object names, dict codes):
         if not PyUnicode_CheckExact(name):
             return None
         code = PyDict_GetItemWithError(codes, name)
-        if code is NULL or PyUnicode_GET_LENGTH(<object> code) != 1:
+        if code is NULL or not PyUnicode_CheckExact(<object> code) or PyUnicode_GET_LENGTH(<object> code) != 1:
             return None
         symbols[at] = PyUnicode_READ_CHAR(<object> code, 0)
         if symbols[at] == SHARED:
@@ -198,10 +188,12 @@ cdef class Rows:
     cdef object run, row, calls, models, none, by_status, retries_of, effects_of
     cdef Py_ssize_t name, ok, retry, repeat, began, ended
 
-    def __init__(self, run, row, calls, models, none, by_status, retries_of, effects_of):
+    def __cinit__(self, run, row, calls, models, none, by_status, retries_of, effects_of):
         self.run, self.row = _checked(run, _RUN), _checked(row, _ROW)
         self.calls, (self.name, self.ok, self.retry, self.repeat) = calls
         self.models, (self.began, self.ended) = models
+        if min(self.name, self.ok, self.retry, self.repeat, self.began, self.ended) < 0:
+            raise ValueError("a column has a place from 0 on")
         self.none, self.by_status, self.retries_of, self.effects_of = none, by_status, retries_of, effects_of
 
     def of(self, run, paths, rules):
@@ -250,11 +242,12 @@ cdef class Rows:
         else:
             tokens = used if wrote is None else used + wrote
         by_status = True if PyObject_RichCompareBool(_of(run, 24), self.by_status, Py_EQ) else False
-        if taken is not None:
-            path = self.path_of(taken, paths)
 
         made = PyType_GenericAlloc(<PyTypeObject *> <PyObject *> self.row, ROW)
         FORGET_HASH(made)
+        PyObject_GC_UnTrack(<void *> <PyObject *> made)  # nothing that it will hold can ever lead back to it
+        if taken is not None:
+            path = self.path_of(taken, paths)  # last of all that can fail: a path is held for a row that there is
         _put(made, 0, _of(run, 14))
         _put(made, 1, _of(run, 0))
         _put(made, 2, _of(run, 13))
@@ -280,16 +273,17 @@ cdef class Rows:
         _put(made, 22, _of(run, 29))
         _put(made, 23, _of(run, 22))
         _put(made, 24, by_status)
-        PyObject_GC_UnTrack(<void *> <PyObject *> made)  # nothing that it holds can ever lead back to it
         return made
 
     cdef object path_of(self, object names, object paths):
         """The path of these names, held once more."""
         cdef object code = _code(names, paths.codes), path
+        cdef dict held
         cdef PyObject *known
         if code is None:
             return paths.intern(names)
-        known = PyDict_GetItemWithError(paths.paths, code)
+        held = paths.paths
+        known = PyDict_GetItemWithError(held, code)
         path = paths.begin(code, names) if known is NULL else <object> known
         path.held += 1
         return path
@@ -304,7 +298,7 @@ cdef class Words:
 
     cdef object row, baseline, success, failure
 
-    def __init__(self, row, baseline, success, failure):
+    def __cinit__(self, row, baseline, success, failure):
         self.row, self.baseline, self.success, self.failure = _checked(row, _ROW), baseline, success, failure
 
 
@@ -318,7 +312,7 @@ cdef class Tally:
     cdef dict paths  # and its paths
     cdef readonly Py_ssize_t number, runs, known, passed
 
-    def __init__(self, Words words not None):
+    def __cinit__(self, Words words not None):
         self.words = words
         self._kinds = {}
 
@@ -328,10 +322,10 @@ cdef class Tally:
 
     def take(self, dict rest=None):
         """As there."""
-        cdef dict kinds = self._kinds
+        cdef dict kinds = self._kinds, left = {} if rest is None else rest
+        self.number = sum([len(<dict?> paths) for paths in left.values()])
         self.last = self.paths = None
-        self._kinds = {} if rest is None else rest
-        self.number = sum([len(paths) for paths in self._kinds.values()])
+        self._kinds = left
         return kinds
 
     def note(self, row, int step):
@@ -345,11 +339,6 @@ cdef class Tally:
         if outcome is self.words.success or outcome is self.words.failure:
             found = OUTCOME
         if _of(row, 5) is self.words.baseline or PyObject_RichCompareBool(_of(row, 5), self.words.baseline, Py_EQ):
-            self.runs += step
-            if found:
-                self.known += step
-                if outcome is self.words.success:
-                    self.passed += step
             found += UNDISTURBED
         path = _of(row, 7)
         if path is not None:
@@ -367,26 +356,32 @@ cdef class Tally:
         if _of(row, 18) is not None:
             found += JUDGED
         self.count(row, path, step)
+        if found & UNDISTURBED:
+            self.runs += step
+            if found & OUTCOME:
+                self.known += step
+                if outcome is self.words.success:
+                    self.passed += step
         return found
 
     cdef int count(self, object row, object path, int step) except -1:
-        cdef PyObject *before
-        cdef object after
-        cdef Py_ssize_t at
+        cdef dict paths
+        cdef object before, after
         if self.last is None or not self.is_last(row):
             self.look_up(row)
-        before = PyDict_GetItemWithError(self.paths, path)
-        if before is NULL:
-            self.paths[path] = step
+        paths = self.paths
+        before = paths.get(path)
+        if before is None:
+            paths[path] = step
             self.number += 1
             return 0
-        after = <object> before + step
+        after = before + step
         if after:
-            self.paths[path] = after
+            paths[path] = after
             return 0
-        del self.paths[path]
+        del paths[path]
         self.number -= 1
-        if not self.paths:
+        if not paths:
             del self._kinds[self.last]
             self.last = self.paths = None
         return 0
@@ -401,9 +396,9 @@ cdef class Tally:
 
     cdef int look_up(self, object row) except -1:
         cdef tuple kind = tuple([_of(row, _alike[at]) for at in range(ALIKE)])
-        cdef PyObject *paths = PyDict_GetItemWithError(self._kinds, kind)
-        if paths is NULL:
-            self._kinds[kind] = {}
-            paths = PyDict_GetItemWithError(self._kinds, kind)
-        self.last, self.paths = kind, <dict> paths
+        cdef dict kinds = self._kinds
+        cdef dict paths = kinds.get(kind)
+        if paths is None:
+            paths = kinds[kind] = {}
+        self.last, self.paths = kind, paths
         return 0

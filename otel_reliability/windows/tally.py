@@ -44,12 +44,12 @@ class PlainTally:
     def note(self, row: Row, step: int) -> int:
         """A row comes (1) or leaves (-1). Gives the evidence that it carries."""
         evidence = carried(row)
+        self._count(likeness(row), row.path, step)
         if evidence & UNDISTURBED:
             outcome = row.outcome
             self.runs += step
             self.known += step * (outcome is _SUCCESS or outcome is _FAILURE)
             self.passed += step * (outcome is _SUCCESS)
-        self._count(likeness(row), row.path, step)
         return evidence
 
     def _count(self, kind: tuple[Any, ...], path: Path | None, step: int) -> None:

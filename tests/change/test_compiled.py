@@ -117,6 +117,12 @@ def test_arrays_that_are_not_as_they_should_be_are_left_alone() -> None:
     assert (ranks._sorted.tolist(), jumper.weights is weights, len(asked)) == ([2, 3, 4], True, 9)
 
 
+def test_nothing_is_there_half_made() -> None:
+    """An object that was never told how many values are kept would read where there are none."""
+    with pytest.raises(TypeError):
+        NATIVE.Growth.__new__(NATIVE.Growth)
+
+
 def test_nothing_leaks() -> None:
     """Thousands of calls hold on to nothing they were given."""
     ours, (ranks, jumper), value, name = small(3), full(), 1_234.5, bytes(100)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from array import array
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from otel_reliability.model.span import Evaluation
 from otel_reliability.model.tool_calls import ToolCall, ToolCalls
 from otel_reliability.model.tools import DEFAULT_RULES
 from otel_reliability.windows import rows
-from otel_reliability.windows.compiled import NATIVE, new_tally, row_of, usual_row_of
+from otel_reliability.windows.compiled import NATIVE, Tally, new_tally, row_of, usual_row_of
 from otel_reliability.windows.paths import PathTable
 from otel_reliability.windows.tally import PlainTally
 from tests.metrics.strategies import rows as many_rows
@@ -97,17 +98,6 @@ def test_the_usual_run_is_made_here() -> None:
     assert [path.held for path in table.paths.values()] == [1]
 
 
-def test_times_may_be_packed() -> None:
-    """As 64-bit integers one after the other; bytes that are none of that are left to Python."""
-    starts, ends = array("q", [0, 10]).tobytes(), array("q", [5, 21]).tobytes()
-    usual = ModelCalls.of([model_call(start=0, end=5), model_call(start=10, end=21)])
-    one = run("one", 9, "a", tool_calls=ToolCalls.of([call("a")]), model_calls=usual, evaluations=())
-    for began, ended, expected in ((starts, ends, 8), (starts, ends[:-1], None), (starts[:-8], ends, None)):
-        columns = ModelCalls((*usual.columns[:-2], began, ended))
-        row = usual_row_of(one._replace(model_calls=columns), PathTable(), DEFAULT_RULES)
-        assert (None if row is None else row.latency_ns) == expected
-
-
 def test_columns_that_are_none_are_left_to_python() -> None:
     """Whatever lies there, nothing is read beyond it."""
     calls, models = ToolCalls.of([call("a")]), ModelCalls.of([model_call()])
@@ -117,6 +107,7 @@ def test_columns_that_are_none_are_left_to_python() -> None:
         None,
         (1,) * 3,
         (("m",), None, None, False, "s", (0.5,), (1,)),
+        (("m",), None, None, False, "s", bytes(8), bytes(8)),
         (("m",), None, None, False, "s", (1,), ()),
     ):
         spoilt = one._replace(model_calls=ModelCalls(odd))  # pyright: ignore[reportArgumentType]  # test
@@ -156,3 +147,130 @@ def test_rows_and_runs_of_other_fields_are_refused() -> None:
     assert NATIVE is not None
     with pytest.raises(ValueError, match="other fields"):
         NATIVE.Words(ToolCall, "baseline", Outcome.SUCCESS, Outcome.FAILURE)
+    with pytest.raises(ValueError, match="from 0 on"):
+        NATIVE.Rows(Run, Row, (ToolCalls, (0, 1, 2, -99)), (ModelCalls, (5, 6)), None, "status", None, None)
+
+
+def test_nothing_is_there_half_made() -> None:
+    """An object that was never told what it works with would read what is not there."""
+    assert NATIVE is not None
+    for kind in (NATIVE.Rows, NATIVE.Words, NATIVE.Tally):
+        with pytest.raises(TypeError):
+            kind.__new__(kind)
+
+
+class Odd(str):
+    """A text that lets somebody in whenever it is compared."""
+
+    __slots__ = ("told",)
+    told: Callable[[], object]
+
+    def __eq__(self, other: object) -> bool:
+        self.told()
+        return str(self) == other
+
+    __hash__ = str.__hash__
+
+
+def odd(text: str, told: Callable[[], object]) -> Odd:
+    """Such a text, and who is let in."""
+    made = Odd(text)
+    made.told = told
+    return made
+
+
+@pytest.mark.parametrize("new", [new_tally, PlainTally])
+def test_what_cannot_be_counted_is_not_counted(new: Callable[[], Tally]) -> None:
+    """An error in the middle leaves no count without the other."""
+    (row,) = [rows.row_of(run("one", task_id="t"), PathTable())]
+    tally = new()
+    for spoilt in (row._replace(task=[]), row._replace(task=None, branches=Broken())):
+        with pytest.raises((TypeError, ZeroDivisionError)):
+            tally.note(spoilt, 1)
+    assert (tally.number, tally.runs, tally.known, tally.passed, tally.kinds) == (0, 0, 0, 0, {})
+
+
+def test_what_was_counted_stays_where_it_cannot_be_taken() -> None:
+    """What is no count of paths takes the place of none."""
+    (row,) = [rows.row_of(run("one"), PathTable())]
+    tally = new_tally()
+    tally.note(row, 1)
+    before = tally.kinds
+    with pytest.raises(TypeError):
+        tally.take({("kind",): [1, 2]})  # pyright: ignore[reportArgumentType]  # test
+    assert tally.kinds is before
+    tally.note(row, -1)
+    assert (tally.number, tally.runs, tally.kinds) == (0, 0, {})
+
+
+class Broken(tuple[Any, ...]):
+    """A tuple of which nobody can say whether it is empty."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return bool(1 // 0)
+
+
+def test_whoever_comes_in_between_is_harmless() -> None:
+    """A comparison that takes the tally away, or changes it, while it is looked at."""
+    (row,) = [rows.row_of(run("one", task_id="t"), PathTable())]
+    tally = new_tally()
+
+    def took() -> None:
+        tally.take()
+        for at in range(20):
+            tally.note(row._replace(task=f"{at}"), 1)
+        tally.take()
+
+    for _ in range(50):
+        tally.note(row, 1)
+        tally.note(row._replace(task=odd("t", took)), 1)
+        tally.note(row._replace(condition=odd("other", took)), 1)
+        tally.note(row, 1)
+    assert tally.number == len([path for paths in tally.kinds.values() for path in paths])
+
+
+def test_a_path_is_held_only_for_a_row() -> None:
+    """Whichever allocation fails: as many hold a path as rows were made."""
+    capi: Any = pytest.importorskip("_testcapi")
+    if not hasattr(capi, "set_nomemory"):
+        pytest.skip("this Python cannot run out of memory at will")
+    table, found, failed = PathTable(), list[Row | None](), 0
+    calls, models = ToolCalls.of([call("a"), call("b")]), ModelCalls.of([model_call(start=0, end=9**9)])
+    one = run(
+        "one", 9, "a b", tool_calls=calls, model_calls=models, evaluations=(), input_tokens=7_000, output_tokens=9
+    )
+    found += [usual_row_of(one, table, DEFAULT_RULES) for _ in range(300)]
+    for at in range(1, 40):
+        row = None
+        capi.set_nomemory(at, at + 1)
+        try:
+            row = usual_row_of(one, table, DEFAULT_RULES)
+        except MemoryError:
+            failed += 1
+        finally:
+            capi.remove_mem_hooks()
+        if row is not None:
+            found.append(row)
+    assert failed
+    assert None not in found
+    assert sum(path.held for path in table.paths.values()) == len(found)
+
+
+def test_nothing_leaks() -> None:
+    """Thousands of rows made and counted hold on to nothing once they are gone."""
+    calls, models = ToolCalls.of([call("a")]), ModelCalls.of([model_call(start=0, end=9**9)])
+    one = run("one", 9, "a", tool_calls=calls, model_calls=models, evaluations=(), task_id="task")
+    table, tally = PathTable(), new_tally()
+    first = usual_row_of(one, table, DEFAULT_RULES)
+    assert first is not None
+    watched = (Row, one, calls, models, one.task_id, one.path, first.path, first.retries, first.effects, ())
+    before = [sys.getrefcount(value) for value in watched]
+    for _ in range(2_000):
+        for step in (1, -1):
+            row = usual_row_of(one, table, DEFAULT_RULES)
+            assert row is not None
+            tally.note(row, step)
+            tally.note(row._replace(weight=2), step)
+    assert all(sys.getrefcount(value) - was < 100 for value, was in zip(watched, before, strict=True))
