@@ -102,6 +102,7 @@ class Capture:
                 slots = self._slots_for(attributes, plan)
                 break
         if slots is None or events:
+            self._slots.extend(range(slots or 0))  # it is not held
             self._read_now(span, {key: attributes[key] for key in plan.keys})
             return len(queue)
         if not plan.keys and self.begun and scope is not None and name.__class__ is str:

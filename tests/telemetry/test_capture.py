@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
@@ -233,6 +233,19 @@ def test_so_much_argument_text_is_held_and_no_more() -> None:
     queue.read()
     queue.take(span)
     assert sum(isinstance(field, AgentSpan) for field in held(queue)) == 3
+
+
+def test_a_span_with_events_takes_no_slot() -> None:
+    """It is read at once: however many of them come, the text of others is still held."""
+    queue, _ = made()
+    plain = ended({**TOOL, ARGUMENTS: "a" * 2_000})
+    failing = ended({**TOOL, ARGUMENTS: "a" * 2_000})
+    failing._events = [*failing.events, Event("exception")]
+    for _ in range(SLOTS):
+        queue.take(failing)
+    queue.take(plain)
+
+    assert [isinstance(field, AgentSpan) for field in held(queue)].count(True) == SLOTS
 
 
 def test_one_free_slot_is_given_back_when_two_are_needed() -> None:
