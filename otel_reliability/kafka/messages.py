@@ -70,11 +70,7 @@ def written(change: RunChange, told_ns: int, run: Run, text: bytes) -> Outgoing:
 
 def read(value: bytes) -> RunRecord:
     """The record of a message. Raises `BadRecord`."""
-    try:
-        text = value.decode()
-    except UnicodeDecodeError:
-        raise BadRecord("the value of a run record is not UTF-8") from None
-    return record.read(parsed(text))
+    return record.read(parsed(_decoded(value)))
 
 
 class Reader:
@@ -94,12 +90,19 @@ class Reader:
         digest = hashlib.blake2b(told, digest_size=16).digest()
         run = self._runs.pop(digest, None)
         if run is not None:
-            return record.read(parsed(head.decode(errors="replace") + "}"), run)
+            return record.read(parsed(_decoded(head) + "}"), run)
         found = read(value)
         self._runs[digest] = found.run
         if len(self._runs) > self._most:
             self._runs.popitem(last=False)
         return found
+
+
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise BadRecord("the value of a run record is not UTF-8") from None
 
 
 def dead(reason: str, detail: str, where: Mapping[str, object]) -> dict[str, bytes]:
