@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import sys
@@ -13,6 +12,7 @@ import pytest
 
 from otel_reliability.demo.fleet import A_ROUND, ROUNDS
 from tests.real.terminal import Terminal
+from tests.real.untraced import untraced
 from tests.real.waiting import until
 from tests.real.web import answers
 
@@ -23,7 +23,7 @@ if sys.platform == "win32":
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
     """The demo, at a quick pace."""
-    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    env = {**untraced(), "TMPDIR": str(tmp_path)}
     found = Terminal(env, 50, "otel_reliability.demo", "--pace", "0.1", folder=tmp_path)
     yield found
     found.close()
