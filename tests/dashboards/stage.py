@@ -56,6 +56,7 @@ def live(prometheus: Prometheuses, folder: Path) -> Generator[Prometheus]:
             main.writer_came_round()
             edge.settle()
             go_wrong(main)
+            come_late(main)
         scrapes.wait()
         yield server
 
@@ -84,6 +85,21 @@ def go_wrong(running: Running) -> None:
     (late, *_) = run_of(round(running.clock() * 1e3), agent="triage")
     late = late._replace(start_ns=long_ago, end_ns=long_ago + 10**9, resource=Resource.of(RESOURCE))
     running.post("traces", traces_protobuf([late]))
+
+
+def come_late(running: Running) -> None:
+    """A run is told, and then a call of it comes. Whether the fleet's own judgements find their runs closed is up to the writer."""
+    now = running.clock.wall()
+    root, *calls = run_of(round(running.clock() * 1e3) + 1, agent="triage")
+    later = now - root.end_ns
+    root, *calls = [
+        span._replace(start_ns=span.start_ns + later, end_ns=span.end_ns + later, resource=Resource.of(RESOURCE))
+        for span in (root, *calls)
+    ]
+    running.post("traces", traces_protobuf([root, *calls[1:]]))
+    running.clock.advance(5)
+    running.writer_came_round()
+    running.post("traces", traces_protobuf(calls[:1]))
 
 
 @contextmanager
