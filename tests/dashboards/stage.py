@@ -88,7 +88,7 @@ def go_wrong(running: Running) -> None:
 
 
 def come_late(running: Running) -> None:
-    """A run is told, and then a call of it comes. Whether the fleet's own judgements find their runs closed is up to the writer."""
+    """A run is told, and then a call of it comes. Whether judgements of the fleet find their runs closed is up to the writer."""
     now = running.clock.wall()
     root, *calls = run_of(round(running.clock() * 1e3) + 1, agent="triage")
     later = now - root.end_ns
