@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""OTLP trace requests in protobuf → rows of model and tool calls by trace, and the other spans, without an object between.
+"""OTLP trace requests in protobuf → packed model and tool calls by trace, and the other spans, without an object between.
 
 One pass over the bytes. A span whose attributes have the keys of spans before it is read by what was worked out for those
 (`Layout`); the values that such spans share are looked up together, and only what is the span's own becomes an object. Spans
@@ -12,23 +12,20 @@ for the whole request and has changed nothing. So there is one judge of what is 
 All reading goes through `_varint` and `_field`, which look at the end of the bytes before every step.
 """
 
-import sys
-
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItem, PyDict_SetItem
 from cpython.list cimport PyList_Append, PyList_GET_ITEM
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from cpython.tuple cimport PyTuple_Check, PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_SET_ITEM
-from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp, memcpy, memset
 
-FITS = 2
+include "packed.pxi"
+
+FITS = 3
 """`otel_reliability.native` says what that is."""
-
-if sys.byteorder != "little":
-    raise ImportError("numbers lie on the wire as in the memory of little-endian machines only: Python reads here")
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
@@ -372,11 +369,6 @@ cdef inline object _named(object of, Py_ssize_t size):
     return made
 
 
-cdef inline object _empty(object of):
-    """An empty instance of a class of lists."""
-    return PyType_GenericAlloc(<PyTypeObject *><PyObject *>of, 0)
-
-
 cdef inline bint _has(object value, Py_ssize_t size) noexcept:
     """Whether it is a tuple of this size."""
     return PyTuple_Check(value) and PyTuple_GET_SIZE(value) == size
@@ -569,12 +561,12 @@ cdef bytes _size_of(Py_ssize_t size):
 
 
 cdef class Alike:
-    """The rows of one kind of a block, and what they are alike in."""
+    """What the rows of one kind of a block are alike in."""
 
-    cdef object rows, shared, parent
+    cdef object shared
     cdef Group group
     cdef bytes conversation
-    cdef uint32_t kind, remote
+    cdef uint32_t kind, remote, number
 
     cdef inline bint has(self, Wire *span, Group group, Layout layout) noexcept:
         """Whether a span is surely like them."""
@@ -584,35 +576,87 @@ cdef class Alike:
             return layout.conversation < 0 and self.conversation is None
         return _is(span.values[layout.conversation], self.conversation)
 
-    cdef int begin(self, Wire *span, bint failed) except -1:
-        """What every row begins with."""
-        if span.parent.size == 0 or _is_zero(span.parent.at, 8):
-            self.parent = None
-        elif self.parent is None or memcmp(span.parent.at, PyBytes_AS_STRING(self.parent), 8):
-            self.parent = _bytes(span.parent)
-        PyList_Append(self.rows, _bytes(span.id))
-        PyList_Append(self.rows, self.parent)
-        PyList_Append(self.rows, span.start)
-        PyList_Append(self.rows, max(span.start, span.end))
-        PyList_Append(self.rows, True if failed else False)
-        return 0
-
-    cdef int tell(self) except -1:
-        """Say what they are alike in to who takes them over."""
-        self.rows.shared = self.shared
-        self.rows.remote = _told_remote(self.remote)
-        self.rows.span_kind = self.kind
-        self.rows.parent = self.parent
-        return 0
+    cdef tuple told(self):
+        return self.shared, _told_remote(self.remote), self.kind
 
 
 cdef class Block:
-    """The spans of one trace: rows of model and of tool calls, the other spans, and those of which is not known yet what they are."""
+    """The spans of one trace: rows of model and of tool calls, the other spans, and those of which is not known yet what they are.
+
+    `room` and `space` are for how many records, and bytes of texts, there is memory.
+    """
 
     cdef bytes trace
     cdef Alike models, tools
-    cdef list others, undecided
+    cdef list told, others, undecided
     cdef int number
+    cdef Record *records
+    cdef char *texts
+    cdef Py_ssize_t rows, room, size, space
+
+    def __dealloc__(self):
+        PyMem_Free(self.records)
+        PyMem_Free(self.texts)
+
+    cdef Record *add(self, Wire *span, Alike alike, what, bint failed, Part text) except NULL:
+        """A row, with its text; no text where that is at no place. Its marks say no more than what it always has."""
+        cdef Record *record
+        cdef void *more
+        cdef Py_ssize_t room
+        if self.rows == self.room:
+            room = 2 * self.room + 16
+            more = PyMem_Realloc(self.records, room * sizeof(Record))
+            if more is NULL:
+                raise MemoryError
+            self.records, self.room = <Record *>more, room
+        if self.space - self.size < text.size:
+            room = 2 * self.space + text.size + 512
+            more = PyMem_Realloc(self.texts, room)
+            if more is NULL:
+                raise MemoryError
+            self.texts, self.space = <char *>more, room
+        record = self.records + self.rows
+        record.told = self.place_of(what)
+        memcpy(&record.id, span.id.at, 8)
+        record.parent, record.marks = 0, HAS_FAILED if failed else 0
+        if span.parent.size and not _is_zero(span.parent.at, 8):
+            memcpy(&record.parent, span.parent.at, 8)
+            record.marks |= HAS_PARENT
+        record.start, record.end = <int64_t>span.start, <int64_t>max(span.start, span.end)
+        record.given = record.output = 0
+        record.text_at, record.text_size = <uint32_t>self.size, <uint32_t>text.size
+        memset(record.unused, 0, sizeof(record.unused))
+        if text.at is not NULL:
+            memcpy(self.texts + self.size, text.at, text.size)
+            self.size += text.size
+            record.marks |= HAS_TEXT
+        self.rows += 1
+        alike.number += 1
+        return record
+
+    cdef uint16_t place_of(self, what) except? 0xFFFF:
+        """Where it stands what a row tells: most tell what those before them told."""
+        cdef Py_ssize_t number = len(self.told), at
+        for at in range(number - 1, max(number - 1 - RECENT, -1), -1):
+            if PyList_GET_ITEM(self.told, at) == <PyObject *>what:
+                return <uint16_t>at
+        PyList_Append(self.told, what)
+        return <uint16_t>number
+
+    cdef tuple packed(self):
+        """Its rows."""
+        cdef Head head
+        cdef char *to
+        cdef bytes data = PyBytes_FromStringAndSize(NULL, sizeof(Head) + self.rows * sizeof(Record) + self.size)
+        head.models, head.tools = self.models.number, self.tools.number
+        to = PyBytes_AS_STRING(data)
+        memcpy(to, &head, sizeof(Head))
+        to += sizeof(Head)
+        if self.rows:
+            memcpy(to, self.records, self.rows * sizeof(Record))
+        if self.size:
+            memcpy(to + self.rows * sizeof(Record), self.texts, self.size)
+        return data, tuple(self.told), self.models.told(), self.tools.told(), self.rows
 
 
 cdef class Reading:
@@ -623,26 +667,25 @@ cdef class Reading:
     cdef list blocks, rest
     cdef Block last
 
-    cdef Block block(self, Wire *span, Scanner scanner):
+    cdef Block block(self, Wire *span):
         """Where a span belongs: spans of a trace mostly come in a row."""
         cdef Block block = self.last
         if block is None or memcmp(span.trace.at, PyBytes_AS_STRING(block.trace), 16):
             trace = _bytes(span.trace)
             found = PyDict_GetItem(self.open, trace)
             if found is NULL:
-                block = self._begun(trace, scanner)
+                block = self._begun(trace)
             else:
                 block = <Block><object>found
         if block.number == MOST_OF_A_BLOCK:
-            block = self._begun(block.trace, scanner)
+            block = self._begun(block.trace)
         self.last = block
         return block
 
-    cdef Block _begun(self, bytes trace, Scanner scanner):
+    cdef Block _begun(self, bytes trace):
         cdef Block block = Block.__new__(Block)
-        block.trace, block.others = trace, []
+        block.trace, block.told, block.others = trace, [], []
         block.models, block.tools = Alike.__new__(Alike), Alike.__new__(Alike)
-        block.models.rows, block.tools.rows = _empty(scanner.models), _empty(scanner.tools)
         PyDict_SetItem(self.open, trace, block)
         PyList_Append(self.blocks, block)
         return block
@@ -657,8 +700,7 @@ cdef class Scanner:
     - `group(resource, scope)` gives the `Group` of the messages of a resource and a scope, undecoded.
     - `unusual(states, events, links)` reads what few spans have, from the bytes of each.
     - `span`, `tokens`, `model`, `agent`, `tool`, `call` are the classes of the named tuples to make.
-    - `models`, `tools` are the classes of rows, lists with the attributes `shared`, `remote`, `span_kind` and `parent`;
-      `block(trace, models, tools, others, undecided)` is told the spans of a trace.
+    - `block(trace, packed, others, undecided)` is told the spans of a trace.
     - `kind` is the kind of a place.
     - `text`, `name`, `identifier` read a text that is long or odd; `hashed(call, call_id, arguments, result)` makes a call of
       which content is told; `session(text)` a session.
@@ -666,7 +708,6 @@ cdef class Scanner:
       always told undecoded.
     """
 
-    cdef readonly object models, tools
     cdef object _group, _unusual, _block
     cdef object _span, _tokens, _model, _agent, _tool, _call, _kind
     cdef object _read_text, _read_name, _read_identifier, _hashed, _session
@@ -677,18 +718,16 @@ cdef class Scanner:
     cdef bytes _last_conversation
 
     def __init__(
-        self, *, group, unusual, span, tokens, model, agent, tool, call, models, tools, block, kind, text, name, identifier,
+        self, *, group, unusual, span, tokens, model, agent, tool, call, block, kind, text, name, identifier,
         hashed, session, frozenset names, bytes end, bytes never,
     ):
         self._group, self._unusual = group, unusual
         self._span, self._tokens, self._model, self._agent = span, tokens, model, agent
         self._tool, self._call, self._kind = tool, call, kind
-        if not (isinstance(models, type) and issubclass(models, list) and isinstance(tools, type) and issubclass(tools, list)):
-            raise TypeError("rows are lists")
         sizes = ((span, SPAN), (tokens, TOKENS), (model, MODEL_FACTS), (agent, AGENT_FACTS), (tool, TOOL_FACTS), (call, CALL))
         if any(not issubclass(of, tuple) or len(of._fields) != size for of, size in sizes):
             raise TypeError("named tuples have other fields than this module knows")
-        self.models, self.tools, self._block = models, tools, block
+        self._block = block
         self._read_text, self._read_name, self._read_identifier = text, name, identifier
         self._hashed, self._session = hashed, session
         self._names, self._end, self._never = names, end, never
@@ -721,9 +760,7 @@ cdef class Scanner:
         for block in reading.blocks:
             if not block.number:
                 continue
-            block.models.tell()
-            block.tools.tell()
-            found.append(self._block(block.trace, block.models.rows, block.tools.rows, block.others, block.undecided))
+            found.append(self._block(block.trace, block.packed(), block.others, block.undecided))
         return found, reading.rest
 
     cdef int _of_resource(self, Part part, Reading reading) except -1:
@@ -809,11 +846,11 @@ cdef class Scanner:
         row = <object>PyTuple_GET_ITEM(stencil, 4)
         block = None
         if row is not None:
-            block = reading.block(span, self)
+            block = reading.block(span)
             if what == _MODEL:
-                answer = self._model_row(span, group, layout, row, <object>PyTuple_GET_ITEM(stencil, 2), block.models)
+                answer = self._model_row(span, group, layout, row, <object>PyTuple_GET_ITEM(stencil, 2), block)
             else:
-                answer = self._tool_row(span, group, layout, row, block.tools)
+                answer = self._tool_row(span, group, layout, row, block)
             if answer == GOOD:
                 block.number += 1
                 return True
@@ -826,7 +863,7 @@ cdef class Scanner:
             PyList_Append(reading.rest, made)
             return True
         if block is None:
-            block = reading.block(span, self)
+            block = reading.block(span)
         PyList_Append(block.others, made)
         block.number += 1
         return True
@@ -838,7 +875,7 @@ cdef class Scanner:
         if told.kind is self._kind or told.link is not None:
             PyList_Append(reading.rest, told)
             return 0
-        block = reading.block(span, self)
+        block = reading.block(span)
         if block.undecided is None:
             block.undecided = []
         PyList_Append(block.undecided, told)
@@ -848,8 +885,10 @@ cdef class Scanner:
     # --- Rows ---------------------------------------------------------------------------------------------------------
     # STRANGE: a value of another type than it should have; the span is told undecoded. APART: it is not like the other rows.
 
-    cdef int _model_row(self, Wire *span, Group group, Layout layout, row, failed, Alike alike) except -1:
+    cdef int _model_row(self, Wire *span, Group group, Layout layout, row, failed, Block block) except -1:
         cdef Part text
+        cdef Alike alike = block.models
+        cdef Record *record
         cdef int answer
         cdef int64_t given = 0, output = 0
         response = None
@@ -857,58 +896,53 @@ cdef class Scanner:
             return STRANGE
         if layout._output >= 0 and not _integer(span.values[layout._output], &output):
             return STRANGE
+        text.at, text.size = NULL, 0
         if layout._response >= 0:
             if not _text(span.values[layout._response], &text):
                 return STRANGE
-            response = _plain(text, self._read_text)
+            response = _said(&text, self._read_text)
         if not alike.has(span, group, layout):
             answer = self._joins(span, group, layout, alike)
             if answer != GOOD:
                 return answer
-        alike.begin(span, failed)
-        PyList_Append(alike.rows, <object>PyTuple_GET_ITEM(row, 0))
-        PyList_Append(alike.rows, <object>PyTuple_GET_ITEM(row, 1))
-        PyList_Append(alike.rows, None if layout._input < 0 else given)
-        PyList_Append(alike.rows, None if layout._output < 0 else output)
-        PyList_Append(alike.rows, <object>PyTuple_GET_ITEM(row, 2))
-        PyList_Append(alike.rows, response)
-        PyList_Append(alike.rows, <object>PyTuple_GET_ITEM(row, 3))
+        record = block.add(span, alike, row, failed, text)
+        if layout._input >= 0:
+            record.given = given
+            record.marks |= HAS_INPUT
+        if layout._output >= 0:
+            record.output = output
+            record.marks |= HAS_OUTPUT
         return GOOD
 
-    cdef int _tool_row(self, Wire *span, Group group, Layout layout, call, Alike alike) except -1:
-        cdef Part text
+    cdef int _tool_row(self, Wire *span, Group group, Layout layout, call, Block block) except -1:
+        cdef Part text, long
+        cdef Alike alike = block.tools
+        cdef Record *record
         cdef int answer
-        cdef Py_ssize_t at
         call_id = arguments = result = None
+        text.at, text.size = NULL, 0
         if layout._call >= 0:
             if not _text(span.values[layout._call], &text):
                 return STRANGE
-            call_id = _plain(text, self._read_identifier)
+            call_id = _said(&text, self._read_identifier)
         if layout._arguments >= 0:
-            if not _text(span.values[layout._arguments], &text):
+            if not _text(span.values[layout._arguments], &long):
                 return STRANGE
-            arguments = _string(text)
+            arguments = _string(long)
         if layout._result >= 0:
-            if not _text(span.values[layout._result], &text):
+            if not _text(span.values[layout._result], &long):
                 return STRANGE
-            result = _string(text)
+            result = _string(long)
         if not alike.has(span, group, layout):
             answer = self._joins(span, group, layout, alike)
             if answer != GOOD:
                 return answer
-        if arguments is None and result is None:
-            alike.begin(span, <object>PyTuple_GET_ITEM(call, 3))
-            PyList_Append(alike.rows, <object>PyTuple_GET_ITEM(call, 0))
-            PyList_Append(alike.rows, call_id)
-            for at in range(2, CALL):
-                PyList_Append(alike.rows, <object>PyTuple_GET_ITEM(call, at))
-            return GOOD
-        call = self._hashed(call, call_id, arguments, result)
-        if not _has(call, CALL):
-            raise TypeError("a call has other fields than this module knows")
-        alike.begin(span, <object>PyTuple_GET_ITEM(call, 3))
-        for at in range(CALL):
-            PyList_Append(alike.rows, <object>PyTuple_GET_ITEM(call, at))
+        if arguments is not None or result is not None:
+            call = self._hashed(call, None, arguments, result)
+            if not _has(call, CALL):
+                raise TypeError("a call has other fields than this module knows")
+        record = block.add(span, alike, call, <object>PyTuple_GET_ITEM(call, 3), text)
+        record.marks |= IS_TOOL
         return GOOD
 
     cdef int _joins(self, Wire *span, Group group, Layout layout, Alike alike) except -1:
@@ -1116,6 +1150,22 @@ cdef inline object _plain(Part text, reader):
     """A short text that means itself; any other is for its reader to say. (Four letters may be `null` or `None`.)"""
     found = _string(text)
     return found if 0 < text.size <= LONGEST_PLAIN and text.size != 4 else reader(found)
+
+
+cdef inline object _said(Part *text, reader):
+    """See to it that a text is sound, and is what its reader says of it where it does not mean itself; at no place where that is
+    nothing. What is given must be held as long as the text.
+    """
+    if 0 < text.size <= LONGEST_PLAIN and text.size != 4:
+        _check_text(text[0])
+        return None
+    found = reader(_string(text[0]))
+    if found is None:
+        text.at, text.size = NULL, 0
+        return None
+    held = (<str>found).encode()
+    text.at, text.size = <Place>PyBytes_AS_STRING(held), PyBytes_GET_SIZE(held)
+    return held
 
 
 cdef inline object _copy_but(object of, template, Py_ssize_t one, first, Py_ssize_t other, second):

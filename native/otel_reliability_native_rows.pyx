@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Model and tool calls of a trace as rows, and rows as the calls of a run: what `assembly.rows` and `assembly.simple` do, compiled.
+"""Model and tool calls of a trace as rows, at rest, and as the calls of a run: what `assembly.rows`, `assembly.resting` and
+`assembly.simple` do, compiled.
 
 It does what is usual: spans that are like those before them, calls in the order of the clock. Whatever is not, it leaves where it
 is, and says so: then Python does it. So there is one judge of what is unusual.
@@ -11,10 +12,11 @@ from cpython.object cimport PyObject, PyObject_RichCompareBool, Py_EQ, Py_LT
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_SET_ITEM
 
-from libc.stdint cimport uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy, memset
 
-FITS = 2
+include "packed.pxi"
+
+FITS = 3
 """`otel_reliability.native` says what that is."""
 
 cdef extern from "Python.h":
@@ -29,6 +31,9 @@ cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object of, int *overflow) except? -1
     object PyUnicode_New(Py_ssize_t size, Py_UCS4 greatest)
     void *PyUnicode_DATA(object of)
+    bint PyUnicode_CheckExact(object of)
+    bint PyLong_CheckExact(object of)
+    const char *PyUnicode_AsUTF8AndSize(object of, Py_ssize_t *size) except NULL
     bint PyObject_IS_GC(object of)
     bint PyObject_GC_IsTracked(object of)
     void PyObject_GC_UnTrack(void *of)
@@ -67,6 +72,7 @@ cdef enum:
     INPUT = 7
     OUTPUT = 8
     ASKS = 9
+    MODEL_TEXT = 10  # the id of its response
     MORE = 11
     MODEL_ROW = 12
     NAME = 5
@@ -90,6 +96,10 @@ cdef enum:
     RUN = 32  # fields of a run
     TRACE_ID_BYTES = 16
     SPAN_ID_BYTES = 8
+
+cdef int64_t LATEST = <int64_t>1 << 62  # no time that is meant is beyond
+cdef int64_t LONGEST = <int64_t>1 << 52  # nor takes longer: of so many, the sum fits
+cdef int64_t SOME_TOKENS = <int64_t>1 << 40
 
 
 cdef inline bint _same(object one, object other) except -1:
@@ -280,15 +290,6 @@ cdef inline Py_ssize_t _number_of(object models, object tools, object others):
     return PyList_GET_SIZE(models) // MODEL_ROW + PyList_GET_SIZE(tools) // TOOL_ROW + PyList_GET_SIZE(others)
 
 
-def packed(models, tools, others):
-    """The ids of rows and other spans, one after the other; None where one is not of the usual length."""
-    cdef bytes found
-    if not _are_held(models, tools, others):
-        return None
-    found = PyBytes_FromStringAndSize(NULL, _number_of(models, tools, others) * sizeof(uint64_t))
-    return found if _put_ids(models, tools, others, <uint64_t *>PyBytes_AS_STRING(found)) else None
-
-
 cpdef bint are_distinct(object models, object tools, object others) except -1:
     """Whether they surely differ: few, and of the usual length."""
     cdef uint64_t found[FEW]
@@ -438,10 +439,24 @@ cdef object _known(object rows, Py_ssize_t first, Order *order):
     return None
 
 
+cdef tuple _kinds(model_calls, tool_calls):
+    if any(not isinstance(kind, type) or kind.__itemsize__ for kind in (model_calls, tool_calls)):
+        raise TypeError("calls are objects with columns")
+    return model_calls, tool_calls
+
+
+cdef object _packed(object kind, object front, object packed):
+    """A sequence of this kind whose columns are packed. Nothing that it holds can ever lead back to it."""
+    cdef object made = PyType_GenericAlloc(<PyTypeObject *><PyObject *>kind, 0)
+    made.front, made.packed = front, packed
+    PyObject_GC_UnTrack(<void *><PyObject *>made)
+    return made
+
+
 cdef object _held(object kind, object columns):
     """A sequence of this kind that holds these columns. Where they hold plain values only, so does it."""
     cdef object made = PyType_GenericAlloc(<PyTypeObject *><PyObject *>kind, 0)
-    made.columns = columns
+    made.columns, made.front, made.packed = columns, (), None
     if not PyObject_GC_IsTracked(columns):
         PyObject_GC_UnTrack(<void *><PyObject *>made)
     return made
@@ -456,9 +471,7 @@ cdef class Caller:
     cdef object model_calls, tool_calls
 
     def __init__(self, model_calls, tool_calls):
-        if any(not isinstance(kind, type) or kind.__itemsize__ for kind in (model_calls, tool_calls)):
-            raise TypeError("calls are objects with columns")
-        self.model_calls, self.tool_calls = model_calls, tool_calls
+        self.model_calls, self.tool_calls = _kinds(model_calls, tool_calls)
 
     cpdef tuple models(self, rows, agent):
         """The model calls, the sums of their input and output, and the largest of both together; the first start and the last end.
@@ -585,6 +598,387 @@ cdef object _turned(object failed):
     return _rest(made)
 
 
+# --- Packed calls -----------------------------------------------------------------------------------------------------
+
+
+cdef struct Calls:
+    Py_ssize_t models, tools, number
+    const Record *records
+    const char *texts
+    int64_t start, end  # of the first and of the last
+
+
+cdef struct Models:
+    int64_t used, wrote, most, largest, took
+    bint asks
+    PyObject *model
+    PyObject *asked
+
+
+cdef struct Tools:
+    Py_ssize_t number, known
+    Py_ssize_t order[FEW]
+    bint in_turn  # whether each began after the one before it had ended
+
+
+cdef inline bint _time(object value, int64_t *found) except -1:
+    """Whether a value is a time that is meant."""
+    cdef long long told
+    if not PyLong_CheckExact(value) or not _number(value, &told) or not 0 <= told < LATEST:
+        return False
+    found[0] = told
+    return True
+
+
+cdef bint _are_calls(object packed, Calls *calls) except -1:
+    """Whether these are a few calls with usual times, all of whose parts are there."""
+    cdef Head head
+    cdef Py_ssize_t at, size, told
+    cdef const Record *record
+    cdef object data
+    if not PyTuple_CheckExact(packed) or PyTuple_GET_SIZE(packed) != PACKED:
+        return False
+    data = _at(packed, 0)
+    if not PyBytes_CheckExact(data) or not PyTuple_CheckExact(_at(packed, 1)):
+        return False
+    for at in range(2, 4):
+        if not PyTuple_CheckExact(_at(packed, at)) or PyTuple_GET_SIZE(_at(packed, at)) != ALIKE:
+            return False
+    size, told = PyBytes_GET_SIZE(data) - sizeof(Head), PyTuple_GET_SIZE(_at(packed, 1))
+    if size < 0:
+        return False
+    memcpy(&head, PyBytes_AS_STRING(data), sizeof(Head))
+    if <uint64_t>head.models + head.tools > FEW:
+        return False
+    calls.models, calls.tools = head.models, head.tools
+    calls.number = calls.models + calls.tools
+    size -= calls.number * sizeof(Record)
+    if size < 0:
+        return False
+    calls.records = <const Record *>(PyBytes_AS_STRING(data) + sizeof(Head))
+    calls.texts = <const char *>(calls.records + calls.number)
+    calls.start, calls.end = LATEST, 0
+    for at in range(calls.number):
+        record = calls.records + at
+        if record.told >= told or <uint64_t>record.text_at + record.text_size > <uint64_t>size:
+            return False
+        if not 0 <= record.start < LATEST or not 0 <= record.end < LATEST:
+            return False
+        calls.start = min(calls.start, record.start)
+        calls.end = max(calls.end, record.end)
+        calls.tools -= record.marks & IS_TOOL
+    if calls.tools:
+        return False
+    calls.tools = calls.number - calls.models
+    return True
+
+
+cdef bint _are_apart(Calls *calls, object root) except -1:
+    """Whether the calls surely differ from each other and from the root, whose id is of the usual length, and all hang on it."""
+    cdef Py_ssize_t at, other
+    cdef uint64_t top
+    memcpy(&top, PyBytes_AS_STRING(root), sizeof(top))
+    for at in range(calls.number):
+        if not calls.records[at].marks & HAS_PARENT or calls.records[at].parent != top or calls.records[at].id == top:
+            return False
+        for other in range(at):
+            if calls.records[other].id == calls.records[at].id:
+                return False
+    return True
+
+
+cdef inline bint _comes_before(const Record *one, const Record *other) noexcept:
+    if one.start != other.start:
+        return one.start < other.start
+    if one.end != other.end:
+        return one.end < other.end
+    return memcmp(&one.id, &other.id, sizeof(one.id)) < 0
+
+
+cdef int _sort(Calls *calls, int kind, Py_ssize_t *order, Py_ssize_t *number) except -1:
+    """The places of the calls of a kind in the order of the clock."""
+    cdef Py_ssize_t at, place
+    number[0] = 0
+    for at in range(calls.number):
+        if calls.records[at].marks & IS_TOOL != kind:
+            continue
+        place = number[0]
+        while place and _comes_before(calls.records + at, calls.records + order[place - 1]):
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = at
+        number[0] += 1
+    return 0
+
+
+cdef bint _sum_up(object told, Calls *calls, Models *models) except -1:
+    """What model calls come to. False: they are not all of one model, or do not all tell their tokens, or say more."""
+    cdef Py_ssize_t at
+    cdef const Record *record
+    cdef object what
+    cdef int known = -1
+    models.used = models.wrote = models.took = 0
+    models.most = models.largest = -LATEST
+    models.model = NULL
+    for at in range(calls.number):
+        record = calls.records + at
+        if record.marks & IS_TOOL:
+            continue
+        if not record.marks & HAS_INPUT or not record.marks & HAS_OUTPUT or not 0 <= record.end - record.start < LONGEST:
+            return False
+        if not -SOME_TOKENS < record.given < SOME_TOKENS or not -SOME_TOKENS < record.output < SOME_TOKENS:
+            return False
+        models.used += record.given
+        models.wrote += record.output
+        models.took += record.end - record.start
+        models.most = max(models.most, record.given + record.output)
+        models.largest = max(models.largest, record.given)
+        if record.told == known:
+            continue
+        known = record.told
+        what = _at(told, known)
+        if not PyTuple_Check(what) or PyTuple_GET_SIZE(what) != TOLD_MODEL or _at(what, 3) is not None:
+            return False
+        if models.model is NULL:
+            models.model, models.asked = PyTuple_GET_ITEM(what, 0), PyTuple_GET_ITEM(what, 1)
+            if not <object>models.model:
+                return False
+        elif not _same(_at(what, 0), <object>models.model) or not _same(_at(what, 1), <object>models.asked):
+            return False
+        if _at(what, 2):
+            models.asks = True
+    return True
+
+
+cdef object _told_each(object told, Py_ssize_t at, Calls *calls, Tools *tools):
+    """What is told of each tool call, in the order of the clock."""
+    cdef Py_ssize_t place
+    cdef object made = PyTuple_New(tools.number)
+    for place in range(tools.number):
+        _put(made, place, _at(_at(told, calls.records[tools.order[place]].told), at))
+    return made
+
+
+cdef object _times(Calls *calls, Tools *tools, bint ends):
+    """When each tool call began, or ended."""
+    cdef Py_ssize_t place
+    cdef object made = PyTuple_New(tools.number)
+    for place in range(tools.number):
+        if ends:
+            _put(made, place, calls.records[tools.order[place]].end)
+        else:
+            _put(made, place, calls.records[tools.order[place]].start)
+    return made
+
+
+cdef bint _are_first(object told, object names, Calls *calls, Tools *tools) except -1:
+    """Whether no call can be another attempt at an earlier one."""
+    cdef Py_ssize_t place
+    cdef object what
+    cdef set found
+    if len(set(names)) == tools.number:
+        return True
+    if tools.known < tools.number:
+        return False
+    found = set()
+    for place in range(tools.number):
+        what = _at(told, calls.records[tools.order[place]].told)
+        found.add((_at(what, 0), _at(what, 2)))
+    return len(found) == tools.number
+
+
+cdef object _path_of(object names, Calls *calls, Tools *tools):
+    """The names of calls some of which ran at the same time: of those that were issued together names decide. As
+    `calls.in_path_order`: a call joins those before it if it starts before the earliest of their ends, or with the last of them,
+    and no model call began in between.
+    """
+    cdef Py_ssize_t at, model
+    cdef int64_t earliest = 0
+    cdef bint joins
+    cdef const Record *record
+    cdef const Record *before = NULL
+    cdef list group = [], path = []
+    for at in range(tools.number):
+        record = calls.records + tools.order[at]
+        joins = before is not NULL and (record.start < earliest or record.start == before.start)
+        for model in range(calls.number if joins else 0):
+            if not calls.records[model].marks & IS_TOOL and before.start < calls.records[model].start <= record.start:
+                joins = False
+        if joins:
+            earliest = min(earliest, record.end)
+        else:
+            path += sorted(group)
+            group = []
+            earliest = record.end
+        group.append(_at(names, at))
+        before = record
+    path += sorted(group)
+    return _rest(tuple(path))
+
+
+def ids_of(packed, others):
+    """As `resting.ids_of`."""
+    cdef Head head
+    cdef Py_ssize_t at, number, size
+    cdef object data, found, span
+    cdef uint64_t *ids
+    cdef const Record *records
+    data = packed[0]
+    if not PyBytes_CheckExact(data) or not PyList_Check(others) or PyBytes_GET_SIZE(data) < <Py_ssize_t>sizeof(Head):
+        raise TypeError("no packed calls")
+    memcpy(&head, PyBytes_AS_STRING(data), sizeof(Head))
+    number, size = <Py_ssize_t>head.models + head.tools, PyBytes_GET_SIZE(data) - <Py_ssize_t>sizeof(Head)
+    if number > size // <Py_ssize_t>sizeof(Record):
+        raise ValueError("packed calls are cut off")
+    found = PyBytes_FromStringAndSize(NULL, (number + PyList_GET_SIZE(others)) * sizeof(uint64_t))
+    ids, records = <uint64_t *>PyBytes_AS_STRING(found), <const Record *>(PyBytes_AS_STRING(data) + sizeof(Head))
+    for at in range(number):
+        ids[at] = records[at].id
+    for at in range(PyList_GET_SIZE(others)):
+        span = _of(others, at)
+        if not _is_span(span) or not _put_id(_at(span, SPAN_ID), ids + number + at):
+            return None
+    return found
+
+
+def lay_down(models, tools):
+    """As `resting.lay_down`."""
+    cdef Py_ssize_t at, number, size = 0, told_size
+    cdef const char *text
+    cdef object data
+    cdef list told = []
+    cdef Record *records
+    cdef Head head
+    if not _are_rows(models, MODEL_ROW) or not _are_rows(tools, TOOL_ROW):
+        return None
+    head.models, head.tools = <uint32_t>(PyList_GET_SIZE(models) // MODEL_ROW), <uint32_t>(PyList_GET_SIZE(tools) // TOOL_ROW)
+    number = <Py_ssize_t>head.models + head.tools
+    try:
+        for at in range(MODEL_TEXT, PyList_GET_SIZE(models), MODEL_ROW):
+            size += _size_of(_of(models, at))
+        for at in range(CALL_ID, PyList_GET_SIZE(tools), TOOL_ROW):
+            size += _size_of(_of(tools, at))
+    except (TypeError, UnicodeEncodeError):
+        return None
+    if size >= <Py_ssize_t>1 << 32:
+        return None
+    data = PyBytes_FromStringAndSize(NULL, sizeof(Head) + number * sizeof(Record) + size)
+    memcpy(PyBytes_AS_STRING(data), &head, sizeof(Head))
+    records = <Record *>(PyBytes_AS_STRING(data) + sizeof(Head))
+    memset(records, 0, number * sizeof(Record))
+    size = 0
+    for at in range(head.models):
+        if not _lay_model(models, at * MODEL_ROW, records + at, told):
+            return None
+        size = _put_text(_of(models, at * MODEL_ROW + MODEL_TEXT), records + at, <char *>(records + number), size)
+    for at in range(head.tools):
+        if not _lay_tool(tools, at * TOOL_ROW, records + head.models + at, told):
+            return None
+        size = _put_text(_of(tools, at * TOOL_ROW + CALL_ID), records + head.models + at, <char *>(records + number), size)
+    return data, tuple(told), _alike(models), _alike(tools), number
+
+
+cdef tuple _alike(object rows):
+    return rows.shared, rows.remote, rows.span_kind
+
+
+cdef Py_ssize_t _size_of(object text) except -1:
+    cdef Py_ssize_t size = 0
+    if text is None:
+        return 0
+    if not PyUnicode_CheckExact(text):
+        raise TypeError("no text")
+    PyUnicode_AsUTF8AndSize(text, &size)
+    return size
+
+
+cdef Py_ssize_t _put_text(object text, Record *record, char *texts, Py_ssize_t at) except -1:
+    """Put a text, whose size was asked for, where it belongs. Where the next one begins."""
+    cdef Py_ssize_t size = 0
+    cdef const char *told
+    record.text_at = <uint32_t>at
+    if text is None:
+        return at
+    told = PyUnicode_AsUTF8AndSize(text, &size)
+    memcpy(texts + at, told, size)
+    record.text_size = <uint32_t>size
+    record.marks |= HAS_TEXT
+    return at + size
+
+
+cdef bint _lay_row(object rows, Py_ssize_t at, Record *record) except -1:
+    """What every row begins with."""
+    cdef long long start, end
+    cdef object parent = _of(rows, at + 1), failed = _of(rows, at + FAILED)
+    if not _put_id(_of(rows, at), &record.id) or not _whole(_of(rows, at + START), &start) or not _whole(_of(rows, at + END), &end):
+        return False
+    if parent is not None:
+        if not _put_id(parent, &record.parent):
+            return False
+        record.marks |= HAS_PARENT
+    if failed is True:
+        record.marks |= HAS_FAILED
+    elif failed is not False:
+        return False
+    record.start, record.end = start, end
+    return True
+
+
+cdef bint _lay_model(object rows, Py_ssize_t at, Record *record, list told) except -1:
+    cdef long long number
+    cdef object given = _of(rows, at + INPUT), output = _of(rows, at + OUTPUT)
+    if not _lay_row(rows, at, record):
+        return False
+    if given is not None:
+        if not _whole(given, &number):
+            return False
+        record.given = number
+        record.marks |= HAS_INPUT
+    if output is not None:
+        if not _whole(output, &number):
+            return False
+        record.output = number
+        record.marks |= HAS_OUTPUT
+    what = (_of(rows, at + MODEL), _of(rows, at + ASKED_MODEL), _of(rows, at + ASKS), _of(rows, at + MORE))
+    return _tell(told, what, record)
+
+
+cdef bint _lay_tool(object rows, Py_ssize_t at, Record *record, list told) except -1:
+    if not _lay_row(rows, at, record):
+        return False
+    record.marks |= IS_TOOL
+    what = (
+        _of(rows, at + NAME), None, _of(rows, at + ARGUMENTS), _of(rows, at + SOFTLY), _of(rows, at + RESULT),
+        _of(rows, at + EFFECT),
+    )
+    return _tell(told, what, record)
+
+
+cdef bint _tell(list told, tuple what, Record *record) except -1:
+    """What a record refers to: most refer to what those before them did."""
+    cdef Py_ssize_t number = PyList_GET_SIZE(told), at, other
+    cdef object known
+    for at in range(number - 1, max(number - 1 - RECENT, -1), -1):
+        known = _of(told, at)
+        if PyTuple_GET_SIZE(known) != PyTuple_GET_SIZE(what):
+            continue
+        for other in range(PyTuple_GET_SIZE(what)):
+            if PyTuple_GET_ITEM(known, other) != PyTuple_GET_ITEM(what, other):
+                break
+        else:
+            record.told = <uint16_t>at
+            return True
+    if number == MOST_TOLD:
+        return False
+    PyList_Append(told, what)
+    record.told = <uint16_t>number
+    return True
+
+
+cdef inline bint _whole(object value, long long *found) except -1:
+    return PyLong_CheckExact(value) and _number(value, found)
+
+
 # --- Runs -------------------------------------------------------------------------------------------------------------
 
 
@@ -622,28 +1016,32 @@ cdef class Maker:
     limit of two models, for the marks of calls, for the weight of a threshold and a trace.
     """
 
-    cdef Caller caller
     cdef bint canonical
+    cdef object model_calls, tool_calls
     cdef object run, usual, agent, facts, no_models, no_tools, failed, limited, ended, key_of, limit_of, marks_of, weight_of
 
-    def __init__(self, caller, usual, agent, facts, none, verdicts, canonical, key_of, limit_of, marks_of, weight_of):
+    def __init__(self, kinds, usual, agent, facts, none, verdicts, canonical, key_of, limit_of, marks_of, weight_of):
         self.canonical = canonical
-        self.caller, self.run, self.usual, self.agent, self.facts = caller, type(usual), tuple(usual), agent, facts
+        self.model_calls, self.tool_calls = _kinds(kinds[0], kinds[1])
+        self.run, self.usual, self.agent, self.facts = type(usual), tuple(usual), agent, facts
         self.no_models, self.no_tools = none
         self.failed, self.limited, self.ended = verdicts
         self.key_of, self.limit_of, self.marks_of, self.weight_of = key_of, limit_of, marks_of, weight_of
         if not issubclass(self.run, tuple) or len(self.usual) != RUN or any(len(tuple(one)) != 2 for one in verdicts):
             raise ValueError("a run has other fields than this module knows")
 
-    def make(self, models, tools, others, reason):
-        """The run of these rows and the one other span, an agent that nothing is above; None where anything is unusual, and where
+    def make(self, packed, others, reason):
+        """The run of these calls and the one other span, an agent that nothing is above; None where anything is unusual, and where
         they are not surely told apart.
         """
-        cdef object root, facts, name, session, told, made, found, verdict, run_id, limit, threshold
-        cdef object start, end, used = None, wrote = None, pressure = None, known = True, path = ()
-        cdef object model_calls = self.no_models, tool_calls = self.no_tools
-        cdef Py_ssize_t at
-        if not _are_held(models, tools, others) or PyList_GET_SIZE(others) != 1:
+        cdef object root, facts, name, session, told, made, verdict, run_id, limit, threshold
+        cdef object pressure = None, used = None, wrote = None, path = ()
+        cdef Calls calls
+        cdef Models models
+        cdef Tools tools
+        cdef int64_t start, end
+        cdef Py_ssize_t kind
+        if not PyList_Check(others) or PyList_GET_SIZE(others) != 1:
             return None
         root = _of(others, 0)
         if not _is_span(root) or _at(root, KIND) is not self.agent:
@@ -655,17 +1053,18 @@ cdef class Maker:
         if (
             not name or _at(facts, WEAK) or _at(facts, EXPECTS_FINISH) or _at(facts, HIDES_FAILURE)
             or _at(root, NOTES) is not None or _at(root, EVALUATIONS)
-            or not are_distinct(models, tools, others) or not hang_on(models, tools, _at(root, SPAN_ID))
         ):
             return None
         run_id = _run_id(_at(root, 0), _at(root, SPAN_ID))
-        if run_id is None:
+        if run_id is None or not _time(_at(root, 4), &start) or not _time(_at(root, 5), &end):
+            return None
+        if not _are_calls(packed, &calls) or not _are_apart(&calls, _at(root, SPAN_ID)):
             return None
 
         session = _at(root, SESSION)
-        for rows in (models, tools):
-            if PyList_GET_SIZE(rows):
-                told = rows.shared
+        for kind in range(2):
+            if calls.tools if kind else calls.models:
+                told = _at(_at(packed, 2 + kind), 0)
                 if not PyTuple_Check(told) or PyTuple_GET_SIZE(told) != SPAN - SHARED:
                     return None
                 told = _at(told, SESSION - SHARED)
@@ -674,60 +1073,109 @@ cdef class Maker:
                 elif told is not None and not _same(told, session):
                     return None
 
-        start, end = _at(root, 4), _at(root, 5)
-        if PyList_GET_SIZE(models):
-            found = self.caller.models(models, name)
-            if found is None:
+        told, model_calls, tool_calls = _at(packed, 1), self.no_models, self.no_tools
+        models.asks = False
+        if calls.models:
+            if not _sum_up(told, &calls, &models):
                 return None
-            model_calls, used, wrote = _at(found, 0), _at(found, 1), _at(found, 2)
-            limit = self.limit_of(_of(models, MODEL), _of(models, ASKED_MODEL))
+            used, wrote = models.used, models.wrote
+            limit = self.limit_of(<object>models.model, <object>models.asked)
             if limit is not None:
-                pressure = min(_at(found, 3) / limit, 1.0)
-            start, end = min(start, _at(found, 4)), max(end, _at(found, 5))
+                pressure = min(models.most / limit, 1.0)
+            model_calls = _packed(
+                self.model_calls, (<Py_ssize_t>calls.models, models.took, models.largest, models.wrote, name), packed
+            )
         elif _at(facts, TOKENS) is not None:
             return None
-        if PyList_GET_SIZE(tools):
-            found = self.caller.tools(tools, name, self.marks_of, models, self.canonical)
-            if found is None:
+        if calls.tools:
+            front = self.front_of(told, &calls, &tools, name)
+            if front is None:
                 return None
-            tool_calls, path, known = _at(found, 0), _at(found, 1), _at(found, 2)
-            start, end = min(start, _at(found, 3)), max(end, _at(found, 4))
-        else:
-            if _at(facts, EMITS_NO_TOOLS):
-                return None
-            for at in range(0, PyList_GET_SIZE(models), MODEL_ROW):
-                if _of(models, at + ASKS):
-                    return None
+            path = _at(front, 0)
+            if not tools.in_turn and self.canonical:
+                path = _path_of(path, &calls, &tools)
+            tool_calls = _packed(self.tool_calls, front, packed)
+        elif _at(facts, EMITS_NO_TOOLS) or models.asks:
+            return None
         verdict = self.failed if _at(root, 8) else self.limited if _at(facts, LIMIT_REACHED) else self.ended
         threshold = _at(root, THRESHOLD)
 
         made = PyType_GenericAlloc(<PyTypeObject *><PyObject *>self.run, RUN)
         FORGET_HASH(made)
-        for at in range(RUN):
-            _put(made, at, _at(self.usual, at))
+        for kind in range(RUN):
+            _put(made, kind, _at(self.usual, kind))
         _set(made, 0, run_id)
         _set(made, 1, _at(root, 0))
         _set(made, 2, _at(root, SPAN_ID))
         _set(made, 3, self.key_of(name, root))
         if session is not None:
             _set(made, 4, session.id)
-        _set(made, 13, start)
-        _set(made, 14, end)
+        _set(made, 13, _at(root, 4) if start <= calls.start else calls.start)
+        _set(made, 14, _at(root, 5) if end >= calls.end else calls.end)
         _set(made, 15, path)
         _set(made, 17, tool_calls)
         _set(made, 18, model_calls)
         _set(made, 19, used)
         _set(made, 20, wrote)
         _set(made, 21, pressure)
-        _set(made, 22, known)
+        _set(made, 22, calls.tools == 0 or tools.known == calls.tools)
         _set(made, 23, _at(verdict, 0))
         _set(made, 24, _at(verdict, 1))
         if threshold is not None:
             _set(made, 29, self.weight_of(threshold, _at(root, 0)))
-        _set(made, 30, PyList_GET_SIZE(models) // MODEL_ROW + PyList_GET_SIZE(tools) // TOOL_ROW + 1)
+        _set(made, 30, calls.number + 1)
         _set(made, 31, reason)
         PyObject_GC_UnTrack(<void *><PyObject *>made)  # nothing that it holds can ever lead back to it
         return made
+
+    cdef object front_of(self, object told, Calls *calls, Tools *tools, object agent):
+        """The first columns of the tool calls; None where two have one id, or anything is unusual."""
+        cdef Py_ssize_t at, other, failures = 0, results = 0
+        cdef object what, names, ok, retry = False, repeat = False, chain = 0
+        cdef const Record *record
+        cdef const Record *before
+        _sort(calls, IS_TOOL, tools.order, &tools.number)
+        tools.known, tools.in_turn = 0, True
+        names = PyTuple_New(tools.number)
+        for at in range(tools.number):
+            record = calls.records + tools.order[at]
+            what = _at(told, record.told)
+            if not PyTuple_Check(what) or PyTuple_GET_SIZE(what) != TOLD_CALL or not PyUnicode_CheckExact(_at(what, 0)):
+                return None
+            if _at(what, 3) is not True and _at(what, 3) is not False:
+                return None
+            _put(names, at, _at(what, 0))
+            failures += _at(what, 3) is True
+            tools.known += _at(what, 2) is not None
+            results += _at(what, 4) is not None
+            if record.marks & HAS_TEXT:
+                for other in range(at):
+                    before = calls.records + tools.order[other]
+                    if (
+                        before.marks & HAS_TEXT and before.text_size == record.text_size
+                        and memcmp(calls.texts + before.text_at, calls.texts + record.text_at, record.text_size) == 0
+                    ):
+                        return None
+            if at:
+                before = calls.records + tools.order[at - 1]
+                if record.start < before.end or record.start == before.start:
+                    tools.in_turn = False
+        names = _rest(names)
+        if failures in (0, tools.number):
+            ok = failures == 0
+        else:
+            ok = PyTuple_New(tools.number)
+            for at in range(tools.number):
+                _put(ok, at, _at(_at(told, calls.records[tools.order[at]].told), 3) is False)
+            ok = _rest(ok)
+        # Of what nothing is known but that it succeeded, nothing is another attempt.
+        if (failures or tools.known) and not _are_first(told, names, calls, tools):
+            retry, repeat, chain = self.marks_of(
+                names, _told_each(told, 3, calls, tools), _told_each(told, 2, calls, tools) if tools.known else None,
+                _told_each(told, 4, calls, tools) if results else None,
+                None if tools.in_turn else (_times(calls, tools, False), _times(calls, tools, True)),
+            )
+        return _rest((names, ok, retry, repeat, chain, agent))
 
 
 cdef inline int _set(object made, Py_ssize_t at, object value) except -1:

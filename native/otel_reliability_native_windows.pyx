@@ -13,7 +13,7 @@ from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZ
 
 from libc.stdint cimport int64_t, uint32_t
 
-FITS = 2
+FITS = 3
 """`otel_reliability.native` says what that is."""
 
 cdef extern from "Python.h":
@@ -46,6 +46,7 @@ cdef enum:
     MOST = 256  # steps of a path, and calls of a run
     SHARED = 0x10FFFF  # the symbol of all tools that have none of their own
     NO_COUNT = -1
+    MODELS_FRONT = 5  # what packed model calls tell in front: their number, how long they took, and more
     RUN = 32  # fields of a run
     ROW = 25  # fields of a row
     ALIKE = 7  # fields in which rows that are alike are equal
@@ -211,18 +212,26 @@ cdef class Rows:
         taken = None if _of(run, 12) else _of(run, 15)
         if not _is(models, self.models) or (calls is not None and not _is(calls, self.calls)):
             return None
-        columns = models.columns
-        if not PyTuple_CheckExact(columns) or PyTuple_GET_SIZE(columns) <= max(self.began, self.ended):
-            return None
-        asked = _length(_of(columns, self.began))
-        if asked < 0 or asked > MOST or _length(_of(columns, self.ended)) != asked:
-            return None
-        if not _took(_of(columns, self.began), _of(columns, self.ended), asked, &took):
-            return None
+        if models.packed is None:
+            columns = models.columns
+            if not PyTuple_CheckExact(columns) or PyTuple_GET_SIZE(columns) <= max(self.began, self.ended):
+                return None
+            asked = _length(_of(columns, self.began))
+            if asked < 0 or asked > MOST or _length(_of(columns, self.ended)) != asked:
+                return None
+            if not _took(_of(columns, self.began), _of(columns, self.ended), asked, &took):
+                return None
+        else:
+            columns = models.front
+            if not PyTuple_CheckExact(columns) or PyTuple_GET_SIZE(columns) != MODELS_FRONT:
+                return None
+            asked, took = _of(columns, 0), _of(columns, 1)
+            if asked <= 0 or took < 0:
+                return None
         if asked:
             latency = took // asked
         if calls is not None:
-            columns = calls.columns
+            columns = calls.columns if calls.packed is None else calls.front
             if not PyTuple_CheckExact(columns) or PyTuple_GET_SIZE(columns) <= max(self.name, self.ok, self.retry, self.repeat):
                 return None
             if not PyTuple_CheckExact(_of(columns, self.name)):

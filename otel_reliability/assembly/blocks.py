@@ -9,74 +9,86 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from operator import eq
-from typing import Self, TypeAlias, overload
+from typing import Self, overload
 
-from otel_reliability.assembly.compiled import take_rows
+from otel_reliability.assembly import compiled, resting
 from otel_reliability.assembly.rows import END, ROW_BYTES, Models, Tools
 from otel_reliability.assembly.unit import SPAN_BYTES
+from otel_reliability.model.packed import Packed
 from otel_reliability.model.span import AgentSpan, TraceId
-
-Held: TypeAlias = tuple[Models, Tools, list[AgentSpan]]
 
 
 class Block:
     """Spans of one trace that come together; none of them is a mere place, or names its parent by a link.
 
-    A bundle may keep its lists and add to them: the block goes on to tell what it held.
+    Its rows are bytes (`resting`), where they have a place there; they become objects for whoever asks for them.
     """
 
-    __slots__ = ("_ends", "count", "models", "others", "tools", "trace_id")
+    __slots__ = ("_awake", "count", "others", "rest", "trace_id")
 
-    def __init__(self, trace_id: TraceId, models: Models, tools: Tools, others: list[AgentSpan]) -> None:
-        self.trace_id, self.models, self.tools, self.others = trace_id, models, tools, others
-        self.count = len(models) // Models.width + len(tools) // Tools.width + len(others)
+    def __init__(
+        self, trace_id: TraceId, rest: Packed, others: list[AgentSpan], awake: tuple[Models, Tools] | None = None
+    ) -> None:
+        """`awake`: rows that have no place among those at rest, of which there are none then."""
+        self.trace_id, self.others = trace_id, others
+        self.rest = rest if awake is None else None
+        """The rows at rest, None where they are awake."""
+        self._awake = awake
+        self.count = rest[4] + len(others)
         """How many spans it holds."""
-        self._ends: tuple[int, int, int] | None = None
+        if awake is not None:
+            self.count += len(awake[0]) // Models.width + len(awake[1]) // Tools.width
 
     @classmethod
     def of(
-        cls, trace_id: TraceId, models: Models, tools: Tools, others: list[AgentSpan], undecided: list[AgentSpan] | None
+        cls, trace_id: TraceId, rest: Packed, others: list[AgentSpan], undecided: list[AgentSpan] | None = None
     ) -> Self:
         """The block of rows and other spans, and of spans that may be either."""
-        at, number = 0, 0 if undecided is None else len(undecided)
-        while undecided is not None and at < number:
-            taken = take_rows(undecided, at, models, tools, number)
+        if undecided is None:
+            return cls(trace_id, rest, others)
+        models, tools = resting.wake(rest)
+        at, number = 0, len(undecided)
+        while at < number:
+            taken = compiled.take_rows(undecided, at, models, tools, number)
             if not taken:
                 others.append(undecided[at])
             at += taken or 1
-        return cls(trace_id, models, tools, others)
+        return cls.awake(trace_id, models, tools, others)
+
+    @classmethod
+    def awake(cls, trace_id: TraceId, models: Models, tools: Tools, others: list[AgentSpan]) -> Self:
+        """The block of these rows and other spans."""
+        rest = compiled.lay_down(models, tools)
+        return cls(trace_id, resting.NO_ROWS, others, (models, tools)) if rest is None else cls(trace_id, rest, others)
+
+    def beside(self, others: list[AgentSpan]) -> Block:
+        """The same rows, beside other spans."""
+        return Block(self.trace_id, self.rest or resting.NO_ROWS, others, self._awake)
 
     def __iter__(self) -> Iterator[AgentSpan]:
-        models, tools, others = self.held()
-        return chain(models.spans(self.trace_id), tools.spans(self.trace_id), others)
+        models, tools = self.rows()
+        return chain(models.spans(self.trace_id), tools.spans(self.trace_id), self.others)
 
     @property
     def end_ns(self) -> int:
         """When its last span ended, in the order in which they are told."""
-        models, tools, others = self.held()
-        if others:
-            return others[-1].end_ns
+        if self.others:
+            return self.others[-1].end_ns
+        models, tools = self.rows()
         return tools[END - Tools.width] if tools else models[END - Models.width]
 
     @property
     def weight(self) -> int:
         """Estimated bytes."""
-        others = len(self.others) if self._ends is None else self._ends[2]
+        others = len(self.others)
         return (self.count - others) * ROW_BYTES + others * SPAN_BYTES
 
-    def held(self) -> Held:
-        """What it holds, to be looked at."""
-        if self._ends is None:
-            return self.models, self.tools, self.others
-        models, tools, others = self._ends
-        return self.models.part(models), self.tools.part(tools), self.others[:others]
-
-    def give(self) -> Held:
-        """What it holds, for a bundle to keep. Whoever comes second gets copies."""
-        held = self.held()
-        if self._ends is None:
-            self._ends = len(self.models), len(self.tools), len(self.others)
-        return held
+    def rows(self) -> tuple[Models, Tools]:
+        """Its rows, in lists that are the caller's own."""
+        if self.rest is not None:
+            return resting.wake(self.rest)
+        models, tools = self._awake or (Models(), Tools())
+        return models.part(len(models)), tools.part(len(tools))
 
 
 class Blocks(Sequence[AgentSpan]):
@@ -125,7 +137,7 @@ class Blocks(Sequence[AgentSpan]):
 
     def others(self) -> Iterator[AgentSpan]:
         """The spans that are no rows: all that may say more than what every call says."""
-        return chain(chain.from_iterable(block.held()[2] for block in self.blocks), self.rest)
+        return chain(chain.from_iterable(block.others for block in self.blocks), self.rest)
 
     def parts(self, least: int) -> Iterator[Blocks]:
         """The same, a part at a time: of so many spans at least, but for the last, and not of many more."""

@@ -13,9 +13,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from otel_reliability.assembly import compiled, resting, rows
-from otel_reliability.assembly.blocks import Block, Held
+from otel_reliability.assembly.blocks import Block
 from otel_reliability.assembly.rows import ID, ID_BYTES, PARENT, ROW_BYTES, Models, Rows, Tools
 from otel_reliability.assembly.unit import SPAN_BYTES, Place, Trace, Unit
+from otel_reliability.model.packed import Packed
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Kind, SpanId, TraceId
 
@@ -68,7 +69,7 @@ class Bundle:
     - `due`: whether somebody will look at it at `last_seen` and a little; `is_waiting`: whether when it has grown too old.
     - `run`: what was told of it while CLOSED, or `built`, where that is more than one plain run. `missing`: the parent above its
       root, in another process, that is not here.
-    - `rest`: the rows of a CLOSED one while nobody asks for them; `models` and `tools` are made of it when somebody does.
+    - `rest`: the rows as bytes while nobody asks for them; `models` and `tools` are made of it when somebody does.
     - `unit`: what a CLOSED one became when it was unfolded.
     """
 
@@ -97,10 +98,16 @@ class Bundle:
         "unit",
     )
 
-    def __init__(self, trace_id: TraceId, now: float, held: Held | None = None) -> None:
-        """`held`: what it begins with, and adds to."""
+    def __init__(self, trace_id: TraceId, now: float, block: Block | None = None) -> None:
+        """`block`: what it begins with."""
         self.trace_id = trace_id
-        self.models, self.tools, self.others = held or (Models(), Tools(), list[AgentSpan]())
+        self.rest: Packed | None = None
+        if block is None:
+            self.models, self.tools, self.others = Models(), Tools(), list[AgentSpan]()
+        else:
+            self.rest, self.others = block.rest, block.others[:]
+            if block.rest is None:
+                self.models, self.tools = block.rows()
         self.places: dict[SpanId, Place] | None = None
         self.open: dict[SpanId, SpanId | None] | None = None
         self.index: dict[SpanId, int] | None = None
@@ -114,7 +121,6 @@ class Bundle:
         self.run: Run | None = None
         self.built: Built | None = None
         self.missing: SpanId | None = None
-        self.rest: resting.Rest | None = None
         self.unit: Unit | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -132,7 +138,7 @@ class Bundle:
     def count(self) -> int:
         """How many spans it holds."""
         if self.rest is not None:
-            return resting.count_of(self.rest)
+            return self.rest[4] + len(self.others)
         return len(self.models) // Models.width + len(self.tools) // Tools.width + len(self.others)
 
     @property
@@ -186,16 +192,24 @@ class Bundle:
             self.index[span.span_id] = self._last(rows)
         return SPAN_BYTES if rows is None else ROW_BYTES
 
-    def can_take(self, block: Block) -> bool:
-        """Whether the rows of a block are like those here."""
-        return self.models.can_join(block.models) and self.tools.can_join(block.tools)
+    def can_take(self, models: Models, tools: Tools) -> bool:
+        """Whether rows are like those here."""
+        return self.models.can_join(models) and self.tools.can_join(tools)
 
-    def keep_all(self, block: Block) -> None:
-        """Hold what a block holds, whose rows are like those here."""
-        models, tools, others = block.held()
+    def keep_all(self, models: Models, tools: Tools, others: list[AgentSpan]) -> None:
+        """Hold rows that are like those here, and other spans."""
         self.models.join(models)
         self.tools.join(tools)
         self.others += others
+
+    def lie_down(self) -> Packed | None:
+        """Its rows as bytes from here on, until somebody looks at them; None where they have no place there."""
+        if self.rest is None:
+            rest = compiled.lay_down(self.models, self.tools)
+            if rest is not None:
+                self.rest = rest
+                del self.models, self.tools
+        return self.rest
 
     def mark(self, now: float) -> None:
         """What is kept from here on comes at another time than what was kept before."""
@@ -280,7 +294,10 @@ class Bundle:
 
     def awaits(self, span_id: SpanId) -> bool:
         """Whether anything here hangs on a span."""
-        if span_id in self.models.column(PARENT) or span_id in self.tools.column(PARENT):
+        if self.rest is not None:
+            if resting.hangs_on(self.rest, span_id):
+                return True
+        elif span_id in self.models.column(PARENT) or span_id in self.tools.column(PARENT):
             return True
         if any(span.parent_id == span_id for span in self.others):
             return True
@@ -289,16 +306,14 @@ class Bundle:
 
     def close(self, told: Run | Built, top: AgentSpan, now: float) -> None:
         """Its run is told, or all that was built of it. Whatever ends this before leaves it as it was."""
-        rest = resting.lay_down(self.models, self.tools, self.others)
+        if self.lie_down() is not None:
+            self.index = None
         self.state, self.is_plain, self.closed_at = _CLOSED, False, now
         if isinstance(told, Run):
             self.run = told
         else:
             self.built = told
         self.missing = None if top.parent_id is None else self.above(top.parent_id, None)[0]
-        if rest is not None:
-            self.rest, self.index = rest, None
-            del self.models, self.tools
 
     @property
     def runs(self) -> Sequence[Run]:
@@ -310,7 +325,10 @@ class Bundle:
     def past(self) -> Past:
         """What is remembered once its run is final, as small as can be."""
         rest = self.rest
-        ids = rest[0] if rest else compiled.packed(self.models, self.tools, self.others) or tuple(self.ids)
+        found = (
+            rows.packed(self.models, self.tools, self.others) if rest is None else compiled.ids_of(rest, self.others)
+        )
+        ids = found or tuple(self.ids)
         if self.run is not None:
             return self.run.key.agent, ids, self.places, self.open or None
         agents = () if self.built is None else tuple(sorted(self.built.agents)[:2])

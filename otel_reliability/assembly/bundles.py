@@ -65,15 +65,18 @@ class Bundles:
         if bundle is None:
             if self._is_known(trace_id) or block.count > self._most:
                 return False
-            bundle = self._bundles[trace_id] = Bundle(trace_id, now, block.give())
+            bundle = self._bundles[trace_id] = Bundle(trace_id, now, block)
             self._gathering.open[bundle] = None
             self._look_later(bundle)
-        elif not bundle.is_plain or bundle.count + block.count > self._most or not bundle.can_take(block):
+        elif not bundle.is_plain or bundle.count + block.count > self._most:
             return False
         else:
+            rows = block.rows()
+            if not bundle.can_take(*rows):
+                return False
             if now != bundle.latest or not bundle.due:
                 self._touch(bundle, now)
-            bundle.keep_all(block)
+            bundle.keep_all(*rows, block.others)
         self._gathering.open_bytes += block.weight
         return True
 

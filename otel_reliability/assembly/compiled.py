@@ -8,14 +8,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from otel_reliability import native
-from otel_reliability.assembly import rows
+from otel_reliability.assembly import resting, rows
 from otel_reliability.assembly.rows import Models, Tools
 from otel_reliability.model.model_calls import ModelCalls
+from otel_reliability.model.packed import Packed
 from otel_reliability.model.span import AgentSpan, Kind, ModelFacts, SpanId, ToolFacts
 from otel_reliability.model.tool_calls import ToolCalls
 
 MODULE: Final = "otel_reliability_native_rows"
-Packed: TypeAlias = Callable[[Models, Tools, list[AgentSpan]], bytes | None]
+LayDown: TypeAlias = Callable[[Models, Tools], Packed | None]
+IdsOf: TypeAlias = Callable[[Packed, list[AgentSpan]], bytes | None]
 Distinct: TypeAlias = Callable[[Models, Tools, list[AgentSpan]], bool]
 HangOn: TypeAlias = Callable[[Models, Tools, SpanId], bool]
 TakeRows: TypeAlias = Callable[[Sequence[AgentSpan], int, Models, Tools, int], int]
@@ -29,7 +31,8 @@ def load() -> Any:
 NATIVE: Final = load()
 CALLER: Final[Any] = None if NATIVE is None else NATIVE.Caller(ModelCalls, ToolCalls)
 """Makes columns of calls of rows; None: they are made in Python."""
-packed: Final[Packed] = rows.packed if NATIVE is None else NATIVE.packed
+lay_down: Final[LayDown] = resting.lay_down if NATIVE is None else NATIVE.lay_down
+ids_of: Final[IdsOf] = resting.ids_of if NATIVE is None else NATIVE.ids_of
 are_distinct: Final[Distinct] = rows.are_distinct if NATIVE is None else NATIVE.are_distinct
 hang_on: Final[HangOn] = rows.hang_on if NATIVE is None else NATIVE.hang_on
 take_rows: Final[TakeRows] = (

@@ -1,70 +1,151 @@
-"""Rows at rest: as bytes, while nothing of their trace comes.
+"""Rows at rest: as bytes, while nobody looks at them.
 
-A run that was told can still change for a minute, and hardly ever does. A service holds tens of thousands of spans in that
-state, each a dozen objects that would be looked at no more but to be freed, long after they have left every cache. As bytes
-they take a fifth of the room, and are written while they are at hand.
+The compiled reader makes the rows of a trace as bytes, and most runs are made of them as they are. What comes otherwise is laid
+down when its run is told: it can still change for a minute, and hardly ever does. A service holds tens of thousands of spans in
+that state, each a dozen objects that would be looked at no more but to be freed, long after they have left every cache.
 """
 
 from __future__ import annotations
 
-import marshal
-from typing import Any, Final, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Final
 
-from otel_reliability.assembly import compiled
-from otel_reliability.assembly.rows import ID_BYTES, MORE, Models, Standing, Tools
-from otel_reliability.model.span import AgentSpan, Call
+from otel_reliability.assembly.rows import (
+    ARGUMENTS,
+    ASKED_MODEL,
+    ASKS,
+    CALL_ID,
+    EFFECT,
+    END,
+    FAILED,
+    ID,
+    ID_BYTES,
+    INPUT,
+    MODEL,
+    MORE,
+    NAME,
+    OUTPUT,
+    PARENT,
+    RESPONSE,
+    RESULT,
+    SOFTLY,
+    START,
+    Models,
+    Rows,
+    Tools,
+)
+from otel_reliability.model import packed
+from otel_reliability.model.packed import Packed
+from otel_reliability.model.span import AgentSpan, SpanId
 
-Rest: TypeAlias = tuple[bytes, bytes, Standing, Standing]
-"""The ids of the rows and of other spans, one after the other; the rows; what those of model calls have in common, and those of
-tool calls.
-"""
-
-_FORMAT: Final = 2
-"""Of `marshal`: without references, which are dearer to look for than what they save."""
-_CALLS: Final = 1
-"""Where calls that were asked for stand in what few model calls tell."""
+NO_ROWS: Final[Packed] = (packed.HEAD.pack(0, 0), (), (None, None, 0), (None, None, 0), 0)
+_RECENT: Final = 16
+"""So many of what was told last are looked through for what a row tells."""
 
 
-def lay_down(models: Models, tools: Tools, others: list[AgentSpan]) -> Rest | None:
-    """The rows of a trace as bytes; None where they hold what has no place there, such as ids of another length.
+def lay_down(models: Models, tools: Tools) -> Packed | None:
+    """Rows as bytes; None where they hold what has no place there, such as ids of another length.
 
     >>> from otel_reliability.assembly.rows import Models, Tools
-    >>> wake(lay_down(Models(), Tools(), []))
-    ([], [])
+    >>> lay_down(Models(), Tools()) == NO_ROWS
+    True
     """
-    ids = compiled.packed(models, tools, others)
-    if ids is None:
-        return None
-    told: list[Any] = models[:]
-    for at in range(MORE, len(told), Models.width):
-        if told[at] is not None:
-            told[at] = _plain(told[at])
+    told, texts, records = list[Any](), bytearray(), list[bytes]()
     try:
-        written = marshal.dumps((told, tools[:]), _FORMAT)
-    except ValueError:
+        for at in range(0, len(models), Models.width):
+            row = models[at : at + Models.width]
+            place = _place(told, (row[MODEL], row[ASKED_MODEL], row[ASKS], row[MORE]))
+            records.append(_record(row, row[INPUT], row[OUTPUT], row[RESPONSE], texts, place, 0))
+        for at in range(0, len(tools), Tools.width):
+            row = tools[at : at + Tools.width]
+            place = _place(told, (row[NAME], None, row[ARGUMENTS], row[SOFTLY], row[RESULT], row[EFFECT]))
+            records.append(_record(row, None, None, row[CALL_ID], texts, place, packed.TOOL))
+    except _Odd:
         return None
-    return ids, written, models.standing, tools.standing
+    head = packed.HEAD.pack(len(models) // Models.width, len(tools) // Tools.width)
+    return b"".join((head, *records, texts)), tuple(told), _alike(models), _alike(tools), len(records)
 
 
-def wake(rest: Rest) -> tuple[Models, Tools]:
+def wake(rest: Packed) -> tuple[Models, Tools]:
     """The rows again."""
-    _, written, of_models, of_tools = rest
-    told, called = marshal.loads(written)  # noqa: S302 (nobody else has written it)
-    for at in range(MORE, len(told), Models.width):
-        if told[at] is not None:
-            told[at] = _named(told[at])
-    return Models.again(told, of_models), Tools.again(called, of_tools)
+    models, tools = Models(), Tools()
+    _, told, of_models, of_tools, _ = rest
+    parents: dict[bytes, bytes] = {}
+    for record in packed.records_of(rest):
+        marks, what = record.marks, told[record.told]
+        parent = parents.setdefault(record.parent, record.parent) if marks & packed.PARENT else None
+        begin = (record.id, parent, record.start_ns, record.end_ns, marks & packed.FAILED > 0)
+        text = packed.text_of(rest, record)
+        if marks & packed.TOOL:
+            tools.extend((*begin, what[0], text, *what[2:]))
+        else:
+            model, asked, asks, more = what
+            given = record.input if marks & packed.INPUT else None
+            output = record.output if marks & packed.OUTPUT else None
+            models.extend((*begin, model, asked, given, output, asks, text, more))
+    for rows, alike in ((models, of_models), (tools, of_tools)):
+        rows.shared, rows.remote, rows.span_kind = alike
+        rows.parent = rows[PARENT - rows.width] if rows else None
+    return models, tools
 
 
-def count_of(rest: Rest) -> int:
-    """How many spans the ids are of."""
-    return len(rest[0]) // ID_BYTES
+def ids_of(rest: Packed, others: Sequence[AgentSpan]) -> bytes | None:
+    """The ids of the rows and of other spans, one after the other; None where one is not of the usual length."""
+    found = [record.id for record in packed.records_of(rest)]
+    found += [span.span_id for span in others]
+    return b"".join(found) if all(len(one) == ID_BYTES for one in found) else None
 
 
-def _plain(more: tuple[Any, ...]) -> tuple[Any, ...]:
-    calls: tuple[Call, ...] = more[_CALLS]
-    return (*more[:_CALLS], tuple([tuple(call) for call in calls]), *more[_CALLS + 1 :])
+def hangs_on(rest: Packed, span_id: SpanId) -> bool:
+    """Whether any row has this parent."""
+    return any(record.parent == span_id and record.marks & packed.PARENT for record in packed.records_of(rest))
 
 
-def _named(more: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (*more[:_CALLS], tuple(map(Call._make, more[_CALLS])), *more[_CALLS + 1 :])
+class _Odd(Exception):
+    """Something has no place in a record."""
+
+
+def _alike(rows: Rows) -> tuple[Any, ...]:
+    return rows.shared, rows.remote, rows.span_kind
+
+
+def _place(told: list[Any], what: tuple[Any, ...]) -> int:
+    """Where it stands what a row tells: most tell what those before them told."""
+    for at in range(len(told) - 1, max(len(told) - 1 - _RECENT, -1), -1):
+        known = told[at]
+        if len(known) == len(what) and all(one is other for one, other in zip(known, what, strict=True)):
+            return at
+    if len(told) == packed.MOST:
+        raise _Odd
+    told.append(what)
+    return len(told) - 1
+
+
+def _record(row: Sequence[Any], given: Any, output: Any, text: Any, texts: bytearray, place: int, marks: int) -> bytes:
+    """A row as a record; its text comes to the texts."""
+    span_id, parent, failed, begin = row[ID], row[PARENT], row[FAILED], len(texts)
+    if text is not None:
+        marks |= packed.TEXT
+        texts += _bytes(text)
+    marks |= (
+        (packed.FAILED if failed else 0)
+        | (packed.PARENT if parent is not None else 0)
+        | (packed.INPUT if given is not None else 0)
+        | (packed.OUTPUT if output is not None else 0)
+    )
+    numbers = (row[START], row[END], 0 if given is None else given, 0 if output is None else output)
+    ids = (span_id, parent if parent is not None else bytes(ID_BYTES))
+    if type(failed) is not bool or any(type(one) is not bytes or len(one) != ID_BYTES for one in ids):
+        raise _Odd
+    if any(type(one) is not int or not -(1 << 63) <= one < 1 << 63 for one in numbers) or len(texts) >= 1 << 32:
+        raise _Odd
+    return packed.RECORD.pack(*ids, *numbers, begin, len(texts) - begin, place, marks)
+
+
+def _bytes(text: Any) -> bytes:
+    if type(text) is not str:
+        raise _Odd
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # a half of a character beyond the first 65,536
+        raise _Odd from None

@@ -198,7 +198,8 @@ class SimpleBuilder:
         top = bundle.others[0]
         if top.parent_id is not None and not is_top(bundle, top):
             return None
-        return self._maker.make(bundle.models, bundle.tools, bundle.others, reason)
+        rest = bundle.lie_down()
+        return None if rest is None else self._maker.make(rest, bundle.others, reason)
 
     def _native(self) -> Any:
         """The compiled maker of such runs, with what it has to ask; None without it."""
@@ -206,8 +207,8 @@ class SimpleBuilder:
             return None
         none, verdicts = (NO_MODEL_CALLS, NO_TOOL_CALLS), (_BY_ERROR, _BY_LIMIT, self._default)
         asked = (self._key, self._limits.named, self._marks_of, weight)
-        canonical = self._parallel == "canonical"
-        return NATIVE.Maker(CALLER, _blank(), Kind.AGENT, InvocationFacts, none, verdicts, canonical, *asked)
+        kinds, canonical = (ModelCalls, ToolCalls), self._parallel == "canonical"
+        return NATIVE.Maker(kinds, _blank(), Kind.AGENT, InvocationFacts, none, verdicts, canonical, *asked)
 
     def _key(self, name: str, root: AgentSpan) -> AgentKey:
         resource, extra = root.resource, root.extra

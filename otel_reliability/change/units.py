@@ -7,16 +7,13 @@ any change. Where an agent's runs carry session ids, the session is the unit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.model.model_calls import ModelCalls
 from otel_reliability.model.run import Run
 from otel_reliability.model.tool_calls import ToolCalls
 
 Steps: TypeAlias = tuple[str, ...]
-
-_INPUT: Final = ModelCalls.fields.index("input_tokens")
-_OUTPUT: Final = ModelCalls.fields.index("output_tokens")
 
 MAX_STEPS: Final = 1_000
 """Steps of a path that are kept: 40 reference paths then stay small, whatever an agent does."""
@@ -52,7 +49,7 @@ def counts_for_change(run: Run) -> bool:
 def unit_of(run: Run) -> Unit:
     """The numbers of one run."""
     calls, models, success, path = run.tool_calls, ModelCalls.of(run.model_calls), run.success, run.path
-    inputs, replies = _told(models.columns[_INPUT], models), _told(models.columns[_OUTPUT], models)
+    replies, reply_tokens = models.replies
     return Unit(
         run.run_id,
         run.start_ns,
@@ -61,19 +58,12 @@ def unit_of(run: Run) -> Unit:
         None if calls is None else len(calls),
         None if calls is None else ToolCalls.of(calls).failed,
         run.output_tokens,
-        max(inputs) if inputs else None,
+        models.largest_input,
         None if success is None else int(not success),
-        sum(replies),
-        len(replies),
+        reply_tokens,
+        replies,
         run.task_id,
     )
-
-
-def _told(column: Any, calls: ModelCalls) -> Sequence[int]:
-    """The numbers of a column of calls that are told. (Most often all of them are.)"""
-    if type(column) is tuple:
-        return _known(cast("tuple[int | None, ...]", column)) if None in column else cast("tuple[int, ...]", column)
-    return () if column is None else (column,) * len(calls)
 
 
 def joined(session_id: str, parts: Sequence[Unit]) -> Unit:

@@ -122,9 +122,8 @@ class Traces:
 
     def _whole(self, block: Block) -> Block:
         """A block whose spans are each `_alone`; rows have nothing that would join them to other traces."""
-        models, tools, others = block.held()
-        alone = [self._alone(span) for span in others]
-        return block if alone == others else Block(block.trace_id, models, tools, alone)
+        alone = [self._alone(span) for span in block.others]
+        return block if alone == block.others else block.beside(alone)
 
     def _alone(self, span: AgentSpan) -> AgentSpan:
         """A span without what would join it to other traces: they may be anywhere."""

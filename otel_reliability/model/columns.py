@@ -21,9 +21,11 @@ class Columns(Sequence[T]):
 
     `columns` has one item for each field: a tuple of its values, or the one value that all records have. A value is no tuple
     itself. A field named in `apart` has a tuple always. Nobody changes a column.
+
+    Columns that are packed are made when somebody asks for one: until then `packed` holds them, and `front` what is mostly asked.
     """
 
-    __slots__ = ("columns",)
+    __slots__ = ("columns", "front", "packed")
 
     fields: ClassVar[tuple[str, ...]]
     apart: ClassVar[frozenset[str]]
@@ -36,8 +38,24 @@ class Columns(Sequence[T]):
         cls.make = partial(_tuple, record)
         cls._first = min(map(cls.fields.index, cls.apart))
 
-    def __init__(self, columns: tuple[Any, ...]) -> None:
-        self.columns = columns
+    columns: tuple[Any, ...]
+
+    def __init__(self, columns: Any, front: tuple[Any, ...] = (), packed: Any = None) -> None:
+        """`columns` are made later where they are `packed`."""
+        if packed is None:
+            self.columns = columns
+        self.front, self.packed = front, packed
+
+    def __getattr__(self, name: str) -> Any:
+        packed = self.packed if name == "columns" else None
+        if packed is not None:
+            self.columns = self._unpacked(packed)
+            self.packed = None
+        return object.__getattribute__(self, name)  # another thread may have made them in between
+
+    def _unpacked(self, packed: Any) -> tuple[Any, ...]:
+        """The columns, of what is packed and in front."""
+        raise NotImplementedError
 
     @classmethod
     def of(cls, records: Iterable[tuple[Any, ...]]) -> Self:
@@ -93,7 +111,8 @@ class Columns(Sequence[T]):
         return f"{type(self).__name__}.of({list(self)!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.columns,)
+        packed = self.packed
+        return type(self), (self.columns,) if packed is None else (None, self.front, packed)
 
 
 def shared(column: tuple[Any, ...]) -> Any:

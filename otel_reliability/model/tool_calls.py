@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from otel_reliability.model.columns import Columns
+from otel_reliability.model.packed import Packed, tools_in
 
 
 class ToolCall(NamedTuple):
@@ -35,30 +36,43 @@ class ToolCalls(Columns[ToolCall], record=ToolCall, apart=("name", "start_ns", "
     (('pay', 'pay'), 1, 1, 0, 1)
     >>> calls == (call("pay", ok=False), call("pay", retry=True, chain=1))
     True
+
+    Of packed ones `front` holds the columns up to `agent`.
     """
 
     __slots__ = ()
 
+    def __len__(self) -> int:
+        return len(self.first[_NAME])
+
+    def _unpacked(self, packed: Packed) -> tuple[Any, ...]:
+        return *self.front, *tools_in(packed)
+
+    @property
+    def first(self) -> tuple[Any, ...]:
+        """The columns up to `agent` at least, which are there when the others are packed."""
+        return self.columns if self.packed is None else self.front
+
     @property
     def names(self) -> tuple[str, ...]:
         """The tools, one name a call."""
-        return self.columns[_NAME]
+        return self.first[_NAME]
 
     @property
     def failed(self) -> int:
         """How many failed."""
-        ok = self.columns[_OK]
+        ok = self.first[_OK]
         return ok.count(False) if type(ok) is tuple else 0 if ok else len(self)
 
     @property
     def retries(self) -> int:
         """How many were retries."""
-        return self._how_many(self.columns[_RETRY])
+        return self._how_many(self.first[_RETRY])
 
     @property
     def repeats(self) -> int:
         """How many were repeats."""
-        return self._how_many(self.columns[_REPEAT])
+        return self._how_many(self.first[_REPEAT])
 
     @property
     def longest_chain(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 
 from otel_reliability.assembly.blocks import Block, Blocks
-from otel_reliability.assembly.rows import Models, Tools, is_row, more_of
+from otel_reliability.assembly.rows import is_row, more_of
 from otel_reliability.config import Settings
 from otel_reliability.conventions import stencils, values
 from otel_reliability.conventions.by_name import BEGINNINGS
@@ -64,7 +64,7 @@ class Compiled:
         self._what = {Kind.MODEL: native.MODEL, Kind.TOOL: native.TOOL, Kind.AGENT: native.AGENT, None: native.ASK}
         self._scanner = native.Scanner(
             group=self._group, unusual=_unusual, span=AgentSpan, tokens=Tokens, model=ModelFacts, agent=InvocationFacts,
-            tool=ToolFacts, call=Call, models=Models, tools=Tools, block=Block.of, kind=Kind.OTHER, text=values.text,
+            tool=ToolFacts, call=Call, block=Block.of, kind=Kind.OTHER, text=values.text,
             name=values.name, identifier=values.identifier, hashed=self._hashed, session=_session,
             names=frozenset(map(str.encode, BEGINNINGS)), end=RUN.encode(), never=CREW.encode(),
         )  # fmt: skip

@@ -47,7 +47,7 @@ def _named(calls: Sequence[ToolCall] | None, agent: str) -> ToolCalls:
     if not calls:
         return NO_TOOL_CALLS
     known = ToolCalls.of(calls)
-    return known if known.columns[_AGENT] == agent else ToolCalls.of([call for call in known if call.agent == agent])
+    return known if known.first[_AGENT] == agent else ToolCalls.of([call for call in known if call.agent == agent])
 
 
 def _not_within(run: Run, named: Sequence[ToolCall], within: Counter[ToolCall]) -> tuple[ToolCall, ...]:

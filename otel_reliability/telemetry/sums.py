@@ -38,7 +38,7 @@ def like_of(run: Run) -> Like | None:
     True
     """
     calls = NO_TOOL_CALLS if run.tool_calls is None else ToolCalls.of(run.tool_calls)
-    columns = calls.columns
+    columns = calls.first
     return (id(run.outcome), _marks_of(columns)) if columns[_AGENT] == run.key.agent or not calls else None
 
 
@@ -78,7 +78,7 @@ class Sums:
 
     def run(self, at: int, outcome: Outcome, calls: ToolCalls, weight: int) -> None:
         """The run at this place of the batch, that stands for `weight`, with its calls."""
-        like = id(outcome), _marks_of(calls.columns)
+        like = id(outcome), _marks_of(calls.first)
         alike = self._alike.get(like)
         if alike is None:
             alike = self._alike[like] = self._labelled(outcome, calls.names)

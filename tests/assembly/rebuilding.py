@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.blocks import Block, Blocks
-from otel_reliability.assembly.rows import Models, Tools
+from otel_reliability.assembly.resting import NO_ROWS
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import CloseReason, Run
@@ -74,7 +74,7 @@ def blocks_of(spans: Iterable[AgentSpan]) -> Blocks:
     rest: list[AgentSpan] = []
     for span in spans:
         (rest if is_apart(span) else found.setdefault(span.trace_id, [])).append(span)
-    return Blocks([Block.of(trace, Models(), Tools(), [], some) for trace, some in found.items()], rest)
+    return Blocks([Block.of(trace, NO_ROWS, [], some) for trace, some in found.items()], rest)
 
 
 class Watched:

@@ -222,11 +222,28 @@ def test_of_a_trace_too_large_those_count_that_ended_first(limit: int) -> None:
 
 
 def test_a_block_is_adopted_as_it_is() -> None:
-    """Its lists are the bundle's: nothing is copied."""
+    """Its rows stay the bytes they are."""
     found, (block,) = Assembler(Settings()), blocks_of(RUN).blocks
     found.add_all(Blocks([block]), 0.0)
     (bundle,) = found._gathering.traces.bundles.values()
 
-    assert bundle.models is block.models
-    assert bundle.tools is block.tools
-    assert isinstance(block, Block)
+    assert block.rest is not None
+    assert bundle.rest is block.rest
+    assert bundle.count == block.count == 3
+
+
+def test_rows_that_have_no_place_in_bytes_stay_awake() -> None:
+    """Times of more than eight bytes: the block tells them as they are, and whoever takes it over adds to lists of its own."""
+    odd = model(2, 1)._replace(start_ns=1 << 70, end_ns=1 << 71)
+    blocks = blocks_of([odd, *RUN[1:]])
+    (block,) = blocks.blocks
+    first, second = (Assembler(Settings()) for _ in range(2))
+    first.add_all(blocks, 0.0)
+    first.add_all(blocks_of([model(4, 1), tool(5, 1, "book")]), 0.0)
+    second.add_all(Blocks([block.beside(block.others)]), 0.0)
+
+    assert block.rest is None
+    assert list(blocks) == [odd, *RUN[1:]]
+    assert (block.count, block.end_ns) == (3, RUN[2].end_ns)
+    assert [len(list(one._gathering.spans())) for one in (first, second)] == [5, 3]
+    assert [len(one.close_all(CloseReason.SHUTDOWN, 1.0)) for one in (first, second)] == [2, 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import permutations
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.assembly import compiled, rows
+from otel_reliability.assembly import compiled, resting, rows
 from otel_reliability.assembly.build import Builder
 from otel_reliability.assembly.bundle import Bundle
 from otel_reliability.assembly.compiled import CALLER, NATIVE
@@ -181,12 +182,9 @@ def test_rows_that_are_not_whole_are_left_to_python(number: int) -> None:
     """Whoever ran out of memory may have put in half a row: nothing beyond it is read or written."""
     models, tools, others = Models(), Tools(), [RUN[0]]
     models.extend([RUN[1].span_id] * number)
-    maker = Builder(SETTINGS).simple._maker
-
-    assert compiled.packed(models, tools, others) is None
+    assert compiled.lay_down(models, tools) is None
     assert not compiled.are_distinct(models, tools, others)
     assert not compiled.hang_on(models, tools, RUN[1].span_id)
-    assert maker.make(models, tools, others, CloseReason.ROOT) is None
     assert NATIVE.Caller(ModelCalls, ToolCalls).models(models, "a") is None
     assert compiled.take_rows(list(RUN[1:]), 0, models, tools, 9) == 0
     assert len(models) == number
@@ -238,19 +236,79 @@ def run_of(bundle: Bundle, settings: Settings, caller: object, *, compiled: bool
 
 
 @pytest.mark.parametrize("order", list(permutations(RUN)))
-def test_ids_are_packed_and_told_apart(order: tuple[AgentSpan, ...]) -> None:
-    """By the compiled module as in Python: model calls first, then tools, then the rest."""
-    bundle = Bundle(order[0].trace_id, 0.0)
-    for span in order:
-        bundle.keep(span)
+def test_ids_are_told_apart(order: tuple[AgentSpan, ...]) -> None:
+    """By the compiled module as in Python."""
+    bundle = bundle_of(order)
     held = bundle.models, bundle.tools, bundle.others
 
-    assert compiled.packed(*held) == rows.packed(*held) == RUN[1].span_id + RUN[2].span_id + RUN[0].span_id
     assert compiled.are_distinct(*held)
     assert rows.are_distinct(*held)
     bundle.keep(order[0])
     assert not compiled.are_distinct(*held)
     assert not rows.are_distinct(*held)
+
+
+@needs_native
+@given(usual_runs() | plain_runs())
+def test_the_same_rows_are_laid_down(spans: list[AgentSpan]) -> None:
+    """To the byte, in the same order, and those that have no place there by neither; their ids are the same too."""
+    bundle = bundle_of(spans)
+    plain = resting.lay_down(bundle.models, bundle.tools)
+
+    assert compiled.lay_down(bundle.models, bundle.tools) == plain
+    if plain is not None:
+        assert compiled.ids_of(plain, bundle.others) == resting.ids_of(plain, bundle.others)
+        assert resting.wake(plain) == (bundle.models, bundle.tools)
+
+
+@needs_native
+@given(usual_runs())
+def test_calls_are_unpacked_as_they_are(spans: list[AgentSpan]) -> None:
+    """What packed calls tell without a look at their columns is what the columns tell, before and after a copy."""
+    run = Builder(SETTINGS).simple.at_once(bundle_of(spans), CloseReason.ROOT)
+    if run is None:
+        return
+    again: Run = pickle.loads(pickle.dumps(run))
+    for one in (run, again):
+        models, tools = ModelCalls.of(one.model_calls), ToolCalls.of(one.tool_calls or ())
+        told = len(models), models.duration_ns, models.largest_input, models.replies
+        called = len(tools), tools.names, tools.failed, tools.retries, tools.repeats
+        packed_models, packed_tools = ModelCalls(models.columns), ToolCalls(tools.columns)
+        assert told == (
+            len(packed_models), packed_models.duration_ns, packed_models.largest_input, packed_models.replies,
+        )  # fmt: skip
+        assert called == (
+            len(packed_tools), packed_tools.names, packed_tools.failed, packed_tools.retries, packed_tools.repeats,
+        )  # fmt: skip
+        assert models.packed is tools.packed is None
+    assert run == again == Run._make(run)
+
+
+@needs_native
+@given(usual_runs(), st.data())
+def test_packed_calls_that_are_cut_off_are_not_read(spans: list[AgentSpan], data: st.DataObject) -> None:
+    """Whatever is told of them: nothing beyond their bytes is looked at, and what does not fit is left to Python."""
+    bundle = bundle_of(spans)
+    packed = compiled.lay_down(bundle.models, bundle.tools)
+    if packed is None:
+        return
+    size = data.draw(st.integers(0, len(packed[0])))
+    cut = packed[0][:size]
+    maker = Builder(SETTINGS).simple._maker
+    if size < 8 + 64 * packed[4]:
+        assert maker.make((cut, *packed[1:]), bundle.others, CloseReason.ROOT) is None
+        with pytest.raises((TypeError, ValueError)):
+            NATIVE.ids_of((cut, *packed[1:]), bundle.others)
+    assert maker.make((packed[0], (), *packed[2:]), bundle.others, CloseReason.ROOT) is None or not packed[4]
+    for odd in (
+        (),
+        None,
+        packed[:4],
+        (None, *packed[1:]),
+        (*packed[:2], (), *packed[3:]),
+        (packed[0], None, *packed[2:]),
+    ):
+        assert maker.make(odd, bundle.others, CloseReason.ROOT) is None
 
 
 @given(plain_runs())
@@ -268,8 +326,8 @@ def test_parents_are_compared(spans: list[AgentSpan]) -> None:
 def test_ids_of_another_length_are_not_packed() -> None:
     """They could not be told apart."""
     odd = [RUN[0]._replace(span_id=b"1234567"), RUN[0]._replace(span_id=b"123456789")]
-    held = Models(), Tools(), odd
 
-    assert compiled.packed(*held) is None
-    assert rows.packed(*held) is None
-    assert rows.are_distinct(*held)
+    assert compiled.ids_of(resting.NO_ROWS, odd) is None
+    assert resting.ids_of(resting.NO_ROWS, odd) is None
+    assert rows.packed(Models(), Tools(), odd) is None
+    assert rows.are_distinct(Models(), Tools(), odd)

@@ -7,12 +7,12 @@ import pickle
 import pytest
 from hypothesis import given
 
-from otel_reliability.assembly import resting
+from otel_reliability.assembly import compiled
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.bundle import Bundle, ids_of
-from otel_reliability.assembly.resting import Rest
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange
+from otel_reliability.model.packed import Packed
 from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import AgentSpan, Call, Kind, ModelFacts, Tokens
 from otel_reliability.testing import agent, agent_span, model, run, tool, trace_id
@@ -39,7 +39,7 @@ def told(spans: list[AgentSpan]) -> Bundle:
     return bundle
 
 
-def rest_of(bundle: Bundle) -> Rest | None:
+def rest_of(bundle: Bundle) -> Packed | None:
     """What lies in it now: a look at its rows changes that."""
     return bundle.rest
 
@@ -111,7 +111,7 @@ def test_one_that_cannot_be_laid_down_grows_on(monkeypatch: pytest.MonkeyPatch) 
     assembler.add_all(spans, 0.0)
     levels = assembler.levels
     with monkeypatch.context() as patched:
-        patched.setattr(resting, "lay_down", fail)
+        patched.setattr(compiled, "lay_down", fail)
         with pytest.raises(MemoryError):
             assembler.tick(100.0)
 

@@ -101,7 +101,7 @@ def in_order(spans: Iterable[Any]) -> list[Any]:
 
 def held(blocks: Iterable[Block]) -> list[Any]:
     """All that bundles would take over of blocks."""
-    return [(block.trace_id, _alike(block.models), _alike(block.tools), block.others) for block in blocks]
+    return [(block.trace_id, *map(_alike, block.rows()), block.others) for block in blocks]
 
 
 def _alike(rows: Rows) -> Any:
@@ -161,7 +161,7 @@ def test_spans_that_are_unlike_stay_whole() -> None:
 
     assert found is not None
     (block,) = found.blocks
-    assert [one.span_id for one in block.models.spans(block.trace_id)] == [plain.span_id, span(9).span_id]
+    assert [one.span_id for one in block.rows()[0].spans(block.trace_id)] == [plain.span_id, span(9).span_id]
     assert len(block.others) == len(unlike)
 
 

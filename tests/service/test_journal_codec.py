@@ -141,7 +141,7 @@ def held(blocks: Blocks) -> Any:
     return [
         (
             block.trace_id,
-            [(list(one), one and (one.shared, one.remote, one.span_kind)) for one in (block.models, block.tools)],
+            [(list(one), one and (one.shared, one.remote, one.span_kind)) for one in block.rows()],
         )
         for block in blocks.blocks
     ], list(blocks.rest)
@@ -172,10 +172,45 @@ def test_what_was_written_before_there_were_blocks_is_read() -> None:
     assert codec.read(b"\x01" + written[1:]) == codec.read(written)
 
 
+def test_what_was_written_while_rows_were_lists_is_read() -> None:
+    """A model call that says more, a tool call, and what each is alike in; or no rows."""
+    asking = ModelFacts("m", "m", Tokens(1, 2), messages=True, calls=(Call("search", "c-1", failed=True),), cost=0.5)
+    spans = [RUN[0]._replace(facts=asking), *RUN[1:]]
+    alike = False, 1, "s", ("", "shop", ""), None, None, ()
+    (whole,) = blocks_of(
+        [span._replace(scope="s", resource=Resource("", "shop", ""), span_kind=1) for span in spans]
+    ).blocks
+    models, tools = whole.rows()
+    models[11] = (*models[11][:1], tuple([tuple(call) for call in models[11][1]]), *models[11][2:])
+    others = codec._write_spans(whole.others, {})
+    first: Any = (whole.trace_id, alike, list(models), alike, list(tools), others)
+    second: Any = (b"t" * 16, None, [], None, [], others)
+    raw: Any = ([first, second], [])
+    written = codec.pack((raw, [], [], {}, 0))
+    found = codec.read(b"\x02" + written[1:]).spans
+
+    assert isinstance(found, Blocks)
+    assert list(found.blocks[0]) == list(whole)
+    assert list(found.blocks[1]) == whole.others
+    assert all(
+        isinstance(one, Call) for span in found if isinstance(span.facts, ModelFacts) for one in span.facts.calls
+    )
+
+
+def test_rows_that_have_no_place_in_bytes_are_written_one_by_one() -> None:
+    """Times of more than eight bytes."""
+    written = blocks_of([RUN[0]._replace(start_ns=1 << 70, end_ns=1 << 71), *RUN[1:]])
+    found = codec.read(codec.write(Decoded(written))).spans
+
+    assert isinstance(found, Blocks)
+    assert found == written
+    assert held(found) == held(written)
+
+
 def test_what_a_later_version_wrote_is_not_read() -> None:
     """Nobody knows what it means."""
-    with pytest.raises(codec.Damaged, match="version 3"):
-        codec.read(b"\x03" + codec.write(request(1))[1:])
+    with pytest.raises(codec.Damaged, match="version 5"):
+        codec.read(b"\x05" + codec.write(request(1))[1:])
 
 
 def test_run_records_are_read_back() -> None:

@@ -110,10 +110,10 @@ def test_columns_that_are_none_are_left_to_python() -> None:
         (("m",), None, None, False, "s", bytes(8), bytes(8)),
         (("m",), None, None, False, "s", (1,), ()),
     ):
-        spoilt = one._replace(model_calls=ModelCalls(odd))  # pyright: ignore[reportArgumentType]  # test
+        spoilt = one._replace(model_calls=ModelCalls(odd))
         assert usual_row_of(spoilt, PathTable(), DEFAULT_RULES) is None
     for odd in ((), None, (("a",),), ("a", *calls.columns[1:]), (("a", "b"), (True,), *calls.columns[2:])):
-        spoilt = one._replace(tool_calls=ToolCalls(odd))  # pyright: ignore[reportArgumentType]  # test
+        spoilt = one._replace(tool_calls=ToolCalls(odd))
         assert usual_row_of(spoilt, PathTable(), DEFAULT_RULES) is None
 
 
