@@ -32,6 +32,7 @@ cdef extern from "Python.h":
         pass
     object PyType_GenericAlloc(PyTypeObject *of, Py_ssize_t size)
     object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
+    void PyObject_GC_UnTrack(void *of)
 
 
 cdef extern from *:
@@ -61,6 +62,7 @@ cdef enum:
     AGENT_FACTS = 12
     TOOL_FACTS = 2
     CALL = 6
+    SESSION = 2
     STENCIL = 5
     MODEL_ROW = 4  # what the rows of model calls have in common
     SLOTS = 16
@@ -366,6 +368,14 @@ cdef inline object _named(object of, Py_ssize_t size):
     """An instance of a named tuple's class, its places not filled yet."""
     made = PyType_GenericAlloc(<PyTypeObject *><PyObject *>of, size)
     FORGET_HASH(made)
+    return _at_ease(made)
+
+
+cdef inline object _at_ease(object made):
+    """What is made here of a span, or of several, holds plain values and the like of itself: nothing of that can ever lead back to
+    it, so it need not be looked at for garbage.
+    """
+    PyObject_GC_UnTrack(<void *><PyObject *>made)
     return made
 
 
@@ -577,7 +587,7 @@ cdef class Alike:
         return _is(span.values[layout.conversation], self.conversation)
 
     cdef tuple told(self):
-        return self.shared, _told_remote(self.remote), self.kind
+        return _at_ease((self.shared, _told_remote(self.remote), self.kind))
 
 
 cdef class Block:
@@ -656,7 +666,7 @@ cdef class Block:
             memcpy(to, self.records, self.rows * sizeof(Record))
         if self.size:
             memcpy(to + self.rows * sizeof(Record), self.texts, self.size)
-        return data, tuple(self.told), self.models.told(), self.tools.told(), self.rows
+        return _at_ease((data, _at_ease(tuple(self.told)), self.models.told(), self.tools.told(), self.rows))
 
 
 cdef class Reading:
@@ -700,17 +710,18 @@ cdef class Scanner:
     - `group(resource, scope)` gives the `Group` of the messages of a resource and a scope, undecoded.
     - `unusual(states, events, links)` reads what few spans have, from the bytes of each.
     - `span`, `tokens`, `model`, `agent`, `tool`, `call` are the classes of the named tuples to make.
-    - `block(trace, packed, others, undecided)` is told the spans of a trace.
+    - `block(trace, packed, others)` is told the spans of a trace; `mixed(trace, packed, others, undecided)` where of some it is not
+      known yet what they are.
     - `kind` is the kind of a place.
     - `text`, `name`, `identifier` read a text that is long or odd; `hashed(call, call_id, arguments, result)` makes a call of
-      which content is told; `session(text)` a session.
+      which content is told; `session` is the class of sessions, `rank` that of one which a conversation tells.
     - `names`, `end`: how the names of spans begin (four letters) and end that are told by their name; `never` is a name that is
       always told undecoded.
     """
 
-    cdef object _group, _unusual, _block
+    cdef object _group, _unusual, _block, _mixed
     cdef object _span, _tokens, _model, _agent, _tool, _call, _kind
-    cdef object _read_text, _read_name, _read_identifier, _hashed, _session
+    cdef object _read_text, _read_name, _read_identifier, _hashed, _session, _rank
     cdef frozenset _names
     cdef bytes _end, _never
     cdef dict _groups
@@ -718,18 +729,18 @@ cdef class Scanner:
     cdef bytes _last_conversation
 
     def __init__(
-        self, *, group, unusual, span, tokens, model, agent, tool, call, block, kind, text, name, identifier,
-        hashed, session, frozenset names, bytes end, bytes never,
+        self, *, group, unusual, span, tokens, model, agent, tool, call, block, mixed, kind, text, name, identifier,
+        hashed, session, rank, frozenset names, bytes end, bytes never,
     ):
         self._group, self._unusual = group, unusual
         self._span, self._tokens, self._model, self._agent = span, tokens, model, agent
         self._tool, self._call, self._kind = tool, call, kind
-        sizes = ((span, SPAN), (tokens, TOKENS), (model, MODEL_FACTS), (agent, AGENT_FACTS), (tool, TOOL_FACTS), (call, CALL))
+        sizes = ((span, SPAN), (tokens, TOKENS), (model, MODEL_FACTS), (agent, AGENT_FACTS), (tool, TOOL_FACTS), (call, CALL), (session, SESSION))
         if any(not issubclass(of, tuple) or len(of._fields) != size for of, size in sizes):
             raise TypeError("named tuples have other fields than this module knows")
-        self._block = block
+        self._block, self._mixed = block, mixed
         self._read_text, self._read_name, self._read_identifier = text, name, identifier
-        self._hashed, self._session = hashed, session
+        self._hashed, self._session, self._rank = hashed, session, rank
         self._names, self._end, self._never = names, end, never
         self._last_trace = self._last_parent = b""
         self._no_tokens = tokens(None, None)
@@ -760,7 +771,10 @@ cdef class Scanner:
         for block in reading.blocks:
             if not block.number:
                 continue
-            found.append(self._block(block.trace, block.packed(), block.others, block.undecided))
+            if block.undecided is None:
+                found.append(self._block(block.trace, block.packed(), block.others))
+            else:
+                found.append(self._mixed(block.trace, block.packed(), block.others, block.undecided))
         return found, reading.rest
 
     cdef int _of_resource(self, Part part, Reading reading) except -1:
@@ -954,7 +968,7 @@ cdef class Scanner:
             if session is None:
                 return STRANGE
             conversation = _bytes(span.values[layout.conversation])
-        shared = (group.told, group.sender, session, None, (), None, None, ())
+        shared = _at_ease((group.told, group.sender, session, None, (), None, None, ()))
         if alike.shared is None:
             alike.shared, alike.kind, alike.remote = shared, span.kind, _origin(span)
         elif alike.kind != span.kind or alike.remote != _origin(span) or alike.shared != shared:
@@ -1099,9 +1113,13 @@ cdef class Scanner:
         cdef Part text
         if _is(value, self._last_conversation):
             return self._last_session
-        session = self._session(_string(text)) if _text(value, &text) else None
-        if session is not None:
-            self._last_session, self._last_conversation = session, _bytes(value)
+        found = _plain(text, self._read_identifier) if _text(value, &text) else None
+        if found is None:
+            return None
+        session = _named(self._session, SESSION)
+        _set(session, 0, self._rank)
+        _set(session, 1, found)
+        self._last_session, self._last_conversation = session, _bytes(value)
         return session
 
     # --- Spans that no layout tells -----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ is, and says so: then Python does it. So there is one judge of what is unusual.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_GetItemWithError
 from cpython.list cimport PyList_Append, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, PyObject_RichCompareBool, Py_EQ, Py_LT
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -82,10 +83,13 @@ cdef enum:
     RESULT = 9
     EFFECT = 10
     TOOL_ROW = 11
-    SESSION = 12  # of an agent's span
+    RESOURCE = 11  # of an agent's span
+    SESSION = 12
     NOTES = 13
     EVALUATIONS = 14
     THRESHOLD = 16
+    EXTRA = 17
+    KNOWN = 3  # what is known of a key
     INVOCATION_FACTS = 12  # of its facts
     WEAK = 1
     TOKENS = 4
@@ -456,7 +460,7 @@ cdef object _packed(object kind, object front, object packed):
 cdef object _held(object kind, object columns):
     """A sequence of this kind that holds these columns. Where they hold plain values only, so does it."""
     cdef object made = PyType_GenericAlloc(<PyTypeObject *><PyObject *>kind, 0)
-    made.columns, made.front, made.packed = columns, (), None
+    made._columns, made.front, made.packed = columns, (), None
     if not PyObject_GC_IsTracked(columns):
         PyObject_GC_UnTrack(<void *><PyObject *>made)
     return made
@@ -1011,17 +1015,24 @@ cdef object _run_id(object trace_id, object span_id):
 cdef class Maker:
     """Makes runs of one agent and its calls: what `SimpleBuilder.build` does where there is nothing else.
 
-    `usual` is a run of which it takes what nothing is said about, `none` are no model calls and no tool calls. `verdicts`: of one
-    that failed, of one that came to a limit, of the others. `canonical` is for `Caller.tools`. The rest are asked: for the key of a name and a root, for the context
-    limit of two models, for the marks of calls, for the weight of a threshold and a trace.
+    `kinds` are the classes of model calls and tool calls. `usual` is a run of which it takes what nothing is said about, `none`
+    are no model calls and no tool calls. `verdicts`: of one that failed, of one that came to a limit, of the others. `canonical`:
+    whether names decide how calls at the same time stand in the path. `keys` are those that are known, by name: who told it, what
+    else he told, and the key. The rest are asked: for the key of a name and a root, for the context limit of two models (which
+    stays), for the marks of calls (names, that failed or did not, arguments and results, None where none are known, starts and
+    ends, None where calls came one after the other), for the weight of a threshold and a trace.
     """
 
     cdef bint canonical
     cdef object model_calls, tool_calls
     cdef object run, usual, agent, facts, no_models, no_tools, failed, limited, ended, key_of, limit_of, marks_of, weight_of
+    cdef dict keys
+    cdef object model, asked, limit  # of the last that it was asked for
 
-    def __init__(self, kinds, usual, agent, facts, none, verdicts, canonical, key_of, limit_of, marks_of, weight_of):
-        self.canonical = canonical
+    def __init__(
+        self, kinds, usual, agent, facts, none, verdicts, canonical, dict keys not None, key_of, limit_of, marks_of, weight_of
+    ):
+        self.canonical, self.keys = canonical, keys
         self.model_calls, self.tool_calls = _kinds(kinds[0], kinds[1])
         self.run, self.usual, self.agent, self.facts = type(usual), tuple(usual), agent, facts
         self.no_models, self.no_tools = none
@@ -1079,7 +1090,7 @@ cdef class Maker:
             if not _sum_up(told, &calls, &models):
                 return None
             used, wrote = models.used, models.wrote
-            limit = self.limit_of(<object>models.model, <object>models.asked)
+            limit = self.limit_of_models(<object>models.model, <object>models.asked)
             if limit is not None:
                 pressure = min(models.most / limit, 1.0)
             model_calls = _packed(
@@ -1107,7 +1118,7 @@ cdef class Maker:
         _set(made, 0, run_id)
         _set(made, 1, _at(root, 0))
         _set(made, 2, _at(root, SPAN_ID))
-        _set(made, 3, self.key_of(name, root))
+        _set(made, 3, self.key(name, root))
         if session is not None:
             _set(made, 4, session.id)
         _set(made, 13, _at(root, 4) if start <= calls.start else calls.start)
@@ -1127,6 +1138,20 @@ cdef class Maker:
         _set(made, 31, reason)
         PyObject_GC_UnTrack(<void *><PyObject *>made)  # nothing that it holds can ever lead back to it
         return made
+
+    cdef object key(self, object name, object root):
+        """The key of a name and a root: mostly of a name that is known, from who told it before."""
+        cdef PyObject *known = PyDict_GetItemWithError(self.keys, name)
+        if known is not NULL and PyTuple_CheckExact(<object>known) and PyTuple_GET_SIZE(<object>known) == KNOWN:
+            if _at(<object>known, 0) is _at(root, RESOURCE) and _same(_at(<object>known, 1), _at(root, EXTRA)):
+                return _at(<object>known, 2)
+        return self.key_of(name, root)
+
+    cdef object limit_of_models(self, object model, object asked):
+        if model is not self.model or asked is not self.asked:
+            self.limit = self.limit_of(model, asked)
+            self.model, self.asked = model, asked
+        return self.limit
 
     cdef object front_of(self, object told, Calls *calls, Tools *tools, object agent):
         """The first columns of the tool calls; None where two have one id, or anything is unusual."""

@@ -118,8 +118,9 @@ class Assembler:
             self._add_each(spans.rest, now)
 
     def _adopt_all(self, blocks: Iterator[Block], now: float) -> None:
+        adopt, evaluations = self._bundles.adopt, self._evaluations
         for block in blocks:
-            if self._evaluations.listens or not self._bundles.adopt(block, now):
+            if evaluations.listens or not adopt(block, now):
                 # Of too many those count that ended, and so were sent, first.
                 is_too_large = block.count >= self._times.span_limit
                 self._add_each(sorted(block, key=_END) if is_too_large else list(block), now)
@@ -272,7 +273,12 @@ class Assembler:
 
     def _look_at_bundles(self, now: float) -> None:
         """Nearly all are one usual run, and closed at once. What is not so plain about the others is looked at with care."""
-        looks, linger, at_once = self._looks, self._times.linger, self._builder.simple.at_once
+        looks, linger, at_once, close = (
+            self._looks,
+            self._times.linger,
+            self._builder.simple.at_once,
+            self._bundles.close_one,
+        )
         while looks and looks[0][0] <= now:
             closed = used = 0
             for bundle in looks.popleft()[1]:
@@ -282,10 +288,9 @@ class Assembler:
                 if run is None:
                     self._look_at(bundle, now)
                     continue
-                bundle.due = False
                 closed += 1
                 used += run.span_count
-                self._bundles.close(bundle, run, bundle.others[0], now)
+                close(bundle, run, now)
                 self._closed.append((now, bundle))
                 self._events.append(event_of((_TOLD, run, None)))
             if closed:
@@ -516,8 +521,8 @@ class Assembler:
 
     def _settle(self, now: float) -> None:
         waiting: list[tuple[float, Unit | Bundle]] = []
-        open_above, closed, reopen = OpenWork(self._gathering.open), self._closed, self._times.reopen
-        while closed and closed[0][0] + reopen <= now:
+        closed, horizon, open_above = self._closed, now - self._times.reopen, OpenWork(self._gathering.open)
+        while closed and closed[0][0] <= horizon:
             closed_at, unit = closed.popleft()
             if isinstance(unit, Bundle):
                 if unit.unit is None:
@@ -542,9 +547,10 @@ class Assembler:
 
     def _settle_bundle(self, bundle: Bundle, closed_at: float) -> None:
         if bundle.state is _CLOSED:
-            for run in (bundle.run,) if bundle.run is not None else bundle.runs:
-                self._events.append(event_of((_SETTLED, run, None)))
-                self._settled.remember(run)
+            run = bundle.run
+            for one in bundle.runs if run is None else (run,):
+                self._events.append(event_of((_SETTLED, one, None)))
+                self._settled.remember(one)
             self._bundles.settle(bundle, closed_at)
 
     def _has_young_guest(self, unit: Unit, now: float) -> bool:

@@ -12,8 +12,7 @@ from operator import eq
 from typing import Self, overload
 
 from otel_reliability.assembly import compiled, resting
-from otel_reliability.assembly.rows import END, ROW_BYTES, Models, Tools
-from otel_reliability.assembly.unit import SPAN_BYTES
+from otel_reliability.assembly.rows import END, Models, Tools
 from otel_reliability.model.packed import Packed
 from otel_reliability.model.span import AgentSpan, TraceId
 
@@ -40,12 +39,8 @@ class Block:
             self.count += len(awake[0]) // Models.width + len(awake[1]) // Tools.width
 
     @classmethod
-    def of(
-        cls, trace_id: TraceId, rest: Packed, others: list[AgentSpan], undecided: list[AgentSpan] | None = None
-    ) -> Self:
+    def mixed(cls, trace_id: TraceId, rest: Packed, others: list[AgentSpan], undecided: list[AgentSpan]) -> Self:
         """The block of rows and other spans, and of spans that may be either."""
-        if undecided is None:
-            return cls(trace_id, rest, others)
         models, tools = resting.wake(rest)
         at, number = 0, len(undecided)
         while at < number:
@@ -76,12 +71,6 @@ class Block:
             return self.others[-1].end_ns
         models, tools = self.rows()
         return tools[END - Tools.width] if tools else models[END - Models.width]
-
-    @property
-    def weight(self) -> int:
-        """Estimated bytes."""
-        others = len(self.others)
-        return (self.count - others) * ROW_BYTES + others * SPAN_BYTES
 
     def rows(self) -> tuple[Models, Tools]:
         """Its rows, in lists that are the caller's own."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from otel_reliability.assembly import compiled, resting, rows
 from otel_reliability.assembly.blocks import Block
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from otel_reliability.assembly.build import Built
 
 _MODEL, _TOOL, _AGENT = Kind.MODEL, Kind.TOOL, Kind.AGENT
-_ROWS: Final = frozenset({"models", "tools"})
-
 Past: TypeAlias = tuple[
     "str | tuple[str, ...]",
     "bytes | tuple[SpanId, ...]",
@@ -74,6 +72,8 @@ class Bundle:
     """
 
     __slots__ = (
+        "_models",
+        "_tools",
         "born",
         "built",
         "closed_at",
@@ -86,14 +86,12 @@ class Bundle:
         "latest",
         "marks",
         "missing",
-        "models",
         "open",
         "others",
         "places",
         "rest",
         "run",
         "state",
-        "tools",
         "trace_id",
         "unit",
     )
@@ -103,11 +101,11 @@ class Bundle:
         self.trace_id = trace_id
         self.rest: Packed | None = None
         if block is None:
-            self.models, self.tools, self.others = Models(), Tools(), list[AgentSpan]()
+            self._models, self._tools, self.others = Models(), Tools(), list[AgentSpan]()
         else:
             self.rest, self.others = block.rest, block.others[:]
             if block.rest is None:
-                self.models, self.tools = block.rows()
+                self._models, self._tools = block.rows()
         self.places: dict[SpanId, Place] | None = None
         self.open: dict[SpanId, SpanId | None] | None = None
         self.index: dict[SpanId, int] | None = None
@@ -123,16 +121,22 @@ class Bundle:
         self.missing: SpanId | None = None
         self.unit: Unit | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in _ROWS or self.rest is None:
-            raise AttributeError(f"a bundle has no {name}")
-        self.models, self.tools = resting.wake(self.rest)
-        self.rest = None
-        return getattr(self, name)
+    @property
+    def models(self) -> Models:
+        """Its model calls."""
+        if self.rest is not None:
+            self._wake(self.rest)
+        return self._models
 
-    def __getstate__(self) -> tuple[None, dict[str, Any]]:
-        held = [name for name in self.__slots__ if self.rest is None or name not in _ROWS]
-        return None, {name: getattr(self, name) for name in held}
+    @property
+    def tools(self) -> Tools:
+        """Its tool calls."""
+        if self.rest is not None:
+            self._wake(self.rest)
+        return self._tools
+
+    def _wake(self, rest: Packed) -> None:
+        (self._models, self._tools), self.rest = resting.wake(rest), None
 
     @property
     def count(self) -> int:
@@ -208,7 +212,7 @@ class Bundle:
             rest = compiled.lay_down(self.models, self.tools)
             if rest is not None:
                 self.rest = rest
-                del self.models, self.tools
+                del self._models, self._tools
         return self.rest
 
     def mark(self, now: float) -> None:
@@ -257,6 +261,11 @@ class Bundle:
                 elif here != span:
                     return None
         return fresh
+
+    def become(self, fresh: Bundle) -> None:
+        """Hold what another holds that is like this one."""
+        self._models, self._tools, self.others = fresh.models, fresh.tools, fresh.others
+        self.rest, self.latest, self.last_seen, self.marks = None, fresh.latest, fresh.last_seen, fresh.marks
 
     # --- What stands above --------------------------------------------------------------------------------------------
 
@@ -338,7 +347,7 @@ class Bundle:
         """It is no bundle any more: whoever still plans to look at it shall not keep its spans."""
         self.state = _PAST
         if self.is_waiting or self.due:
-            self.models, self.tools, self.others, self.run, self.built = Models(), Tools(), [], None, None
+            self._models, self._tools, self.others, self.run, self.built = Models(), Tools(), [], None, None
             self.rest = None
 
 

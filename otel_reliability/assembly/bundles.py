@@ -60,14 +60,15 @@ class Bundles:
 
     def adopt(self, block: Block, now: float) -> bool:
         """Take in the spans of a trace as they are. False: they are to be taken one by one."""
-        trace_id = block.trace_id
+        trace_id, gathering, others = block.trace_id, self._gathering, len(block.others)
         bundle = self._bundles.get(trace_id)
         if bundle is None:
-            if self._is_known(trace_id) or block.count > self._most:
+            if trace_id in self._pasts or trace_id in gathering.traces or block.count > self._most:
                 return False
             bundle = self._bundles[trace_id] = Bundle(trace_id, now, block)
-            self._gathering.open[bundle] = None
-            self._look_later(bundle)
+            gathering.open[bundle] = None
+            bundle.due = True
+            self._on_growing(bundle)
         elif not bundle.is_plain or bundle.count + block.count > self._most:
             return False
         else:
@@ -77,7 +78,7 @@ class Bundles:
             if now != bundle.latest or not bundle.due:
                 self._touch(bundle, now)
             bundle.keep_all(*rows, block.others)
-        self._gathering.open_bytes += block.weight
+        gathering.open_bytes += (block.count - others) * ROW_BYTES + others * SPAN_BYTES
         return True
 
     def _plain(self, span: AgentSpan, now: float) -> Bundle | None:
@@ -141,8 +142,7 @@ class Bundles:
         again = bundle.count - fresh.count
         self._accounts["duplicate", ""] += again
         self._gathering.open_bytes -= bundle.weight - fresh.weight
-        bundle.models, bundle.tools, bundle.others = fresh.models, fresh.tools, fresh.others
-        bundle.latest, bundle.last_seen, bundle.marks = fresh.latest, fresh.last_seen, fresh.marks
+        bundle.become(fresh)
         return True
 
     def close(self, bundle: Bundle, told: Run | Built, top: AgentSpan, now: float) -> None:
@@ -153,10 +153,21 @@ class Bundles:
         gathering.open_bytes -= weight
         gathering.closed_bytes += weight
 
+    def close_one(self, bundle: Bundle, run: Run, now: float) -> None:
+        """The same of one that holds nothing but rows, which lie at rest, and the agent of this run."""
+        gathering, weight = self._gathering, (run.span_count - 1) * ROW_BYTES + SPAN_BYTES
+        above = bundle.others[0].parent_id
+        bundle.missing = None if above is None else bundle.above(above, None)[0]
+        bundle.due = bundle.is_plain = False
+        bundle.state, bundle.closed_at, bundle.run, bundle.index = _CLOSED, now, run, None
+        gathering.open.pop(bundle, None)
+        gathering.open_bytes -= weight
+        gathering.closed_bytes += weight
+
     def settle(self, bundle: Bundle, closed_at: float) -> None:
         """It can change no more."""
-        gathering, trace_id, others = self._gathering, bundle.trace_id, len(bundle.others)
-        rows = bundle.count - others
+        gathering, trace_id, others, rest = self._gathering, bundle.trace_id, len(bundle.others), bundle.rest
+        rows = bundle.count - others if rest is None else rest[4]
         gathering.closed_bytes -= rows * ROW_BYTES + others * SPAN_BYTES
         gathering.gone_count += rows + others
         gathering.quiet[trace_id] = closed_at

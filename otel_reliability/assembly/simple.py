@@ -129,9 +129,9 @@ class SimpleBuilder:
         self._outcome, self._limits = settings.outcome, limits
         self._parallel: Literal["canonical", "as_started"] = settings.assembly.parallel
         self._default = _BY_STATUS if settings.outcome.fallback == "status" else _COMPLETED
-        self._caller, self._maker = CALLER, self._native()
         self._marks: dict[tuple[Any, ...], Marks] = {}
         self._keys: dict[str, tuple[Resource, tuple[tuple[str, str], ...], AgentKey]] = {}
+        self._caller, self._maker = CALLER, self._native()
 
     def build(self, bundle: Bundle, reason: CloseReason) -> Run | None:
         """The run of a bundle that holds every span once; None where it is another kind of run, several, none, or not whole."""
@@ -198,7 +198,7 @@ class SimpleBuilder:
         top = bundle.others[0]
         if top.parent_id is not None and not is_top(bundle, top):
             return None
-        rest = bundle.lie_down()
+        rest = bundle.rest or bundle.lie_down()
         return None if rest is None else self._maker.make(rest, bundle.others, reason)
 
     def _native(self) -> Any:
@@ -208,7 +208,7 @@ class SimpleBuilder:
         none, verdicts = (NO_MODEL_CALLS, NO_TOOL_CALLS), (_BY_ERROR, _BY_LIMIT, self._default)
         asked = (self._key, self._limits.named, self._marks_of, weight)
         kinds, canonical = (ModelCalls, ToolCalls), self._parallel == "canonical"
-        return NATIVE.Maker(kinds, _blank(), Kind.AGENT, InvocationFacts, none, verdicts, canonical, *asked)
+        return NATIVE.Maker(kinds, _blank(), _AGENT, InvocationFacts, none, verdicts, canonical, self._keys, *asked)
 
     def _key(self, name: str, root: AgentSpan) -> AgentKey:
         resource, extra = root.resource, root.extra

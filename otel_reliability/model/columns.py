@@ -25,7 +25,7 @@ class Columns(Sequence[T]):
     Columns that are packed are made when somebody asks for one: until then `packed` holds them, and `front` what is mostly asked.
     """
 
-    __slots__ = ("columns", "front", "packed")
+    __slots__ = ("_columns", "front", "packed")
 
     fields: ClassVar[tuple[str, ...]]
     apart: ClassVar[frozenset[str]]
@@ -38,20 +38,18 @@ class Columns(Sequence[T]):
         cls.make = partial(_tuple, record)
         cls._first = min(map(cls.fields.index, cls.apart))
 
-    columns: tuple[Any, ...]
-
     def __init__(self, columns: Any, front: tuple[Any, ...] = (), packed: Any = None) -> None:
         """`columns` are made later where they are `packed`."""
-        if packed is None:
-            self.columns = columns
-        self.front, self.packed = front, packed
+        self._columns, self.front, self.packed = columns, front, packed
 
-    def __getattr__(self, name: str) -> Any:
-        packed = self.packed if name == "columns" else None
-        if packed is not None:
-            self.columns = self._unpacked(packed)
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """One item for each field."""
+        packed = self.packed
+        if packed is not None:  # another thread may make them too: they are the same
+            self._columns = self._unpacked(packed)
             self.packed = None
-        return object.__getattribute__(self, name)  # another thread may have made them in between
+        return self._columns
 
     def _unpacked(self, packed: Any) -> tuple[Any, ...]:
         """The columns, of what is packed and in front."""

@@ -64,8 +64,9 @@ class Compiled:
         self._what = {Kind.MODEL: native.MODEL, Kind.TOOL: native.TOOL, Kind.AGENT: native.AGENT, None: native.ASK}
         self._scanner = native.Scanner(
             group=self._group, unusual=_unusual, span=AgentSpan, tokens=Tokens, model=ModelFacts, agent=InvocationFacts,
-            tool=ToolFacts, call=Call, block=Block.of, kind=Kind.OTHER, text=values.text,
-            name=values.name, identifier=values.identifier, hashed=self._hashed, session=_session,
+            tool=ToolFacts, call=Call, block=Block, mixed=Block.mixed, kind=Kind.OTHER, text=values.text,
+            name=values.name, identifier=values.identifier, hashed=self._hashed, session=Session,
+            rank=stencils.CONVERSATION_RANK,
             names=frozenset(map(str.encode, BEGINNINGS)), end=RUN.encode(), never=CREW.encode(),
         )  # fmt: skip
 
@@ -133,11 +134,6 @@ def _row(kind: Kind | None, facts: Facts | None) -> tuple[Any, ...] | None:
     if kind is Kind.MODEL and isinstance(facts, ModelFacts):
         return facts.model, facts.request_model, facts.asked_for_tools, more_of(facts)
     return facts.calls[0] if kind is Kind.TOOL and isinstance(facts, ToolFacts) and is_row(facts) else None
-
-
-def _session(conversation: str) -> Session | None:
-    found = values.identifier(conversation)
-    return None if found is None else Session(stencils.CONVERSATION_RANK, found)
 
 
 def _unusual(states: list[bytes], events: list[bytes], links: list[bytes]) -> Any:

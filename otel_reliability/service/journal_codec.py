@@ -159,7 +159,9 @@ def _read_block(raw: Plain, resources: _Resources) -> Block:
         packed = first, tuple(map(_read_told, told)), *alike, number
         return Block(trace_id, packed, list(_read_spans(others, resources)))
     if isinstance(first, list):
-        return Block.of(trace_id, NO_ROWS, list(_read_spans(rest[0], resources)), list(_read_spans(first, resources)))
+        return Block.mixed(
+            trace_id, NO_ROWS, list(_read_spans(rest[0], resources)), list(_read_spans(first, resources))
+        )
     told_models, alike_tools, told_tools, others = rest
     told_models[MORE :: Models.width] = map(_read_more, told_models[MORE :: Models.width])
     models, tools = (

@@ -74,7 +74,7 @@ def blocks_of(spans: Iterable[AgentSpan]) -> Blocks:
     rest: list[AgentSpan] = []
     for span in spans:
         (rest if is_apart(span) else found.setdefault(span.trace_id, [])).append(span)
-    return Blocks([Block.of(trace, NO_ROWS, [], some) for trace, some in found.items()], rest)
+    return Blocks([Block.mixed(trace, NO_ROWS, [], some) for trace, some in found.items()], rest)
 
 
 class Watched:

@@ -78,7 +78,6 @@ def test_blocks_hold_what_they_held() -> None:
     assert list(blocks) == list(RUN)
     assert [len(list(one._gathering.spans())) for one in (first, second)] == [9, 3]
     assert blocks.end_ns == RUN[-1].end_ns
-    assert blocks.blocks[0].weight == blocks_of(RUN).blocks[0].weight
 
 
 def test_the_same_blocks_may_come_twice() -> None:

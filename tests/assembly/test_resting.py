@@ -15,7 +15,7 @@ from otel_reliability.model.event import RunChange
 from otel_reliability.model.packed import Packed
 from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import AgentSpan, Call, Kind, ModelFacts, Tokens
-from otel_reliability.testing import agent, agent_span, model, run, tool, trace_id
+from otel_reliability.testing import agent, agent_span, model, run, tool
 from tests.assembly.test_bundles import plain_runs
 
 ASKING = ModelFacts("m", None, Tokens(5, 1), True, True, (Call("search", "1", b"hash"), Call(None)), 900, 0.25, "r")
@@ -125,22 +125,17 @@ def test_one_that_cannot_be_laid_down_grows_on(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(
     "odd",
-    [tool(3, 1, "search")._replace(span_id=b"short"), tool(3, 1, "search", arguments=memoryview)],  # type: ignore[arg-type]
+    [
+        tool(3, 1, "search")._replace(span_id=b"short"),
+        tool(3, 1, "search")._replace(start_ns=1 << 63, end_ns=1 << 64),
+        tool(3, 1, "search", call_id="half of a character: \ud800"),
+    ],
 )
 def test_what_has_no_place_in_bytes_stays_as_it_is(odd: AgentSpan) -> None:
-    """Ids of another length than they should have, and values that are not plain."""
+    """Ids of another length than they should have, numbers of more than eight bytes, and texts that are none."""
     bundle = told([agent(1), model(2, 1), odd])
 
     assert rest_of(bundle) is None
     assert bundle.find(odd.span_id) is None
     assert list(bundle.spans()) == [model(2, 1), odd, agent(1)]
     assert ids_of(bundle.past()) == {agent(1).span_id, model(2, 1).span_id, odd.span_id}
-
-
-def test_it_has_no_other_attributes() -> None:
-    """What it does not know it says."""
-    with pytest.raises(AttributeError, match="a bundle has no spams"):
-        _ = Bundle(trace_id(1), 0.0).spams
-    unborn = Bundle.__new__(Bundle)
-    with pytest.raises(AttributeError, match="a bundle has no rest"):
-        _ = unborn.models
