@@ -28,10 +28,15 @@ def load() -> Any:
     return native.load(MODULE)
 
 
+def _stay_awake(models: Models, tools: Tools) -> None:
+    return None
+
+
 NATIVE: Final = load()
 CALLER: Final[Any] = None if NATIVE is None else NATIVE.Caller(ModelCalls, ToolCalls)
 """Makes columns of calls of rows; None: they are made in Python."""
-lay_down: Final[LayDown] = resting.lay_down if NATIVE is None else NATIVE.lay_down
+lay_down: Final[LayDown] = _stay_awake if NATIVE is None else NATIVE.lay_down
+"""In Python it takes longer than all else that a run costs, so there rows stay as they are."""
 ids_of: Final[IdsOf] = resting.ids_of if NATIVE is None else NATIVE.ids_of
 are_distinct: Final[Distinct] = rows.are_distinct if NATIVE is None else NATIVE.are_distinct
 hang_on: Final[HangOn] = rows.hang_on if NATIVE is None else NATIVE.hang_on

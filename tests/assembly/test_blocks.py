@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.blocks import Block, Blocks
 from otel_reliability.assembly.bundles import Bundles
+from otel_reliability.assembly.compiled import NATIVE
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.engine import STRIDE, Engine
 from otel_reliability.model.run import CloseReason
@@ -220,6 +221,7 @@ def test_of_a_trace_too_large_those_count_that_ended_first(limit: int) -> None:
     assert one.accounts == other.accounts
 
 
+@pytest.mark.skipif(NATIVE is None, reason="the compiled module (native/) is not installed")
 def test_a_block_is_adopted_as_it_is() -> None:
     """Its rows stay the bytes they are."""
     found, (block,) = Assembler(Settings()), blocks_of(RUN).blocks

@@ -18,6 +18,8 @@ from otel_reliability.model.span import AgentSpan, Call, Kind, ModelFacts, Token
 from otel_reliability.testing import agent, agent_span, model, run, tool
 from tests.assembly.test_bundles import plain_runs
 
+pytestmark = pytest.mark.skipif(compiled.NATIVE is None, reason="the compiled module (native/) is not installed")
+
 ASKING = ModelFacts("m", None, Tokens(5, 1), True, True, (Call("search", "1", b"hash"), Call(None)), 900, 0.25, "r")
 """A model call that says all that few do."""
 ODD = Call("search", effect=b"effect", result=b"result", failed=True)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.assembly.blocks import Blocks
+from otel_reliability.assembly.compiled import NATIVE
 from otel_reliability.model.event import RunChange
 from otel_reliability.model.record import RunRecord
 from otel_reliability.model.span import (
@@ -159,6 +160,7 @@ def test_rows_may_say_what_few_say() -> None:
     assert isinstance(told.calls[0], Call)
 
 
+@pytest.mark.skipif(NATIVE is None, reason="the compiled module (native/) is not installed")
 def test_calls_are_written_in_few_bytes() -> None:
     """What the rows of a trace are alike in stands there once."""
     spans = [tool(at, 1, "search", start=float(at)) for at in range(2, 102)]
