@@ -34,6 +34,7 @@ cdef extern from "Python.h":
     void *PyUnicode_DATA(object of)
     bint PyUnicode_CheckExact(object of)
     bint PyLong_CheckExact(object of)
+    object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
     const char *PyUnicode_AsUTF8AndSize(object of, Py_ssize_t *size) except NULL
     bint PyObject_IS_GC(object of)
     bint PyObject_GC_IsTracked(object of)
@@ -98,6 +99,7 @@ cdef enum:
     EMITS_NO_TOOLS = 8
     HIDES_FAILURE = 9
     RUN = 32  # fields of a run
+    MOST_JOINED = 512  # of what packed calls refer to, where they are joined to others
     TRACE_ID_BYTES = 16
     SPAN_ID_BYTES = 8
 
@@ -822,25 +824,20 @@ cdef object _path_of(object names, Calls *calls, Tools *tools):
 
 def ids_of(packed, others):
     """As `resting.ids_of`."""
-    cdef Head head
-    cdef Py_ssize_t at, number, size
-    cdef object data, found, span
+    cdef Bare bare
+    cdef Py_ssize_t at
+    cdef object found, span
     cdef uint64_t *ids
-    cdef const Record *records
-    data = packed[0]
-    if not PyBytes_CheckExact(data) or not PyList_Check(others) or PyBytes_GET_SIZE(data) < <Py_ssize_t>sizeof(Head):
-        raise TypeError("no packed calls")
-    memcpy(&head, PyBytes_AS_STRING(data), sizeof(Head))
-    number, size = <Py_ssize_t>head.models + head.tools, PyBytes_GET_SIZE(data) - <Py_ssize_t>sizeof(Head)
-    if number > size // <Py_ssize_t>sizeof(Record):
-        raise ValueError("packed calls are cut off")
-    found = PyBytes_FromStringAndSize(NULL, (number + PyList_GET_SIZE(others)) * sizeof(uint64_t))
-    ids, records = <uint64_t *>PyBytes_AS_STRING(found), <const Record *>(PyBytes_AS_STRING(data) + sizeof(Head))
-    for at in range(number):
-        ids[at] = records[at].id
+    if not PyList_Check(others):
+        raise TypeError("spans stand in a list")
+    _lay_bare(packed, &bare)
+    found = PyBytes_FromStringAndSize(NULL, (bare.number + PyList_GET_SIZE(others)) * sizeof(uint64_t))
+    ids = <uint64_t *>PyBytes_AS_STRING(found)
+    for at in range(bare.number):
+        ids[at] = bare.records[at].id
     for at in range(PyList_GET_SIZE(others)):
         span = _of(others, at)
-        if not _is_span(span) or not _put_id(_at(span, SPAN_ID), ids + number + at):
+        if not _is_span(span) or not _put_id(_at(span, SPAN_ID), ids + bare.number + at):
             return None
     return found
 
@@ -880,6 +877,160 @@ def lay_down(models, tools):
             return None
         size = _put_text(_of(tools, at * TOOL_ROW + CALL_ID), records + head.models + at, <char *>(records + number), size)
     return data, tuple(told), _alike(models), _alike(tools), number
+
+
+cdef class Waker:
+    """Makes rows of packed calls: lists of these two classes."""
+
+    cdef object models, tools
+
+    def __init__(self, models, tools):
+        if not all([isinstance(kind, type) and issubclass(kind, list) for kind in (models, tools)]):
+            raise TypeError("rows are lists")
+        self.models, self.tools = models, tools
+
+    def wake(self, packed):
+        """As `resting.wake`."""
+        cdef Bare bare
+        cdef Py_ssize_t at
+        cdef const Record *record
+        cdef object models = self.models(), tools = self.tools(), rows, told, parent, text
+        _lay_bare(packed, &bare)
+        told = _at(packed, 1)
+        parent = None
+        for at in range(bare.number):
+            record = bare.records + at
+            if not record.marks & HAS_PARENT:
+                parent = None
+            elif parent is None or memcmp(PyBytes_AS_STRING(parent), &record.parent, sizeof(record.parent)):
+                parent = PyBytes_FromStringAndSize(<const char *>&record.parent, sizeof(record.parent))
+            if record.told >= PyTuple_GET_SIZE(told) or <uint64_t>record.text_at + record.text_size > <uint64_t>bare.size:
+                raise ValueError("packed calls are cut off")
+            text = None
+            if record.marks & HAS_TEXT:
+                text = PyUnicode_DecodeUTF8(bare.texts + record.text_at, record.text_size, NULL)
+            rows = tools if record.marks & IS_TOOL else models
+            PyList_Append(rows, PyBytes_FromStringAndSize(<const char *>&record.id, sizeof(record.id)))
+            PyList_Append(rows, parent)
+            PyList_Append(rows, record.start)
+            PyList_Append(rows, record.end)
+            PyList_Append(rows, True if record.marks & HAS_FAILED else False)
+            if record.marks & IS_TOOL:
+                self.call(rows, _at(told, record.told), text)
+            else:
+                self.model(rows, _at(told, record.told), record, text)
+        for at in range(2):
+            rows = tools if at else models
+            rows.shared, rows.remote, rows.span_kind = _at(packed, 2 + at)
+            rows.parent = _of(rows, PyList_GET_SIZE(rows) + 1 - (TOOL_ROW if at else MODEL_ROW)) if PyList_GET_SIZE(rows) else None
+        return models, tools
+
+    cdef int model(self, object rows, object what, const Record *record, object text) except -1:
+        """What only a model call has."""
+        if not PyTuple_Check(what) or PyTuple_GET_SIZE(what) != TOLD_MODEL:
+            raise TypeError("no model call")
+        PyList_Append(rows, _at(what, 0))
+        PyList_Append(rows, _at(what, 1))
+        PyList_Append(rows, record.given if record.marks & HAS_INPUT else None)
+        PyList_Append(rows, record.output if record.marks & HAS_OUTPUT else None)
+        PyList_Append(rows, _at(what, 2))
+        PyList_Append(rows, text)
+        PyList_Append(rows, _at(what, 3))
+        return 0
+
+    cdef int call(self, object rows, object what, object text) except -1:
+        """What only a tool call has."""
+        cdef Py_ssize_t at
+        if not PyTuple_Check(what) or PyTuple_GET_SIZE(what) != TOLD_CALL:
+            raise TypeError("no call")
+        PyList_Append(rows, _at(what, 0))
+        PyList_Append(rows, text)
+        for at in range(2, TOLD_CALL):
+            PyList_Append(rows, _at(what, at))
+        return 0
+
+
+cdef struct Bare:
+    Head head
+    Py_ssize_t number, size  # of the records, and of the texts
+    const Record *records
+    const char *texts
+
+
+cdef int _lay_bare(object packed, Bare *bare) except -1:
+    """What packed calls are made of. Raises `TypeError` or `ValueError` where they are none."""
+    cdef object data
+    if not PyTuple_CheckExact(packed) or PyTuple_GET_SIZE(packed) != PACKED:
+        raise TypeError("no packed calls")
+    data = _at(packed, 0)
+    if not PyBytes_CheckExact(data) or not PyTuple_CheckExact(_at(packed, 1)):
+        raise TypeError("no packed calls")
+    bare.size = PyBytes_GET_SIZE(data) - <Py_ssize_t>sizeof(Head)
+    if bare.size < 0:
+        raise ValueError("packed calls are cut off")
+    memcpy(&bare.head, PyBytes_AS_STRING(data), sizeof(Head))
+    bare.number = <Py_ssize_t>bare.head.models + bare.head.tools
+    bare.size -= bare.number * <Py_ssize_t>sizeof(Record)
+    if bare.size < 0:
+        raise ValueError("packed calls are cut off")
+    bare.records = <const Record *>(PyBytes_AS_STRING(data) + sizeof(Head))
+    bare.texts = <const char *>(bare.records + bare.number)
+    return 0
+
+
+def joined(packed, more):
+    """As `resting.joined`."""
+    cdef Bare one, other
+    cdef Head head
+    cdef Py_ssize_t at, place
+    cdef uint16_t places[MOST_JOINED]
+    cdef object data, first, second
+    cdef list told
+    cdef char *to
+    cdef Record *records
+    _lay_bare(packed, &one)
+    _lay_bare(more, &other)
+    first, second = _joined_alike(packed, more, 2, one.head.models, other.head.models), None
+    if first is not None:
+        second = _joined_alike(packed, more, 3, one.head.tools, other.head.tools)
+    if second is None or PyTuple_GET_SIZE(_at(more, 1)) > MOST_JOINED or one.size + other.size >= <Py_ssize_t>1 << 32:
+        return None
+    told = list(_at(packed, 1))
+    if PyList_GET_SIZE(told) + PyTuple_GET_SIZE(_at(more, 1)) > MOST_TOLD:
+        return None
+    for at in range(PyTuple_GET_SIZE(_at(more, 1))):
+        for place in range(PyList_GET_SIZE(told) - 1, max(PyList_GET_SIZE(told) - 1 - RECENT, -1), -1):
+            if PyList_GET_ITEM(told, place) == PyTuple_GET_ITEM(_at(more, 1), at):
+                break
+        else:
+            place = PyList_GET_SIZE(told)
+            PyList_Append(told, _at(_at(more, 1), at))
+        places[at] = <uint16_t>place
+    data = PyBytes_FromStringAndSize(
+        NULL, sizeof(Head) + (one.number + other.number) * sizeof(Record) + one.size + other.size
+    )
+    to = PyBytes_AS_STRING(data)
+    head.models, head.tools = one.head.models + other.head.models, one.head.tools + other.head.tools
+    memcpy(to, &head, sizeof(Head))
+    records = <Record *>(to + sizeof(Head))
+    memcpy(records, one.records, one.number * sizeof(Record))
+    memcpy(records + one.number, other.records, other.number * sizeof(Record))
+    for at in range(one.number, one.number + other.number):
+        if records[at].told >= PyTuple_GET_SIZE(_at(more, 1)):
+            raise ValueError("packed calls are cut off")
+        records[at].told = places[records[at].told]
+        records[at].text_at += <uint32_t>one.size
+    to = <char *>(records + one.number + other.number)
+    memcpy(to, one.texts, one.size)
+    memcpy(to + one.size, other.texts, other.size)
+    return data, tuple(told), first, second, one.number + other.number
+
+
+cdef object _joined_alike(object packed, object more, Py_ssize_t at, uint32_t number, uint32_t other):
+    """What calls of both are alike in; None where they are not."""
+    if not number and other:
+        return _at(more, at)
+    return _at(packed, at) if not other or _same(_at(packed, at), _at(more, at)) else None
 
 
 cdef tuple _alike(object rows):

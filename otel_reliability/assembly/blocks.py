@@ -41,7 +41,7 @@ class Block:
     @classmethod
     def mixed(cls, trace_id: TraceId, rest: Packed, others: list[AgentSpan], undecided: list[AgentSpan]) -> Self:
         """The block of rows and other spans, and of spans that may be either."""
-        models, tools = resting.wake(rest)
+        models, tools = compiled.wake(rest)
         at, number = 0, len(undecided)
         while at < number:
             taken = compiled.take_rows(undecided, at, models, tools, number)
@@ -75,7 +75,7 @@ class Block:
     def rows(self) -> tuple[Models, Tools]:
         """Its rows, in lists that are the caller's own."""
         if self.rest is not None:
-            return resting.wake(self.rest)
+            return compiled.wake(self.rest)
         models, tools = self._awake or (Models(), Tools())
         return models.part(len(models)), tools.part(len(tools))
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from otel_reliability.assembly import compiled, resting, rows
+from otel_reliability.assembly import compiled, rows
 from otel_reliability.assembly.blocks import Block
 from otel_reliability.assembly.rows import ID, ID_BYTES, PARENT, ROW_BYTES, Models, Rows, Tools
 from otel_reliability.assembly.unit import SPAN_BYTES, Place, Trace, Unit
-from otel_reliability.model.packed import Packed
+from otel_reliability.model.packed import HEAD, Packed
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Kind, SpanId, TraceId
 
@@ -136,7 +136,7 @@ class Bundle:
         return self._tools
 
     def _wake(self, rest: Packed) -> None:
-        (self._models, self._tools), self.rest = resting.wake(rest), None
+        (self._models, self._tools), self.rest = compiled.wake(rest), None
 
     @property
     def count(self) -> int:
@@ -206,6 +206,11 @@ class Bundle:
         self.tools.join(tools)
         self.others += others
 
+    def join(self, rest: Packed, others: list[AgentSpan]) -> None:
+        """Hold these rows in the place of those at rest, and more of other spans."""
+        self.rest = rest
+        self.others += others
+
     def lie_down(self) -> Packed | None:
         """Its rows as bytes from here on, until somebody looks at them; None where they have no place there."""
         if self.rest is None:
@@ -222,8 +227,16 @@ class Bundle:
         elif now != self.latest:
             self.latest = now
             self.marks = [] if self.marks is None else self.marks
-            self.marks.append(Mark(now, len(self.models), len(self.tools), len(self.others)))
+            self.marks.append(Mark(now, *self._lengths, len(self.others)))
             self.last_seen = max(self.last_seen, now)
+
+    @property
+    def _lengths(self) -> tuple[int, int]:
+        """Of its lists."""
+        if self.rest is None:
+            return len(self._models), len(self._tools)
+        models, tools = HEAD.unpack_from(self.rest[0])
+        return models * Models.width, tools * Tools.width
 
     # --- Spans by their ids -------------------------------------------------------------------------------------------
 
@@ -303,10 +316,7 @@ class Bundle:
 
     def awaits(self, span_id: SpanId) -> bool:
         """Whether anything here hangs on a span."""
-        if self.rest is not None:
-            if resting.hangs_on(self.rest, span_id):
-                return True
-        elif span_id in self.models.column(PARENT) or span_id in self.tools.column(PARENT):
+        if span_id in self.models.column(PARENT) or span_id in self.tools.column(PARENT):
             return True
         if any(span.parent_id == span_id for span in self.others):
             return True

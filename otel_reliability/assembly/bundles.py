@@ -8,7 +8,7 @@ from otel_reliability.assembly.adoption import note
 from otel_reliability.assembly.blocks import Block
 from otel_reliability.assembly.build import Built
 from otel_reliability.assembly.bundle import Bundle, State, count_of, ids_of
-from otel_reliability.assembly.compiled import are_distinct, take_rows
+from otel_reliability.assembly.compiled import are_distinct, joined, take_rows
 from otel_reliability.assembly.gathering import MAX_OPEN, Accounts, Gathering, is_kept, place_of, place_order
 from otel_reliability.assembly.rows import ROW_BYTES
 from otel_reliability.assembly.unit import SPAN_BYTES, Trace
@@ -69,16 +69,26 @@ class Bundles:
             gathering.open[bundle] = None
             bundle.due = True
             self._on_growing(bundle)
-        elif not bundle.is_plain or bundle.count + block.count > self._most:
+        elif not bundle.is_plain or bundle.count + block.count > self._most or not self._join(bundle, block, now):
             return False
-        else:
+        gathering.open_bytes += (block.count - others) * ROW_BYTES + others * SPAN_BYTES
+        return True
+
+    def _join(self, bundle: Bundle, block: Block, now: float) -> bool:
+        """Take in a block where there is something of its trace. False: its rows are not like those there."""
+        rest, rows = None, None
+        if bundle.rest is not None and block.rest is not None:
+            rest = joined(bundle.rest, block.rest)
+        if rest is None:
             rows = block.rows()
             if not bundle.can_take(*rows):
                 return False
-            if now != bundle.latest or not bundle.due:
-                self._touch(bundle, now)
+        if now != bundle.latest or not bundle.due:
+            self._touch(bundle, now)
+        if rest is not None:
+            bundle.join(rest, block.others)
+        elif rows is not None:
             bundle.keep_all(*rows, block.others)
-        gathering.open_bytes += (block.count - others) * ROW_BYTES + others * SPAN_BYTES
         return True
 
     def _plain(self, span: AgentSpan, now: float) -> Bundle | None:

@@ -17,6 +17,8 @@ from otel_reliability.model.tool_calls import ToolCalls
 
 MODULE: Final = "otel_reliability_native_rows"
 LayDown: TypeAlias = Callable[[Models, Tools], Packed | None]
+Wake: TypeAlias = Callable[[Packed], tuple[Models, Tools]]
+Joined: TypeAlias = Callable[[Packed, Packed], Packed | None]
 IdsOf: TypeAlias = Callable[[Packed, list[AgentSpan]], bytes | None]
 Distinct: TypeAlias = Callable[[Models, Tools, list[AgentSpan]], bool]
 HangOn: TypeAlias = Callable[[Models, Tools, SpanId], bool]
@@ -37,6 +39,8 @@ CALLER: Final[Any] = None if NATIVE is None else NATIVE.Caller(ModelCalls, ToolC
 """Makes columns of calls of rows; None: they are made in Python."""
 lay_down: Final[LayDown] = _stay_awake if NATIVE is None else NATIVE.lay_down
 """In Python it takes longer than all else that a run costs, so there rows stay as they are."""
+wake: Final[Wake] = resting.wake if NATIVE is None else NATIVE.Waker(Models, Tools).wake
+joined: Final[Joined] = resting.joined if NATIVE is None else NATIVE.joined
 ids_of: Final[IdsOf] = resting.ids_of if NATIVE is None else NATIVE.ids_of
 are_distinct: Final[Distinct] = rows.are_distinct if NATIVE is None else NATIVE.are_distinct
 hang_on: Final[HangOn] = rows.hang_on if NATIVE is None else NATIVE.hang_on

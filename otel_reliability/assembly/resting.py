@@ -36,9 +36,11 @@ from otel_reliability.assembly.rows import (
 )
 from otel_reliability.model import packed
 from otel_reliability.model.packed import Packed
-from otel_reliability.model.span import AgentSpan, SpanId
+from otel_reliability.model.span import AgentSpan
 
 NO_ROWS: Final[Packed] = (packed.HEAD.pack(0, 0), (), (None, None, 0), (None, None, 0), 0)
+MOST_JOINED: Final = 512
+"""As many things rows may refer to that are joined to others: no more come at once."""
 _RECENT: Final = 16
 """So many of what was told last are looked through for what a row tells."""
 
@@ -96,9 +98,28 @@ def ids_of(rest: Packed, others: Sequence[AgentSpan]) -> bytes | None:
     return b"".join(found) if all(len(one) == ID_BYTES for one in found) else None
 
 
-def hangs_on(rest: Packed, span_id: SpanId) -> bool:
-    """Whether any row has this parent."""
-    return any(record.parent == span_id and record.marks & packed.PARENT for record in packed.records_of(rest))
+def joined(rest: Packed, more: Packed) -> Packed | None:
+    """Both together; None where the rows of one are not like those of the other, or there is too much to refer to."""
+    alike: list[Any] = []
+    counts = tuple(zip(*(packed.HEAD.unpack_from(one[0]) for one in (rest, more)), strict=True))
+    for at, (number, other) in enumerate(counts, 2):
+        if number and other and rest[at] != more[at]:
+            return None
+        alike.append(more[at] if other and not number else rest[at])
+    if len(more[1]) > MOST_JOINED or len(rest[1]) + len(more[1]) > packed.MOST:
+        return None
+    told, places = list(rest[1]), list[int]()
+    for what in more[1]:
+        recent = range(len(told) - 1, max(len(told) - 1 - _RECENT, -1), -1)
+        place = next((at for at in recent if told[at] is what), len(told))
+        if place == len(told):
+            told.append(what)
+        places.append(place)
+    texts, others = (one[0][packed.HEAD.size + packed.RECORD.size * one[4] :] for one in (rest, more))
+    moved = (one._replace(told=places[one.told], text_at=one.text_at + len(texts)) for one in packed.records_of(more))
+    records = (packed.RECORD.pack(*one) for one in (*packed.records_of(rest), *moved))
+    data = b"".join((packed.HEAD.pack(*map(sum, counts)), *records, texts, others))
+    return data, tuple(told), alike[0], alike[1], rest[4] + more[4]
 
 
 class _Odd(Exception):

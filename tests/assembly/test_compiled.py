@@ -258,7 +258,32 @@ def test_the_same_rows_are_laid_down(spans: list[AgentSpan]) -> None:
     assert compiled.lay_down(bundle.models, bundle.tools) == plain
     if plain is not None:
         assert compiled.ids_of(plain, bundle.others) == resting.ids_of(plain, bundle.others)
-        assert resting.wake(plain) == (bundle.models, bundle.tools)
+        held = bundle.models, bundle.tools
+        for wake in (resting.wake, compiled.wake):
+            woken = wake(plain)
+            assert woken == held
+            assert [one.standing for one in woken] == [one.standing for one in held]
+
+
+@needs_native
+@given(usual_runs() | plain_runs(), st.integers(0, 9))
+def test_rows_at_rest_are_joined(spans: list[AgentSpan], at: int) -> None:
+    """To what they are together, if those of both parts are alike, and what was told twice is told once."""
+    one, other = (bundle_of([spans[0], *some]) for some in (spans[:at], spans[at:]))
+    rest, more = (resting.lay_down(part.models, part.tools) for part in (one, other))
+    if rest is None or more is None:
+        return
+    together = compiled.joined(rest, more)
+
+    assert together == resting.joined(rest, more)
+    assert (together is not None) == one.can_take(other.models, other.tools)
+    if together is not None:
+        one.keep_all(other.models, other.tools, [])
+        woken = compiled.wake(together)
+        assert woken == (one.models, one.tools)
+        assert [part.standing for part in woken] == [part.standing for part in (one.models, one.tools)]
+        assert together[4] == one.count - len(one.others)
+        assert len(together[1]) <= len(rest[1]) + len(more[1])
 
 
 @needs_native
@@ -297,8 +322,13 @@ def test_packed_calls_that_are_cut_off_are_not_read(spans: list[AgentSpan], data
     maker = Builder(SETTINGS).simple._maker
     if size < 8 + 64 * packed[4]:
         assert maker.make((cut, *packed[1:]), bundle.others, CloseReason.ROOT) is None
-        with pytest.raises((TypeError, ValueError)):
-            NATIVE.ids_of((cut, *packed[1:]), bundle.others)
+        for read in (
+            compiled.wake,
+            lambda one: compiled.ids_of(one, bundle.others),
+            lambda one: compiled.joined(one, one),
+        ):
+            with pytest.raises(ValueError, match="cut off"):
+                read((cut, *packed[1:]))
     assert maker.make((packed[0], (), *packed[2:]), bundle.others, CloseReason.ROOT) is None or not packed[4]
     for odd in (
         (),
@@ -309,6 +339,9 @@ def test_packed_calls_that_are_cut_off_are_not_read(spans: list[AgentSpan], data
         (packed[0], None, *packed[2:]),
     ):
         assert maker.make(odd, bundle.others, CloseReason.ROOT) is None
+    for odd in ((), None, packed[:4], (None, *packed[1:])):
+        with pytest.raises(TypeError):
+            compiled.wake(odd)  # pyright: ignore[reportArgumentType]  # test
 
 
 @given(plain_runs())
