@@ -12,7 +12,7 @@ from otel_reliability.telemetry import change_event
 from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.recorder import Recorder
-from otel_reliability.telemetry.series import Book, trace_of
+from otel_reliability.telemetry.series import TRACES, Book
 from otel_reliability.telemetry.standing import standings_of
 from otel_reliability.windows.fleet import OTHER_AGENT
 
@@ -33,7 +33,7 @@ class Recording:
         self.ledger = ToolLedger(engine.settings, MOST_TOOLS)
         self._engine, self._book = engine, book
         self._most_paths = engine.settings.limits.paths
-        self._recorder = Recorder(book, engine.settings, self.ledger, trace_of)
+        self._recorder = Recorder(book, engine.settings, self.ledger, TRACES)
         self._closed: list[Run] = []
         self._pause = pause
         engine.observers.append(self._see)

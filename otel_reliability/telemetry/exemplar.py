@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 from opentelemetry.context import Context
 from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
@@ -24,3 +25,19 @@ def context_of(run: Run | None) -> Context:
         trace_flags=TraceFlags(TraceFlags.SAMPLED),
     )
     return set_span_in_context(NonRecordingSpan(root), Context())
+
+
+class Exemplars(NamedTuple):
+    """What a meter takes as exemplars: `of` gives those of runs, in their order, and `none` is that of no one run."""
+
+    of: Callable[[Sequence[Run]], Sequence[Any]]
+    none: Any
+
+
+def contexts_of(runs: Sequence[Run]) -> list[Context]:
+    """The context of each."""
+    return list(map(context_of, runs))
+
+
+CONTEXTS: Final = Exemplars(contexts_of, NOWHERE)
+"""Those of the SDK."""

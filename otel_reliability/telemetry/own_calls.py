@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from operator import itemgetter, sub
 from typing import Final
 
 from otel_reliability.model.run import Run
@@ -11,6 +12,9 @@ from otel_reliability.model.span import TraceId
 from otel_reliability.model.tool_calls import NO_TOOL_CALLS, ToolCall, ToolCalls
 
 _AGENT: Final = ToolCalls.fields.index("agent")
+_TRACE, _START, _END, _NESTED = (
+    itemgetter(Run._fields.index(name)) for name in ("trace_id", "start_ns", "end_ns", "nested")
+)
 
 
 def own_calls(runs: Iterable[Run]) -> list[tuple[Run, ToolCalls]]:
@@ -19,30 +23,38 @@ def own_calls(runs: Iterable[Run]) -> list[tuple[Run, ToolCalls]]:
     Nested runs settle together with the run above them, so one batch holds all that could count a call twice. An agent that
     calls itself takes calls under one name in both runs: the inner run, which is the shorter one, has them.
     """
-    found = [(run, _named(run.tool_calls, run.key.agent)) for run in _inner_first(runs)]
-    traces = [run.trace_id for run, _ in found]
-    if len(set(traces)) == len(traces):
-        return found
-    shared = {trace for trace, number in Counter(traces).items() if number > 1}
-    taken: defaultdict[TraceId, Counter[ToolCall]] = defaultdict(Counter)
+    ordered = inner_first(runs)
+    apart = calls_apart(ordered)
     return [
-        (run, ToolCalls.of(_not_within(run, named, taken[run.trace_id])) if run.trace_id in shared else named)
-        for run, named in found
+        (run, named(run.tool_calls, run.key.agent) if at not in apart else apart[at]) for at, run in enumerate(ordered)
     ]
 
 
-def _inner_first(runs: Iterable[Run]) -> list[Run]:
+def inner_first(runs: Iterable[Run]) -> list[Run]:
     """Nested runs before others, and the shorter ones first."""
-    ordered = sorted(runs, key=_duration_ns)
-    nested = [run for run in ordered if run.nested]
-    return [*nested, *(run for run in ordered if not run.nested)] if nested else ordered
+    told = list(runs)
+    took = list(map(sub, map(_END, told), map(_START, told)))
+    ordered = [told[at] for at in sorted(range(len(told)), key=took.__getitem__)]
+    if not any(map(_NESTED, ordered)):
+        return ordered
+    return [*(run for run in ordered if run.nested), *(run for run in ordered if not run.nested)]
 
 
-def _duration_ns(run: Run) -> int:
-    return run.end_ns - run.start_ns
+def calls_apart(ordered: Sequence[Run]) -> dict[int, ToolCalls]:
+    """Of runs, the inner ones first, the own calls of those that share their trace, by place: only they can share calls."""
+    traces = list(map(_TRACE, ordered))
+    if len(set(traces)) == len(traces):
+        return {}
+    shared = {trace for trace, number in Counter(traces).items() if number > 1}
+    taken: defaultdict[TraceId, Counter[ToolCall]] = defaultdict(Counter)
+    return {
+        at: ToolCalls.of(_not_within(run, named(run.tool_calls, run.key.agent), taken[run.trace_id]))
+        for at, run in enumerate(ordered)
+        if run.trace_id in shared
+    }
 
 
-def _named(calls: Sequence[ToolCall] | None, agent: str) -> ToolCalls:
+def named(calls: Sequence[ToolCall] | None, agent: str) -> ToolCalls:
     """The calls that an agent of this name took. Those of a run are hardly ever another's."""
     if not calls:
         return NO_TOOL_CALLS
@@ -50,11 +62,11 @@ def _named(calls: Sequence[ToolCall] | None, agent: str) -> ToolCalls:
     return known if known.first[_AGENT] == agent else ToolCalls.of([call for call in known if call.agent == agent])
 
 
-def _not_within(run: Run, named: Sequence[ToolCall], within: Counter[ToolCall]) -> tuple[ToolCall, ...]:
+def _not_within(run: Run, own: Sequence[ToolCall], within: Counter[ToolCall]) -> tuple[ToolCall, ...]:
     """Of these calls of a run, those that no run within it took; `within` is told what it has of them."""
-    own = tuple(call for call in named if not _pop(within, call))
-    within.update(map(_same, named if run.nested else ()))
-    return own
+    left = tuple(call for call in own if not _pop(within, call))
+    within.update(map(_same, own if run.nested else ()))
+    return left
 
 
 def _same(call: ToolCall) -> ToolCall:

@@ -5,24 +5,32 @@ Under head sampling a run counts with its weight: it stands for that many. Histo
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final, Protocol, runtime_checkable
 
 from otel_reliability.change.monitor import Change
 from otel_reliability.config import Settings
 from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.model.span import TraceId
 from otel_reliability.telemetry import names
+from otel_reliability.telemetry.alike import TOLD, Batch, Like, OfAgent, calls_in, front_of
 from otel_reliability.telemetry.attributes import of_agent
-from otel_reliability.telemetry.exemplar import context_of
+from otel_reliability.telemetry.exemplar import CONTEXTS, Exemplars
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.names import Instrument
-from otel_reliability.telemetry.own_calls import own_calls
 from otel_reliability.telemetry.standing import Standing
-from otel_reliability.telemetry.sums import Adds, Attributes, Like, Sums, calls_in, like_of
+from otel_reliability.telemetry.sums import Adds, Attributes, Sums
 from otel_reliability.windows.sessions import SessionEvent
 
 MOST_BEGUN: Final = 262_144
 """Calls of the kinds of runs that are remembered to have begun, one more for each kind."""
+
+_ID, _TRACE, _WEIGHT, _PRESSURE = (
+    itemgetter(Run._fields.index(name)) for name in ("run_id", "trace_id", "weight", "token_pressure")
+)
+_SCORE, _DISTANCE = (itemgetter(Standing._fields.index(name)) for name in ("score", "path_distance"))
 
 
 class Records(Protocol):
@@ -60,27 +68,11 @@ class OneByOne:
             self._histogram.record(amount, attributes, context)
 
 
-class _Together:
-    """The runs of one agent in a batch: its sums, and the places of its runs where they are measured."""
-
-    __slots__ = ("measured", "places", "sums")
-
-    def __init__(self, sums: Sums, *, measured: bool) -> None:
-        self.sums, self.measured = sums, measured
-        self.places: list[int] = []
-
-
 class Recorder:
-    """The counters and histograms of one meter. `exemplar_of` gives a run's trace in the form the meter takes exemplars in."""
+    """The counters and histograms of one meter. `exemplars` have the form that the meter takes them in."""
 
-    def __init__(
-        self,
-        meter: Makes,
-        settings: Settings,
-        ledger: ToolLedger,
-        exemplar_of: Callable[[Run | None], Any] = context_of,
-    ) -> None:
-        self._ledger, self._exemplar_of = ledger, exemplar_of
+    def __init__(self, meter: Makes, settings: Settings, ledger: ToolLedger, exemplars: Exemplars = CONTEXTS) -> None:
+        self._ledger, self._exemplars = ledger, exemplars
         self._begun: dict[AgentKey, set[Like]] = {}
         """What the runs of an agent were like whose counters have begun."""
         self._begun_calls = 0
@@ -92,40 +84,34 @@ class Recorder:
 
     def record(self, runs: Sequence[Run], standings: Mapping[str, Standing]) -> None:
         """Record runs that will not change any more. Runs of one trace that settle together must come together."""
-        batch, exemplars = own_calls(runs), list[Any]()
-        sums, found = dict[tuple[AgentKey, bool], Sums](), dict[AgentKey, _Together]()
-        for at, (run, calls) in enumerate(batch):
-            together = found.get(run.key)
-            if together is None:
-                counted_as = standings[run.run_id].counted_as
-                together = found[run.key] = self._together(run.key, counted_as, sums)
-            together.sums.run(at, run.outcome, calls, run.weight)
-            together.places.append(at)
-            exemplars.append(self._exemplar_of(run))
-        for key, together in found.items():
-            if together.measured:
-                ours = [batch[at][0] for at in together.places]
-                self._measure(key, ours, standings, [exemplars[at] for at in together.places])
-        for one in sums.values():
+        batch = Batch(runs)
+        weights, exemplars = list(map(_WEIGHT, batch.runs)), self._exemplars.of(batch.runs)
+        counted_as = {
+            key: standings[batch.runs[ours.places[0]].run_id].counted_as for key, ours in batch.agents.items()
+        }
+        sums = self._sums_of(counted_as)
+        for kind in batch.kinds:
+            sums[kind.key].take(kind, sum(map(weights.__getitem__, kind.places)), kind.places[-1])
+        for key, ours in batch.agents.items():
+            if counted_as[key] == key:
+                self._measure(ours, batch.runs, standings, exemplars)
+        for one in dict.fromkeys(sums.values()):
             one.tell(self._counters, exemplars)
 
     def begin(self, runs: Sequence[Run], counted_as: Callable[[AgentKey], AgentKey]) -> None:
         """Begin, at 0, the counters that closed runs will raise once they are recorded: a rate would not see their first run."""
         if self._begun_calls > MOST_BEGUN:
             self.forget()
-        batch = runs if _share_traces(runs) else self._not_begun(runs, counted_as)
-        sums, found = dict[tuple[AgentKey, bool], Sums](), dict[AgentKey, _Together]()
-        for run, calls in own_calls(batch):
-            together = found.get(run.key)
-            if together is None:
-                together = found[run.key] = self._together(run.key, counted_as(run.key), sums)
-            together.sums.run(0, run.outcome, calls, 0)
-        nothing = [self._exemplar_of(None)]
-        for one in sums.values():
-            one.tell(self._counters, nothing)
-        for key, together in found.items():
-            if together.measured:
-                self._remember(key, together.sums.placed)
+        batch = Batch(self._not_begun(runs, counted_as))
+        counted = {key: counted_as(key) for key in batch.agents}
+        sums = self._sums_of(counted)
+        for kind in batch.kinds:
+            sums[kind.key].take(kind, 0, 0)
+        for one in dict.fromkeys(sums.values()):
+            one.tell(self._counters, (self._exemplars.none,))
+        for key, one in sums.items():
+            if counted[key] == key:
+                self._remember(key, one.placed)
 
     def forget(self) -> None:
         """Series have ended: those that come back begin anew."""
@@ -140,52 +126,59 @@ class Recorder:
                 self._begun_calls += 1 + calls_in(like)
 
     def _not_begun(self, runs: Sequence[Run], counted_as: Callable[[AgentKey], AgentKey]) -> Sequence[Run]:
-        """Those of some runs, each of a trace of its own, that are unlike all that have begun."""
-        found, known = list[Run](), dict[AgentKey, Collection[Like]]()
-        for run in runs:
-            begun = known.get(run.key)
+        """Those of some runs that are unlike all that have begun, or share their trace: they may share calls."""
+        shared, known = _shared(runs), dict[int, Collection[Like]]()
+        found: list[Run] = []
+        for run, (key, outcome, calls) in zip(runs, map(TOLD, runs), strict=True):
+            begun = known.get(id(key))
             if begun is None:
-                own = counted_as(run.key) == run.key
-                begun = known[run.key] = self._begun.get(run.key, ()) if own else ()
-            if not begun or like_of(run) not in begun:
+                begun = known[id(key)] = self._begun.get(key, ()) if counted_as(key) == key else ()
+            if not begun or (id(outcome), front_of(calls)) not in begun or (shared and run.trace_id in shared):
                 found.append(run)
         return found
 
     def score(self, events: Sequence[SessionEvent]) -> None:
         """Record sessions that have just closed; one that is scored again was recorded then."""
+        closed: defaultdict[AgentKey, list[SessionEvent]] = defaultdict(list)
         for event in events:
             if event.first:
-                series, contexts = of_agent(event.key), [self._exemplar_of(None)]
-                self._record(names.SESSION_RELIABILITY, [event.reliability], series, contexts)
-                self._record(names.SESSION_CONSISTENCY, [event.consistency], series, contexts)
+                closed[event.key].append(event)
+        for key, ours in closed.items():
+            series, nothing = of_agent(key), (self._exemplars.none,) * len(ours)
+            self._record(names.SESSION_RELIABILITY, [event.reliability for event in ours], series, nothing)
+            self._record(names.SESSION_CONSISTENCY, [event.consistency for event in ours], series, nothing)
 
     def change(self, changes: Sequence[Change]) -> None:
         """Count changes of behaviour."""
         for key, alarm in changes:
-            self._add(names.CHANGES, 1, {**of_agent(key), names.SIGNAL: alarm.signal}, self._exemplar_of(None))
+            self._add(names.CHANGES, 1, {**of_agent(key), names.SIGNAL: alarm.signal}, self._exemplars.none)
 
     def revise(self, runs: Sequence[Run], standings: Mapping[str, Standing]) -> None:
         """Count runs that changed after they had closed."""
-        for run in runs:
-            self._add(names.REVISIONS, run.weight, of_agent(standings[run.run_id].counted_as), self._exemplar_of(run))
+        for run, exemplar in zip(runs, self._exemplars.of(runs), strict=True):
+            self._add(names.REVISIONS, run.weight, of_agent(standings[run.run_id].counted_as), exemplar)
 
-    def _together(self, key: AgentKey, counted_as: AgentKey, sums: dict[tuple[AgentKey, bool], Sums]) -> _Together:
-        """What takes the runs of an agent. Agents beyond the ceiling share their sums, and are not measured."""
-        own = counted_as == key
-        known = sums.get((counted_as, own))
-        if known is None:
-            known = sums[counted_as, own] = Sums(counted_as, self._ledger, self._threshold, own=own)
-        return _Together(known, measured=own)
+    def _sums_of(self, counted_as: Mapping[AgentKey, AgentKey]) -> dict[AgentKey, Sums]:
+        """What takes the runs of each agent. Agents beyond the ceiling share their sums."""
+        made: dict[tuple[AgentKey, bool], Sums] = {}
+        found: dict[AgentKey, Sums] = {}
+        for key, counted in counted_as.items():
+            own = counted == key
+            if (counted, own) not in made:
+                made[counted, own] = Sums(counted, self._ledger, self._threshold, own=own)
+            found[key] = made[counted, own]
+        return found
 
     def _measure(
-        self, key: AgentKey, runs: Sequence[Run], standings: Mapping[str, Standing], contexts: Sequence[Any]
+        self, ours: OfAgent, batch: Sequence[Run], standings: Mapping[str, Standing], exemplars: Sequence[Any]
     ) -> None:
         """The histograms of one agent."""
-        series, standing = of_agent(key), [standings[run.run_id] for run in runs]
-        self._record(names.PATH_DISTANCE, [one.path_distance for one in standing], series, contexts)
-        self._record(names.TOKEN_PRESSURE, [run.token_pressure for run in runs], series, contexts)
-        self._record(names.RUN_RETRIES, [run.retries for run in runs], series, contexts)
-        self._record(names.RUN_SCORE, [one.score for one in standing], series, contexts)
+        series, runs = of_agent(ours.key), [batch[at] for at in ours.places]
+        standing, contexts = [standings[one] for one in map(_ID, runs)], [exemplars[at] for at in ours.places]
+        self._record(names.PATH_DISTANCE, list(map(_DISTANCE, standing)), series, contexts)
+        self._record(names.TOKEN_PRESSURE, list(map(_PRESSURE, runs)), series, contexts)
+        self._record(names.RUN_RETRIES, ours.retries(batch), series, contexts)
+        self._record(names.RUN_SCORE, list(map(_SCORE, standing)), series, contexts)
         if self._standard:
             calls = [None if run.tool_calls is None else len(run.tool_calls) for run in runs]
             self._record(names.STANDARD_DURATION, [run.duration_s for run in runs], series, contexts)
@@ -206,8 +199,12 @@ class Recorder:
         self._histograms[spec.name].record_all(known, attributes, contexts)
 
 
-def _share_traces(runs: Sequence[Run]) -> bool:
-    return len({run.trace_id for run in runs}) < len(runs)
+def _shared(runs: Sequence[Run]) -> Collection[TraceId]:
+    """The traces that several runs have."""
+    traces = list(map(_TRACE, runs))
+    if len(set(traces)) == len(traces):
+        return ()
+    return {trace for trace, number in Counter(traces).items() if number > 1}
 
 
 def _counter(meter: Makes, spec: Instrument) -> Adds:

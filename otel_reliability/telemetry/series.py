@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
+from collections import Counter as Tallied
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import add, itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from otel_reliability.model.run import Run
 from otel_reliability.telemetry import names
+from otel_reliability.telemetry.exemplar import Exemplars
 from otel_reliability.telemetry.names import Instrument
+
+_ROOT: Final[Callable[[Run], bytes | None]] = itemgetter(Run._fields.index("root_span_id"))
+_TRACE_AND_ROOT: Final[Callable[[Run], tuple[bytes, bytes]]] = itemgetter(
+    *map(Run._fields.index, ("trace_id", "root_span_id"))
+)
 
 Labels: TypeAlias = tuple[tuple[str, str | bool], ...]
 """The attributes of a series, in the order they are always given in."""
@@ -83,6 +91,17 @@ def trace_of(run: Run | None) -> Trace:
     return None if run is None or run.root_span_id is None else (run.trace_id, run.root_span_id)
 
 
+def traces_of(runs: Sequence[Run]) -> list[Trace]:
+    """The trace of each. (Most runs have a root.)"""
+    if all(map(_ROOT, runs)):
+        return list(map(_TRACE_AND_ROOT, runs))
+    return list(map(trace_of, runs))
+
+
+TRACES: Final = Exemplars(traces_of, None)
+"""The exemplars that these instruments take."""
+
+
 class Counter:
     """All series of one counter."""
 
@@ -118,27 +137,32 @@ class Histogram:
         self, amounts: Sequence[float], attributes: Mapping[str, str | bool], traces: Sequence[Trace], /
     ) -> None:
         """One measurement or more of one series, in their order; each with the trace it is of."""
-        labels, bounds = tuple(attributes.items()), self.spec.boundaries
+        labels = tuple(attributes.items())
         cell = self.cells.get(labels)
         if cell is None:
-            cell = self.cells[labels] = Spread(self._wall(), len(bounds) + 1)
+            cell = self.cells[labels] = Spread(self._wall(), len(self.spec.boundaries) + 1)
             cell.lowest = cell.highest = amounts[0]
-        places = list(map(partial(bisect_left, bounds), amounts))
-        counts, total = cell.counts, cell.total
-        for at in places:
-            counts[at] += 1
-        for amount in amounts:
-            total += amount
-        cell.total = total
+        places = self._places(amounts)
+        for at, number in Tallied(places).items():
+            cell.counts[at] += number
+        cell.total = reduce(add, amounts, cell.total)  # one after the other: `sum` rounds otherwise
         cell.lowest, cell.highest = min(cell.lowest, *amounts), max(cell.highest, *amounts)
         self._show(cell, places, amounts, traces)
 
+    def _places(self, amounts: Sequence[float]) -> list[int]:
+        """The bucket of each."""
+        bounds, first = self.spec.boundaries, amounts[0]
+        if amounts.count(first) == len(amounts):
+            return [bisect_left(bounds, first)] * len(amounts)
+        return list(map(partial(bisect_left, bounds), amounts))
+
     def _show(self, cell: Spread, places: Sequence[int], amounts: Sequence[float], traces: Sequence[Trace]) -> None:
         """The last measurement of each bucket that has a trace."""
-        shown = zip(places, amounts, traces, strict=True)
-        last = {at: (amount, trace) for at, amount, trace in shown if trace is not None}
+        shown = zip(places, zip(amounts, traces, strict=True), strict=True)
+        last = dict(shown) if all(traces) else {at: one for at, one in shown if one[1] is not None}
         for at, (amount, trace) in last.items():
-            cell.exemplars[at] = Exemplar(amount, self._wall(), *trace)
+            if trace is not None:
+                cell.exemplars[at] = Exemplar(amount, self._wall(), *trace)
 
 
 Kind = TypeVar("Kind", Counter, Histogram)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
+from math import inf
 from typing import Protocol
 
 from otel_reliability.model.row import Row
@@ -84,6 +85,11 @@ class Roster(ABC):
     def newest_ns(self) -> int | None:
         """When the last of its runs ended; None while it has none."""
         return self._kept.end_ns(len(self._kept) - 1) if self._kept else None
+
+    @property
+    def oldest_ns(self) -> float:
+        """When the first of its runs or spares ended; infinity while it has none. What ended earlier is not here."""
+        return self._kept.end_ns(0) if self._kept else inf
 
     @property
     def left_behind(self) -> int:

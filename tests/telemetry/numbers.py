@@ -19,7 +19,7 @@ from otel_reliability.model.span import RawSpan
 from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.recorder import Recorder
-from otel_reliability.telemetry.series import Book, trace_of
+from otel_reliability.telemetry.series import TRACES, Book
 from otel_reliability.telemetry.standing import Standing
 from otel_reliability.testing import FakeClock, span
 from otel_reliability.windows.sessions import SessionEvent
@@ -84,7 +84,7 @@ def told(*agents: str, runs: int = 12, settings: Settings | None = None, own: It
     settled = tuple(engine.take_settled())
     standings = {run.run_id: standing_of(run, engine.fleet) for run in settled}
     book = Book(clock.wall)
-    recorder = Recorder(book, engine.settings, ToolLedger(engine.settings, 1_000), trace_of)
+    recorder = Recorder(book, engine.settings, ToolLedger(engine.settings, 1_000), TRACES)
     recorder.record(settled, standings)
     scored = tuple(engine.take_scored())
     recorder.score(scored)

@@ -15,7 +15,7 @@ from otel_reliability.telemetry import recorder as recorder_module
 from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.recorder import Recorder
-from otel_reliability.telemetry.series import Book, trace_of
+from otel_reliability.telemetry.series import TRACES, Book
 from otel_reliability.telemetry.standing import Standing
 from otel_reliability.testing import at, call, run, span_id, trace_id
 from otel_reliability.windows.fleet import OTHER_AGENT
@@ -81,7 +81,7 @@ def test_a_batch_is_recorded_as_its_runs_are(
     """Counters, buckets, sums, exemplars, and how many tools found no place; where series end and begin anew, too."""
     book, other = Book(lambda: 7), Book(lambda: 7)
     ledger, plainly = ToolLedger(SETTINGS, limit), ToolLedger(SETTINGS, limit)
-    quick = Recorder(book, SETTINGS, ledger, trace_of)
+    quick = Recorder(book, SETTINGS, ledger, TRACES)
     slow = PlainRecorder(other, plainly, SETTINGS.metrics.retry_threshold)
     for runs, staying in batches:
         standings = {one.run_id: standing(one, score) for one in runs}
@@ -104,7 +104,7 @@ def test_a_batch_is_recorded_as_its_runs_are(
 def test_a_series_that_ended_begins_anew() -> None:
     """Runs like those that had begun are looked at again, and only then."""
     book = Book(lambda: 7)
-    recorder = Recorder(book, SETTINGS, ToolLedger(SETTINGS), trace_of)
+    recorder = Recorder(book, SETTINGS, ToolLedger(SETTINGS), TRACES)
     recorder.begin([run(["search"], 1)], lambda key: key)
     begun = told(book)
     book.keep([])
@@ -119,7 +119,7 @@ def test_kinds_of_runs_are_remembered_up_to_a_ceiling(monkeypatch: pytest.Monkey
     """Beyond it all of them are forgotten, which costs a look at each, and changes no number."""
     monkeypatch.setattr(recorder_module, "MOST_BEGUN", 2)
     book, other = Book(lambda: 7), Book(lambda: 7)
-    quick = Recorder(book, SETTINGS, ToolLedger(SETTINGS), trace_of)
+    quick = Recorder(book, SETTINGS, ToolLedger(SETTINGS), TRACES)
     slow = PlainRecorder(other, ToolLedger(SETTINGS), SETTINGS.metrics.retry_threshold)
     for number in range(20):
         for recorder in (quick, slow):
@@ -133,7 +133,7 @@ def test_kinds_of_runs_are_remembered_up_to_a_ceiling(monkeypatch: pytest.Monkey
 def test_what_is_remembered_of_batches_of_shared_traces_has_the_same_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fleet whose runs lie within others' has traces of several runs in every batch. Long runs count for more."""
     monkeypatch.setattr(recorder_module, "MOST_BEGUN", 60)
-    recorder = Recorder(Book(lambda: 7), SETTINGS, ToolLedger(SETTINGS), trace_of)
+    recorder = Recorder(Book(lambda: 7), SETTINGS, ToolLedger(SETTINGS), TRACES)
     for number in range(40):
         path = ["search", *["read"] * number]
         recorder.begin([run(path, number, trace_id=trace_id(1)), run([], 100, trace_id=trace_id(1))], lambda key: key)

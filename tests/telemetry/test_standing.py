@@ -9,7 +9,7 @@ from otel_reliability.config import LimitSettings, MetricSettings, Settings, Win
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import Run
 from otel_reliability.telemetry.standing import Standing, standings_of
-from otel_reliability.testing import KEY, run
+from otel_reliability.testing import KEY, at, run
 from otel_reliability.windows.fleet import OTHER_AGENT, Fleet
 from tests.telemetry.plain_recorder import standing_of
 
@@ -69,16 +69,32 @@ def test_a_run_beyond_the_ceiling_counts_as_other() -> None:
     assert standing_of(second, fleet).counted_as == OTHER_AGENT
 
 
-@given(
-    st.lists(st.tuples(st.sampled_from(PATHS), st.sampled_from(TASKS), st.sampled_from(CONDITIONS)), max_size=9),
-    st.sampled_from([1, 2, 1_000]),
+told = st.tuples(
+    st.sampled_from(PATHS), st.sampled_from(TASKS), st.sampled_from(CONDITIONS), st.booleans(), st.integers(0, 12)
 )
-def test_many_runs_stand_as_each_of_them_does(told: list[tuple[list[str] | None, str | None, str]], most: int) -> None:
-    """Spares below the window, perturbed runs, tasks, and where not all paths are compared."""
-    runs = [run(path, number, task_id=task, condition=condition) for number, (path, task, condition) in enumerate(told)]
+"""Of a run its path, task and condition, whether it settles, and when it ends."""
+RULES: Final = (
+    (WindowSettings(last=6),),
+    (WindowSettings(last=3), WindowSettings("long", last=5)),
+    (WindowSettings(period=4.0),),
+)
+
+
+@given(st.lists(told, max_size=12), st.sampled_from([1, 2, 1_000]), st.sampled_from(RULES))
+def test_many_runs_stand_as_each_of_them_does(
+    told: list[tuple[list[str] | None, str | None, str, bool, int]], most: int, windows: tuple[WindowSettings, ...]
+) -> None:
+    """Spares, runs that left the window or came too late, perturbed ones, tasks, and where not all paths are compared."""
+    runs = [
+        run(path, number, task_id=task, condition=condition, end_ns=at(100.0 + end))
+        for number, (path, task, condition, _, end) in enumerate(told)
+    ]
     beyond = run(number=50, key=KEY._replace(agent="another"))
-    settings = Settings(windows=(WindowSettings(last=6),), limits=LimitSettings(agents=1, paths=most))
+    settings = Settings(windows=windows, limits=LimitSettings(agents=1, paths=most))
     fleet = fleet_of(*runs, beyond, settings=settings)
+    for one, (*_, settles, _) in zip(runs, told, strict=True):
+        if settles:
+            fleet.apply(RunEvent(RunChange.SETTLED, one), 0.0)
 
     everybody = [*runs, beyond, run(number=99)]
     assert standings_of(everybody, fleet, most) == {one.run_id: standing_of(one, fleet) for one in everybody}
