@@ -93,10 +93,10 @@ class Monitor:
         """Something happened to a run, at `now` of the engine's clock."""
         if now >= self._due:
             self.advance(now)
-        change, run = event.change, event.run
+        change, run, previous = event
         if change is _SETTLED:
             return
-        before = run if change is _WITHDRAWN else event.previous
+        before = run if change is _WITHDRAWN else previous
         entered = before is not None and counts_for_change(before) and not self._withdrawn(before)
         if change is not _WITHDRAWN and not entered and counts_for_change(run):
             self._close(run, now)
@@ -111,10 +111,11 @@ class Monitor:
         self._due = min(self._sessions.due, forgotten) - _MARGIN
 
     def _close(self, run: Run, now: float) -> None:
-        if run.session_id is None:
-            self._enter(run.key, unit_of(run), now)
+        key, session, unit = run.key, run.session_id, unit_of(run)
+        if session is None:
+            self._enter(key, unit, now)
             return
-        self._sessions.add((run.key, run.session_id), unit_of(run), now)
+        self._sessions.add((key, session), unit, now)
         self._due = min(self._due, now + self._idle)
 
     def _withdrawn(self, run: Run) -> bool:
