@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from benchmarks.measure import Row, row
@@ -20,7 +20,10 @@ from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import CloseReason, Run
-from otel_reliability.model.span import AgentSpan
+from otel_reliability.model.span import AgentSpan, RawSpan
+from otel_reliability.service.answers import Encoding, Signal
+from otel_reliability.service.decoded import Decoder
+from otel_reliability.sources.otlp_write import traces_protobuf
 from otel_reliability.windows.fleet import Fleet
 from otel_reliability.windows.sessions import Sessions
 
@@ -41,17 +44,29 @@ class Source:
     def __init__(self, *, chaotic: bool) -> None:
         self.settings = Settings(limits=LimitSettings(agents=100_000))
         self._reader = Reader(self.settings, conventions.TABLE)
+        self._decode = Decoder(self.settings, self._reader)
         self._traffic = Traffic(chaotic=chaotic, agents=1)
 
-    def spans(self) -> list[AgentSpan]:
-        """Those of the next run."""
-        return [self._reader.read(raw) for raw in self._traffic.run()]
+    def read(self, span: RawSpan) -> AgentSpan:
+        """A span in our vocabulary."""
+        return self._reader.read(span)
+
+    def longer(self, spans: int) -> list[RawSpan]:
+        """The first so many spans of the next run that has more."""
+        told = self._traffic.run()
+        while len(told) <= spans:
+            told = self._traffic.run()
+        return told[:spans]
+
+    def request(self, spans: list[RawSpan]) -> Sequence[AgentSpan]:
+        """What a service makes of a request of these."""
+        return self._decode(Signal.TRACES, Encoding.PROTOBUF, traces_protobuf(spans)).spans
 
     def run(self, agent: str) -> Run:
         """The next run, as this agent's; without a session, since each run here would be one of its own."""
         assembler = Assembler(self.settings)
-        for span in self.spans():
-            assembler.add(span, 0.0)
+        for span in self._traffic.run():
+            assembler.add(self.read(span), 0.0)
         found = assembler.close_all(CloseReason.END_OF_INPUT, 0.0)[0].run
         return found._replace(key=found.key._replace(agent=agent), session_id=None)
 
@@ -87,17 +102,18 @@ def agents(*, chaotic: bool, told: bool = False) -> float:
     return grown(make, AGENTS)
 
 
-def open_runs(spans: int) -> float:
-    """Bytes a run of so many spans whose root has not come yet."""
+def open_runs(spans: int, *, requests: bool = False) -> float:
+    """Bytes a run of so many spans whose root has not come yet: they come one by one, or as `requests` to a service."""
     source = Source(chaotic=True)
     assembler = Assembler(source.settings)
 
     def make(_: int) -> None:
-        told = source.spans()
-        while len(told) <= spans:
-            told = source.spans()
-        for span in told[:spans]:
-            assembler.add(span, 0.0)
+        told = source.longer(spans)
+        if requests:
+            assembler.add_all(source.request(told), 0.0)
+            return
+        for span in told:
+            assembler.add(source.read(span), 0.0)
 
     return grown(make, OPEN)
 
@@ -136,6 +152,12 @@ def rows() -> list[Row]:
         _kept("the same, just asked for everything, chaotic paths", agents(chaotic=True, told=True), None, full),
         _kept(
             "memory an open run of 20 spans", open_runs(16) * 20 / 16, 8, "of the 16 spans that came before its root"
+        ),
+        _kept(
+            "the same, of requests to a service",
+            open_runs(16, requests=True) * 20 / 16,
+            None,
+            "of the 16 spans that came before its root, by the compiled reader where it is installed",
         ),
         _kept("memory an agent's change detector", detectors(), None, f"after {UNITS} runs"),
         _kept("memory an open session", sessions(), None, f"of {TURNS} runs"),

@@ -580,7 +580,11 @@ cdef class Alike:
 
     cdef inline bint has(self, Wire *span, Group group, Layout layout) noexcept:
         """Whether a span is surely like them."""
-        if group is not self.group or span.kind != self.kind or _origin(span) != self.remote:
+        return span.kind == self.kind and _origin(span) == self.remote and self.shares(span, group, layout)
+
+    cdef inline bint shares(self, Wire *span, Group group, Layout layout) noexcept:
+        """Whether a span surely tells what they share."""
+        if group is not self.group:
             return False
         if layout.conversation < 0 or self.conversation is None:
             return layout.conversation < 0 and self.conversation is None
@@ -916,7 +920,7 @@ cdef class Scanner:
                 return STRANGE
             response = _said(&text, self._read_text)
         if not alike.has(span, group, layout):
-            answer = self._joins(span, group, layout, alike)
+            answer = self._joins(span, group, layout, block, alike)
             if answer != GOOD:
                 return answer
         record = block.add(span, alike, row, failed, text)
@@ -948,7 +952,7 @@ cdef class Scanner:
                 return STRANGE
             result = _string(long)
         if not alike.has(span, group, layout):
-            answer = self._joins(span, group, layout, alike)
+            answer = self._joins(span, group, layout, block, alike)
             if answer != GOOD:
                 return answer
         if arguments is not None or result is not None:
@@ -959,10 +963,17 @@ cdef class Scanner:
         record.marks |= IS_TOOL
         return GOOD
 
-    cdef int _joins(self, Wire *span, Group group, Layout layout, Alike alike) except -1:
-        """Whether a span is like the rows that it did not seem to be like; the first is what the others are to be like."""
+    cdef int _joins(self, Wire *span, Group group, Layout layout, Block block, Alike alike) except -1:
+        """Whether a span is like the rows that it did not seem to be like; the first is what the others are to be like. Model and
+        tool calls mostly share the same.
+        """
+        cdef Alike others = block.tools if alike is block.models else block.models
         cdef bytes conversation = None
         session = None
+        if alike.shared is None and others.shared is not None and others.shares(span, group, layout):
+            alike.shared, alike.kind, alike.remote = others.shared, span.kind, _origin(span)
+            alike.group, alike.conversation = group, others.conversation
+            return GOOD
         if layout.conversation >= 0:
             session = self._session_of(span.values[layout.conversation])
             if session is None:
