@@ -10,18 +10,17 @@ for a lock, and no exception leaves one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from opentelemetry.context import Context
 from opentelemetry.metrics import MeterProvider
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan
 
 from otel_reliability.config import Settings
 from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import AgentSpan
-from otel_reliability.sources.batch import LATEST_NS
 from otel_reliability.telemetry.capture import Capture
 from otel_reliability.telemetry.guard import Guard
+from otel_reliability.telemetry.hooks import Hooks
 from otel_reliability.telemetry.live import PATIENCE, live_of
 from otel_reliability.telemetry.options import settings_from
 
@@ -29,18 +28,16 @@ CAPACITY: Final = 4_096
 """Spans in the queue from which the threads of the host help, one run at every root they end."""
 HARD_CAPACITY: Final = 8 * CAPACITY
 """Spans in the queue from which further ones are refused, and counted."""
-STRIDE: Final = 64
+STRIDE: Final = 256
 """Every so many spans a thread looks whether a deadline may have passed."""
 HELPING: Final = 512
 """Spans, ordinary ones and others, so many of each, that one thread takes from the queue at most while a span waits for it."""
 
-_ON_START: Final = Guard("ReliabilitySpanProcessor.on_start")
-_ON_END: Final = Guard("ReliabilitySpanProcessor.on_end")
 _FLUSH: Final = Guard("ReliabilitySpanProcessor.force_flush")
 _SHUTDOWN: Final = Guard("ReliabilitySpanProcessor.shutdown")
 
 
-class ReliabilitySpanProcessor(SpanProcessor):
+class ReliabilitySpanProcessor(Hooks):
     """Watches the spans of a `TracerProvider` and tells how reliable its agents are, through a `MeterProvider`.
 
     Args:
@@ -61,54 +58,10 @@ class ReliabilitySpanProcessor(SpanProcessor):
 
     def restart(self) -> None:
         """Begin anew, as a forked child does."""
-        self._queue = Capture(self._engine)
-        self._begun, self._ordinary = self._queue.begun, self._queue.ordinary
+        self._fill(Capture(self._engine))
         self._hindered = self._stopped
 
-    # --- Hooks --------------------------------------------------------------------------------------------------------
-
-    # These two are called for every span: a `try` costs nothing there, a `with` a twentieth of what they may take. They look at
-    # fields where the SDK keeps them, under their names with an underscore: a property is a call.
-
-    def on_start(self, span: Any, parent_context: Context | None = None) -> None:
-        """Note that a span is open: its run will not be closed before it ends."""
-        try:
-            context, parent = span._context, span._parent
-            self._begun.extend((context[1], context if parent is None else parent))
-        except (AttributeError, TypeError):  # no span as the SDK makes them
-            with _ON_START:
-                self._queue.begin(span.context, span.parent)
-
-    def on_end(self, span: Any) -> None:
-        """Take what is needed of a span and leave at once. Of one that is ordinary at a glance that is its id."""
-        try:
-            ordinary = self._ordinary
-            if (
-                ordinary.keys.issuperset(span._attributes._dict)
-                and span._name in ordinary.names
-                and span._instrumentation_scope._name in ordinary.scopes
-                and not span._events._dq
-                and (span._parent is not None or not span._links._dq)
-                and ordinary.since <= span._start_time <= span._end_time <= LATEST_NS
-                and not self._hindered
-            ):
-                ended = ordinary.ended
-                ended.append(span._context[1])
-                if len(ended) > ordinary.mark:
-                    with _ON_END:
-                        self._look(span)
-                return
-        except (AttributeError, TypeError):
-            pass  # no span as the SDK makes them
-        try:
-            if self._hindered and not self._may_take(span):
-                return
-            queue = self._queue
-            if queue.take(span) > queue.mark:
-                self._look(span)
-        except Exception as error:
-            if not _ON_END.stops(error):
-                raise
+    # --- Ends ------------------------------------------------------------------------------------------------------------
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Close every run and record it, so that the next collection has all there is."""
@@ -143,7 +96,7 @@ class ReliabilitySpanProcessor(SpanProcessor):
         """Every now and then: see whether the queue is full, and meet deadlines that nobody else met."""
         self._live.begin(span.resource)
         self._hindered = self._stopped or len(self._queue) >= CAPACITY
-        self._queue.look_after(STRIDE)
+        self._look_after(STRIDE)
         self._ordinary.latest = span.end_time or 0
         if self._live.due() and self._engine.receive(self._read(HELPING), wait=0) and self._tell(0):
             self._live.tick(0)
@@ -176,4 +129,4 @@ class ReliabilitySpanProcessor(SpanProcessor):
                         if until_root and span.parent_id is None:
                             break
         finally:
-            self._queue.look_after(0)
+            self._look_after(0)

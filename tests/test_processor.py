@@ -4,7 +4,7 @@ import asyncio
 import enum
 import threading
 from collections import ChainMap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -34,11 +34,24 @@ from otel_reliability.engine import Engine
 from otel_reliability.model.span import AgentSpan, RawSpan
 from otel_reliability.processor import CAPACITY, HARD_CAPACITY, STRIDE, ReliabilitySpanProcessor
 from otel_reliability.sources import sdk
+from otel_reliability.telemetry import queues
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.live import live_of
 from otel_reliability.testing import FakeClock
+from tests.telemetry.hooks import in_python
 from tests.telemetry.meters import Meters
 from tests.telemetry.spans import TOOL, Calling, Keeping, agent_run, provider, run, tool_call
+
+
+@pytest.fixture(autouse=True, scope="module", params=["plain", "compiled"])
+def ways(request: pytest.FixtureRequest) -> Iterator[None]:
+    """All of it by the hooks in Python, and by the compiled ones where they are installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "plain":
+            in_python(ReliabilitySpanProcessor, patch)
+        elif queues.NATIVE is None:
+            pytest.skip("otel-reliability-native is not installed")
+        yield
 
 
 class Host:
@@ -159,6 +172,7 @@ def test_a_bug_of_ours_is_kept_from_the_host(hook: str, monkeypatch: pytest.Monk
     def planted(*_: Any, **__: Any) -> Any:
         raise RuntimeError("planted")
 
+    in_python(ReliabilitySpanProcessor, monkeypatch)
     host = Host()
     if hook == "begin":
         host.processor._begun = None  # pyright: ignore[reportAttributeAccessIssue]

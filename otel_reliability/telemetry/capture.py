@@ -20,11 +20,12 @@ from otel_reliability.errors import MalformedSpan
 from otel_reliability.model.attributes import HeldAttributes
 from otel_reliability.model.span import AgentSpan, ModelFacts, RawSpan, SpanRef
 from otel_reliability.sources import sdk
-from otel_reliability.sources.batch import SPAN_ID_BYTES, TRACE_ID_BYTES
+from otel_reliability.sources.batch import LATEST_NS, SPAN_ID_BYTES, TRACE_ID_BYTES
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.open_spans import MAX_OPEN, OpenSpans
 from otel_reliability.telemetry.ordinary import Ordinary, place
 from otel_reliability.telemetry.plans import Attributes, Plan, Plans
+from otel_reliability.telemetry.queues import queue
 
 SMALL_TEXT: Final = 128
 """Characters up to which arguments are held without a slot: a full queue of them is a few MiB."""
@@ -63,7 +64,7 @@ class Capture:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._plans = Plans(engine.reader)
-        self._queue: deque[Any] = deque()
+        self._queue = queue()
         self._open = OpenSpans()
         self.begun = self._open.begun
         self.ordinary = Ordinary(engine.reader)
@@ -94,7 +95,7 @@ class Capture:
             resource, events, attributes = span._resource, span._events._dq, span._attributes._dict
         except AttributeError:
             context, parent, scope, name, kind, start, end, status, resource, events, attributes = _in_public(span)
-        queue, keys = self._queue, tuple(attributes)
+        waiting, keys = self._queue, tuple(attributes)
         plan = self._plans.known.get(keys) or self._plans.make(keys)
         slots = 0
         for key in plan.texts:
@@ -104,22 +105,26 @@ class Capture:
         if slots is None or events:
             self._slots.extend(range(slots or 0))  # it is not held
             self._read_now(span, {key: attributes[key] for key in plan.keys})
-            return len(queue)
+            return len(waiting)
         if not plan.keys and self.begun and scope is not None and name.__class__ is str:
             self.ordinary.meet(scope.name, name, keys)
-        queue.append(
+        waiting.append(
             (
                 plan, slots, () if parent is not None else [Link(link.context) for link in span.links],
                 context[0], context[1], context[4], parent, name, kind, start, end, status, resource, scope, plan.get(attributes),
             )
         )  # fmt: skip
-        return len(queue)
+        return len(waiting)
 
     def refuse(self, span: ReadableSpan) -> None:
         """A span has no place in the queue; what waits for its end need not."""
         context = span.context
         if context is not None:
             self._lost.append((context.trace_id, context.span_id))
+
+    def parts(self) -> tuple[Any, ...]:
+        """What compiled hooks fill, and what they judge by."""
+        return self.begun, self.ordinary, self._queue, self._plans.known, SMALL_TEXT, LATEST_NS
 
     def look_after(self, stride: int) -> None:
         """Let somebody look around once so many more spans wait, ordinary ones or others."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from opentelemetry.trace import SpanContext
 
 from otel_reliability.engine import Opened
 from otel_reliability.sources.batch import SPAN_ID_BYTES, TRACE_ID_BYTES
+from otel_reliability.telemetry.queues import queue
 
 MAX_OPEN: Final = 100_000
 """Spans that are noted as begun; beyond, the oldest are forgotten: then their runs close by time."""
@@ -23,7 +23,7 @@ class OpenSpans:
     """
 
     def __init__(self) -> None:
-        self.begun: deque[Any] = deque(maxlen=2 * MAX_OPEN)
+        self.begun = queue(2 * MAX_OPEN)
         self._fresh: dict[int, SpanContext] = {}
         self._told: dict[int, SpanContext] = {}
 

@@ -15,6 +15,7 @@ from opentelemetry.trace import SpanContext
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.model.span import AgentSpan, Kind, Resource
 from otel_reliability.sources.batch import SPAN_ID_BYTES, TRACE_ID_BYTES
+from otel_reliability.telemetry.queues import queue
 
 MOST: Final = 4_096
 """Keys, names and scopes of ordinary spans that are remembered, of each so many; a span of others is looked at more closely."""
@@ -44,7 +45,7 @@ class Ordinary:
         self.keys: set[str] = set()
         self.names: set[str] = set()
         self.scopes: set[str] = set()
-        self.ended: deque[int] = deque()
+        self.ended: deque[int] = queue()
         self.since = _NEVER
         self.mark = self.latest = 0
         """`latest`: when one of the last ended."""

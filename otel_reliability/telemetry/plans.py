@@ -72,7 +72,7 @@ class Plans:
     def make(self, keys: tuple[str, ...]) -> Plan:
         """The plan for keys not seen before."""
         if len(self.known) >= MAX_PLANS:
-            self.known = {}
+            self.known.clear()
         plan = self.known[keys] = Plan(tuple(filter(self._is_wanted, keys)))
         return plan
 
