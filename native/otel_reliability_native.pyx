@@ -3,7 +3,7 @@
 
 One pass over the bytes. A span whose attributes have the keys of spans before it is read by what was worked out for those
 (`Layout`); the values that such spans share are looked up together, and only what is the span's own becomes an object. Spans
-mostly follow each other as they did before: so the layout that came next the last time is tried first.
+mostly follow each other as they did before: so the layouts that came next are tried first.
 
 It knows the wire format and nothing else: which attributes matter, and what a span is, is told to it (`Scanner`). It reads what
 every encoder writes. Whatever is encoded in another way, or is not sound, it leaves to the decoders in Python: it then gives None
@@ -286,11 +286,28 @@ cdef bint _wire(Part part, Wire *span, Place keys, const uint32_t *sizes, int nu
     return (keys is NULL or span.number == number) and _is_sound(span)
 
 
+cdef inline bint _are_same(Place one, Place other, Py_ssize_t size) noexcept nogil:
+    """Whether two places hold the same bytes. Keys are too short for it to be worth a call."""
+    cdef uint64_t some, more
+    cdef Py_ssize_t at = 0
+    if size < 8:
+        return memcmp(one, other, size) == 0
+    while at + 8 < size:
+        memcpy(&some, one + at, 8)
+        memcpy(&more, other + at, 8)
+        if some != more:
+            return False
+        at += 8
+    memcpy(&some, one + size - 8, 8)
+    memcpy(&more, other + size - 8, 8)
+    return some == more
+
+
 cdef inline bint _expected(Place at, Py_ssize_t size, Place key, Py_ssize_t length, Part *value) noexcept nogil:
     """Whether a pair is a key, as it lies before its value, and one value after it."""
     cdef Place here = at + length, end = at + size
     cdef uint64_t found
-    if size <= length or memcmp(at, key, length) or not _varint(&here, end, &found) or found != <uint64_t>(end - here):
+    if size <= length or not _are_same(at, key, length) or not _varint(&here, end, &found) or found != <uint64_t>(end - here):
         return False
     value.at = here
     value.size = end - here
@@ -421,7 +438,7 @@ cdef class Layout:
     cdef readonly tuple keys
     cdef readonly bint is_place
     cdef object learn
-    cdef Layout after
+    cdef Layout after, otherwise  # what came next, the last time that it was not known, and the time before
     cdef bytes _joined, _ahead
     cdef int _number
     cdef uint16_t _sizes[MOST_KEYS]
@@ -528,13 +545,15 @@ cdef class Group:
         if last is not None:
             layout = last if last.after is None else last.after
             if not layout.reads(part, span):
-                layout = None
+                layout = last.otherwise
+                if layout is not None and not layout.reads(part, span):
+                    layout = None
         if layout is None:
             if not _wire(part, span, NULL, NULL, 0):
                 return None
             layout = self._of(span)
-        if last is not None:
-            last.after = layout
+            if last is not None:
+                last.after, last.otherwise = layout, last.after
         self._last = layout
         return layout
 
