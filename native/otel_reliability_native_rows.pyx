@@ -822,6 +822,71 @@ cdef object _path_of(object names, Calls *calls, Tools *tools):
     return _rest(tuple(path))
 
 
+cdef object _as_one(object column):
+    """The one value of a column where all are equal, else the column. There is a value."""
+    cdef Py_ssize_t at
+    for at in range(1, PyTuple_GET_SIZE(column)):
+        if not _same(_at(column, at), _at(column, 0)):
+            return _rest(column)
+    return _at(column, 0)
+
+
+cdef bint _are_told(object told, Calls *calls, Py_ssize_t *order, Py_ssize_t number, Py_ssize_t size) except -1:
+    """Whether all that these calls refer to has as many parts."""
+    cdef Py_ssize_t at
+    cdef object what
+    for at in range(number):
+        what = _at(told, calls.records[order[at]].told)
+        if not PyTuple_Check(what) or PyTuple_GET_SIZE(what) != size:
+            return False
+    return True
+
+
+def models_in(packed, agent):
+    """As `model.packed.models_in`; None where Python is to do it."""
+    cdef Calls calls
+    cdef Tools found
+    cdef Py_ssize_t at, number
+    cdef const Record *record
+    cdef object told, what, names, inputs, outputs, failed, starts, ends
+    if not _are_calls(packed, &calls) or not calls.models:
+        return None
+    told = _at(packed, 1)
+    _sort(&calls, 0, found.order, &number)
+    if not _are_told(told, &calls, found.order, number, TOLD_MODEL):
+        return None
+    names, inputs, outputs = PyTuple_New(number), PyTuple_New(number), PyTuple_New(number)
+    failed, starts, ends = PyTuple_New(number), PyTuple_New(number), PyTuple_New(number)
+    for at in range(number):
+        record = calls.records + found.order[at]
+        what = _at(told, record.told)
+        _put(names, at, _at(what, 0) or _at(what, 1))
+        _put(inputs, at, record.given if record.marks & HAS_INPUT else None)
+        _put(outputs, at, record.output if record.marks & HAS_OUTPUT else None)
+        _put(failed, at, True if record.marks & HAS_FAILED else False)
+        _put(starts, at, record.start)
+        _put(ends, at, record.end)
+    return _rest((_as_one(names), _as_one(inputs), _as_one(outputs), _as_one(failed), agent, _rest(starts), _rest(ends)))
+
+
+def tools_in(packed):
+    """As `model.packed.tools_in`; None where Python is to do it."""
+    cdef Calls calls
+    cdef Tools found
+    cdef object told
+    if not _are_calls(packed, &calls) or not calls.tools:
+        return None
+    told = _at(packed, 1)
+    _sort(&calls, IS_TOOL, found.order, &found.number)
+    if not _are_told(told, &calls, found.order, found.number, TOLD_CALL):
+        return None
+    return (
+        _rest(_times(&calls, &found, False)), _rest(_times(&calls, &found, True)),
+        _as_one(_told_each(told, 2, &calls, &found)), _as_one(_told_each(told, 4, &calls, &found)),
+        _as_one(_told_each(told, 5, &calls, &found)),
+    )
+
+
 def ids_of(packed, others):
     """As `resting.ids_of`."""
     cdef Bare bare

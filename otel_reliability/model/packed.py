@@ -12,6 +12,7 @@ from operator import itemgetter
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from otel_reliability import native
 from otel_reliability.model.columns import shared
 
 Packed: TypeAlias = tuple[bytes, tuple[Any, ...], tuple[Any, ...], tuple[Any, ...], int]
@@ -31,6 +32,8 @@ TOOL, FAILED, PARENT, INPUT, OUTPUT, TEXT = 1, 2, 4, 8, 16, 32
 MOST: Final = 1 << 16
 """As many things can be referred to."""
 
+NATIVE: Final = native.load("otel_reliability_native_rows")
+"""Does what is usual, where it is installed."""
 _ORDER: Final = itemgetter(2, 3, 0)
 
 
@@ -65,6 +68,18 @@ def text_of(packed: Packed, record: Record) -> str | None:
 
 def models_in(packed: Packed, agent: str) -> tuple[Any, ...]:
     """The model calls that an agent made as columns of `ModelCalls`, in the order of the clock."""
+    found = None if NATIVE is None else NATIVE.models_in(packed, agent)
+    return plain_models_in(packed, agent) if found is None else found
+
+
+def tools_in(packed: Packed) -> tuple[Any, ...]:
+    """Of the tool calls the last columns of `ToolCalls`: starts, ends, arguments, results and effects."""
+    found = None if NATIVE is None else NATIVE.tools_in(packed)
+    return plain_tools_in(packed) if found is None else found
+
+
+def plain_models_in(packed: Packed, agent: str) -> tuple[Any, ...]:
+    """The same in Python."""
     calls = _in_order(packed, 0)
     if not calls:
         return ((),) * 7
@@ -79,8 +94,8 @@ def models_in(packed: Packed, agent: str) -> tuple[Any, ...]:
     )
 
 
-def tools_in(packed: Packed) -> tuple[Any, ...]:
-    """Of the tool calls the last columns of `ToolCalls`: starts, ends, arguments, results and effects."""
+def plain_tools_in(packed: Packed) -> tuple[Any, ...]:
+    """The same in Python."""
     calls = _in_order(packed, TOOL)
     told = [packed[1][call.told] for call in calls]
     return (*_times(calls), *(shared(tuple([call[at] for call in told])) for at in (2, 4, 5)))

@@ -19,6 +19,8 @@ from otel_reliability.assembly.bundle import Bundle
 from otel_reliability.assembly.compiled import CALLER, NATIVE
 from otel_reliability.assembly.rows import Models, Tools
 from otel_reliability.config import Settings
+from otel_reliability.model import packed
+from otel_reliability.model.columns import Columns
 from otel_reliability.model.model_calls import ModelCalls
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import (
@@ -294,6 +296,10 @@ def test_calls_are_unpacked_as_they_are(spans: list[AgentSpan]) -> None:
     if run is None:
         return
     again: Run = pickle.loads(pickle.dumps(run))
+    for calls in (run.model_calls, run.tool_calls):
+        if isinstance(calls, Columns) and (rest := calls.packed) is not None:
+            assert packed.models_in(rest, "a") == packed.plain_models_in(rest, "a")
+            assert packed.tools_in(rest) == packed.plain_tools_in(rest)
     for one in (run, again):
         models, tools = ModelCalls.of(one.model_calls), ToolCalls.of(one.tool_calls or ())
         told = len(models), models.duration_ns, models.largest_input, models.replies
