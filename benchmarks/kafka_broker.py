@@ -32,8 +32,11 @@ from tests.real.waiting import until
 from tests.real.web import ask
 from tests.service.running import sum_of
 
-AGAINST_SERVE: Final = 3.9
-"""Both stages, exactly once, may cost at most so many times what `serve` costs with HTTP and journal."""
+AGAINST_SERVE: Final = 6.0
+"""Both stages, exactly once, may cost at most so many times what `serve` costs with HTTP and journal.
+
+3.9 was held while `serve` took 22 µs a span and the stages 85; it takes 9 now, and they 48.
+"""
 WARM: Final = 300
 """Runs that go through before anything is measured: modules are loaded by then, and memory is there."""
 PARTITIONS: Final = 4
