@@ -10,6 +10,7 @@ algorithm for computing Levenshtein and Damerau edit distances*, Nordic J. Compu
 """
 
 cimport cython
+from cpython.dict cimport PyDict_GetItemWithError
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.object cimport Py_EQ, PyObject, PyObject_Hash, PyObject_RichCompareBool
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -21,11 +22,13 @@ FITS = 3
 """`otel_reliability.native` says what that is."""
 
 cdef extern from "Python.h":
+    bint PyUnicode_CheckExact(object of)
     int PyUnicode_KIND(object text)
     void *PyUnicode_DATA(object text)
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
     uint32_t PyUnicode_READ_CHAR(object text, Py_ssize_t at)
     object PyUnicode_FromKindAndData(int kind, const void *symbols, Py_ssize_t number)
+    object PyUnicode_FromOrdinal(int symbol)
 
 ctypedef fused Symbols:
     uint8_t
@@ -34,6 +37,9 @@ ctypedef fused Symbols:
 
 cdef enum:
     WORD = 64
+    LANES = 4  # paths that are compared at once, each with so many bits of a word
+    LANE = 16
+    LANE_STEPS = LANE - 1
     LOW = 256
     SLOTS = 128
     ONE_BITS = 52
@@ -41,7 +47,13 @@ cdef enum:
     FITTING = 2047  # so many distances together are less than 2^63
     FEWEST = 8
     NOWHERE = -1
+    MANY_PATHS = 4096  # so many, of so many steps, by so many runs each, can be summed up in 64 bits
+    MANY_STEPS = 4096
+    MANY_RUNS = 1 << 20
 
+cdef uint64_t ONES = 0x0001000100010001  # the lowest bit of each lane
+cdef uint64_t BELOW = 0x7FFF7FFF7FFF7FFF  # all its bits but the highest
+cdef uint64_t LANE_OF_ONES = 0xFFFF
 cdef uint64_t HALF = (1 << HALF_BITS) - 1
 
 
@@ -134,6 +146,39 @@ cdef inline uint64_t _edits(Py_ssize_t steps, const Symbols *other, Py_ssize_t l
         up = left << 1 | ~(diagonal | right)
         down = right & diagonal
     return edits
+
+
+cdef void _edits_of_four(Py_ssize_t steps, const uint8_t **others, Py_ssize_t *lengths, uint64_t *edits) noexcept nogil:
+    """The same of four others of at most 64 steps, at once: the path that was noted has 1 to 15 steps.
+
+    Each has a quarter of the word, of which one bit is free for what a sum carries. What ends before others stands still.
+    """
+    cdef uint64_t up = BELOW, down = 0, here, diagonal, right, left, alive
+    cdef uint64_t found = steps * ONES, rest = BELOW
+    cdef int last = steps - 1
+    cdef Py_ssize_t at, longest = 0
+    for at in range(LANES):
+        rest += <uint64_t> lengths[at] << (LANE * at)
+        longest = max(longest, lengths[at])
+    for at in range(longest):
+        here = (  # behind its end a string has a 0
+            _low[others[0][min(at, lengths[0])]]
+            | _low[others[1][min(at, lengths[1])]] << LANE
+            | _low[others[2][min(at, lengths[2])]] << (2 * LANE)
+            | _low[others[3][min(at, lengths[3])]] << (3 * LANE)
+        )
+        alive = rest >> LANE_STEPS & ONES
+        rest -= ONES
+        diagonal = (((here & up) + up) ^ up) | here | down
+        right = down | ~(diagonal | up)
+        left = diagonal & up
+        found += (right >> last) & alive
+        found -= (left >> last) & alive
+        right = right << 1 | ONES
+        up = (left << 1 | ~(diagonal | right)) & BELOW
+        down = right & diagonal
+    for at in range(LANES):
+        edits[at] = (found >> (LANE * at)) & LANE_OF_ONES
 
 
 cdef void _note_path(object path, Py_ssize_t length) noexcept:
@@ -289,6 +334,17 @@ cdef class PathSums:
         if not self.places[place].runs:
             self.give_back(place)
 
+    def count_all(self, list codes not None, list times not None):
+        cdef Py_ssize_t at, runs
+        codes, times = check_alike(codes, times)
+        for at in range(len(codes)):
+            for _ in range(-<Py_ssize_t> times[at]):
+                self.remove(codes[at])
+        for at in range(len(codes)):
+            runs = times[at]
+            if runs > 0:
+                self.add(codes[at], runs)
+
     cdef int check_quiet(self) except -1:
         """Whoever counts edits must not change what is being counted."""
         if self.asking:
@@ -314,7 +370,10 @@ cdef class PathSums:
 
     cdef uint64_t *compared(self, str code) except NULL:
         """The distances of a path to those of all places, in units of 2^-52. Whoever asks gives the memory back."""
-        cdef Py_ssize_t at, steps = PyUnicode_GET_LENGTH(code), length
+        cdef Py_ssize_t at, steps = PyUnicode_GET_LENGTH(code), length, lane = 0, free
+        cdef (const uint8_t *)[LANES] others
+        cdef Py_ssize_t[LANES] lengths, places
+        cdef uint64_t[LANES] edits
         cdef uint64_t *shares
         cdef object other
         self.check_quiet()
@@ -337,7 +396,18 @@ cdef class PathSums:
             if self.places[at].code is not NULL:
                 other = <object> self.places[at].code
                 length = PyUnicode_GET_LENGTH(other)
-                shares[at] = _part(_edits_to(steps, other, length), max(steps, length))
+                if 0 < steps <= LANE_STEPS and length <= WORD and PyUnicode_KIND(other) == 1:
+                    others[lane], lengths[lane], places[lane] = <const uint8_t *> PyUnicode_DATA(other), length, at
+                    lane += 1
+                else:
+                    shares[at] = _part(_edits_to(steps, other, length), max(steps, length))
+            if lane == LANES or (lane and at == self.made - 1):
+                for free in range(lane, LANES):
+                    others[free], lengths[free] = others[0], 0
+                _edits_of_four(steps, others, lengths, edits)
+                while lane:
+                    lane -= 1
+                    shares[places[lane]] = _part(edits[lane], max(steps, lengths[lane]))
         _forget_path(code, steps)
         return shares
 
@@ -545,3 +615,95 @@ def tools(str path not None):
         found[place] = symbol
         number += 1
     return PyUnicode_FromKindAndData(4, found, number)
+
+
+# What is counted of many paths at once.
+
+
+def count_all(dict counts not None, dict sizes not None, list values not None, list times not None):
+    """As `Multiset.count` of each value: how often each is there, and how many are there so often."""
+    cdef Py_ssize_t at, before, after
+    cdef PyObject *found
+    cdef object value, size
+    values, times = check_alike(values, times)
+    for at in range(len(values)):
+        value = values[at]
+        found = PyDict_GetItemWithError(counts, value)
+        before = 0 if found is NULL else <object> found
+        after = before + <Py_ssize_t> times[at]
+        if after:
+            size = after
+            counts[value] = size
+            found = PyDict_GetItemWithError(sizes, size)
+            sizes[size] = 1 if found is NULL else <object> found + 1
+        else:
+            del counts[value]
+        if before:
+            size = before
+            if sizes[size] == 1:
+                del sizes[size]
+            else:
+                sizes[size] -= 1
+
+
+def count_calls(dict sums not None, list codes not None, list times not None):
+    """As `CallCounts.count` of each path, but for the number of runs. False: nothing was done, it must be done in Python."""
+    cdef Py_ssize_t at, place, steps, here, many
+    cdef const uint8_t *path
+    cdef uint16_t[LOW] calls
+    cdef int64_t[LOW] total, squares
+    cdef object one, tool, before
+    codes, times = check_alike(codes, times)
+    if len(codes) > MANY_PATHS:
+        return False
+    for at in range(len(codes)):
+        one = codes[at]
+        if not PyUnicode_CheckExact(one) or PyUnicode_KIND(one) != 1 or PyUnicode_GET_LENGTH(one) > MANY_STEPS:
+            return False
+        if not -MANY_RUNS <= <Py_ssize_t> times[at] <= MANY_RUNS:
+            return False
+    memset(calls, 0, sizeof(calls))
+    memset(total, 0, sizeof(total))
+    memset(squares, 0, sizeof(squares))
+    for at in range(len(codes)):
+        one, many = codes[at], times[at]
+        path, steps = <const uint8_t *> PyUnicode_DATA(one), PyUnicode_GET_LENGTH(one)
+        for place in range(steps):
+            calls[path[place]] += 1
+        for place in range(steps):
+            here = calls[path[place]]
+            total[path[place]] += many * here
+            squares[path[place]] += many * here * here
+            calls[path[place]] = 0
+    for at in range(LOW):
+        if total[at] or squares[at]:
+            tool = PyUnicode_FromOrdinal(<int> at)
+            before = sums.pop(tool, None)
+            if before is not None:
+                total[at] += <int64_t> before[0]
+                squares[at] += <int64_t> before[1]
+            if total[at]:
+                sums[tool] = (total[at], squares[at])
+    return True
+
+
+def sets_of(list paths not None):
+    """The different steps of each path, sorted: as a string where each has a character of its own, else as a tuple."""
+    cdef object path, steps
+    return [
+        tools(steps) if PyUnicode_CheckExact(steps) else tuple(sorted(set(steps)))
+        for steps in steps_of(paths)
+    ]
+
+
+cpdef list steps_of(list paths):
+    """The `steps` of each path."""
+    cdef object path
+    return [path.steps if isinstance(path._spelled, tuple) else path.code for path in paths]
+
+
+cdef tuple check_alike(list values, list times):
+    """Lists of our own, of as many values as numbers: whoever is asked meanwhile may change others."""
+    if len(values) != len(times):
+        raise ValueError("not as many numbers as values")
+    return values[:], times[:]

@@ -4,7 +4,7 @@ which tests compare it with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -13,10 +13,14 @@ from rapidfuzz.distance.Levenshtein import distance
 from otel_reliability import native
 from otel_reliability.metrics.apart import edit_column, edit_shares, total
 from otel_reliability.metrics.later_sums import LaterSums
+from otel_reliability.model.row import Path
 
 MODULE: Final = "otel_reliability_native_paths"
 PathSums: TypeAlias = Callable[[Mapping[str, int]], LaterSums[str]]
 PathTotal: TypeAlias = Callable[[Mapping[str, int]], int]
+CountAll: TypeAlias = Callable[[dict[Any, int], dict[int, int], list[Any], list[int]], None]
+ToolSet: TypeAlias = str | tuple[str, ...]
+CountCalls: TypeAlias = Callable[[dict[str, tuple[int, int]], list[Any], list[int]], bool]
 
 
 def load() -> Any:
@@ -33,6 +37,21 @@ def sorted_tools(code: str) -> str:
     return "".join(sorted(set(code)))
 
 
+def sorted_sets(paths: list[Path]) -> list[ToolSet]:
+    """The different steps of each path, sorted: as a string where each has a character of its own, else as a tuple.
+
+    >>> sorted_sets([Path("bab", {"a": "search", "b": "read"}), Path("aa", ("search", "read"))])
+    ['ab', ('a',)]
+    """
+    told = steps_in(paths)
+    return [tools_of(steps) if isinstance(steps, str) else tuple(sorted(set(steps))) for steps in told]
+
+
+def steps_in(paths: list[Path]) -> list[Sequence[str]]:
+    """The steps of each path."""
+    return [path.steps for path in paths]
+
+
 NATIVE: Final = load()
 path_sums: Final[PathSums] = (
     partial(LaterSums[str], edit_column) if NATIVE is None else partial(NATIVE.PathSums, distance)
@@ -42,3 +61,11 @@ path_total: Final[PathTotal] = partial(total, edit_shares) if NATIVE is None els
 """The sum of the distances over all pairs of runs, of which so many took each path."""
 tools_of: Final[Callable[[str], str]] = sorted_tools if NATIVE is None else NATIVE.tools
 """The same as `sorted_tools`."""
+sets_of: Final[Callable[[list[Path]], list[ToolSet]]] = sorted_sets if NATIVE is None else NATIVE.sets_of
+"""The same as `sorted_sets`."""
+steps_of: Final[Callable[[list[Path]], list[Sequence[str]]]] = steps_in if NATIVE is None else NATIVE.steps_of
+"""The same as `steps_in`."""
+count_all: Final[CountAll | None] = None if NATIVE is None else NATIVE.count_all
+"""What `Multiset.count_all` does with what it counts; None: it is not installed."""
+count_calls: Final[CountCalls | None] = None if NATIVE is None else NATIVE.count_calls
+"""What `CallCounts.count_all` does with its sums; None: it is not installed. False: nothing was done."""

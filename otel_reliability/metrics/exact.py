@@ -63,27 +63,28 @@ class FixedSum:
     (0.75, 0.375)
     """
 
-    __slots__ = ("_units",)
+    __slots__ = ("units",)
 
     def __init__(self) -> None:
-        self._units = 0
+        self.units = 0
+        """The sum in units of 2^-60."""
 
     def add(self, value: float, times: int = 1) -> None:
         """Add a number, so many times."""
-        self._units += int(value * FINE) * times
+        self.units += int(value * FINE) * times
 
     def remove(self, value: float, times: int = 1) -> None:
         """Undo `add`."""
-        self._units -= int(value * FINE) * times
+        self.units -= int(value * FINE) * times
 
     @property
     def value(self) -> float:
         """The sum."""
-        return self._units / FINE
+        return self.units / FINE
 
     def mean(self, count: int) -> float:
         """The sum divided by `count`."""
-        return self._units / (count << 60)
+        return self.units / (count << 60)
 
 
 def units(value: float) -> int:

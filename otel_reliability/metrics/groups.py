@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
@@ -186,6 +186,12 @@ class PathMetric(Metric, Generic[G]):
         return Reading(groups.sums[at].mean(groups.weight), groups.runs)
 
 
+def known(paths: Mapping[Path | None, int]) -> tuple[list[Path], list[int]]:
+    """The paths that are known, and how often each was taken."""
+    those = {path: times for path, times in paths.items() if path is not None} if None in paths else paths
+    return cast("list[Path]", list(those)), list(those.values())
+
+
 class PathGroup(Group):
     """A group of runs of which only the paths matter, and how often each was taken."""
 
@@ -194,6 +200,11 @@ class PathGroup(Group):
     @abstractmethod
     def count(self, path: Path, times: int) -> None:
         """So many runs more took this path, or as many less as it is below 0."""
+
+    def count_all(self, paths: list[Path], times: list[int]) -> None:
+        """The same of each of these paths."""
+        for path, number in zip(paths, times, strict=True):
+            self.count(path, number)
 
     def add(self, row: Row) -> None:
         if row.path is not None:
@@ -215,10 +226,7 @@ class PathTellMetric(PathMetric[P]):
     def tell(self, row: Row, paths: Mapping[Path | None, int]) -> None:
         group = self._group(row)
         if group is not None:
-            count = group.count
-            for path, times in paths.items():
-                if path is not None:
-                    count(path, times)
+            group.count_all(*known(paths))
 
 
 class PathCountMetric(PathTellMetric[P]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping, Sequence, Sized
 from typing import Final, Generic, TypeVar
 
 import numpy as np
@@ -86,6 +86,15 @@ class LaterSums(Generic[K]):
         if not self._runs[place]:
             del self._places[code]
             self._free.append(place)
+
+    def count_all(self, codes: Sequence[K], times: Sequence[int]) -> None:
+        """Of each of these so many runs come, or as many leave as it is below 0. Those leave first: less is compared then."""
+        for code, number in zip(codes, times, strict=True):
+            for _ in range(-number):
+                self.remove(code)
+        for code, number in zip(codes, times, strict=True):
+            if number > 0:
+                self.add(code, number)
 
     def counts(self) -> dict[K, int]:
         """How many runs did what."""

@@ -105,6 +105,23 @@ class PairSums(Generic[K]):
         if not counts[code]:
             del counts[code]
 
+    def count_all(self, codes: Sequence[K], times: Sequence[int]) -> None:
+        """Of each of these so many runs come, or as many leave as it is below 0."""
+        self._number += sum(times)
+        many, counts = self._many, self._counts
+        if many is not None:
+            many.count_all(codes, times)
+            if len(many) <= FEW_HABITS:
+                self._many, self._counts, self._total = None, many.counts(), None
+            return
+        self._total = None
+        for code, number in zip(codes, times, strict=True):
+            counts[code] = after = counts.get(code, 0) + number
+            if not after:
+                del counts[code]
+        if len(counts) > HABITS:
+            self._many, self._counts = self._sums_of(counts), {}
+
     def distance(self, code: K) -> int:
         """The sum of the distances of a code to all runs, in units of 2^-52."""
         if self._many is not None:
@@ -188,11 +205,9 @@ class LatestBy(Generic[K]):
         if self._fellows is not None and not self._start and self._sums.distinct <= self._limit // 2:
             self._rows = None
 
-    def count(self, code: K, times: int) -> None:
-        """So many runs that did so come, or as many leave as it is below 0: where the ceiling cannot keep any out."""
-        change = self._sums.add if times > 0 else self._sums.remove
-        for _ in range(abs(times)):
-            change(code)
+    def count_all(self, codes: Sequence[K], times: Sequence[int]) -> None:
+        """Of each of these so many runs come, or as many leave as it is below 0: where the ceiling cannot keep any out."""
+        self._sums.count_all(codes, times)
 
     def mean(self) -> float | None:
         """The mean distance over all pairs; None for fewer than 2 runs."""

@@ -15,8 +15,23 @@ from rapidfuzz.distance.Levenshtein import distance
 
 from otel_reliability.metrics import compiled
 from otel_reliability.metrics.apart import LONGEST, ONE, edit_column, edit_shares, total
-from otel_reliability.metrics.compiled import NATIVE, path_sums, path_total, sorted_tools, tools_of
+from otel_reliability.metrics.compiled import (
+    NATIVE,
+    count_all,
+    path_sums,
+    path_total,
+    sets_of,
+    sorted_sets,
+    sorted_tools,
+    steps_in,
+    steps_of,
+    tools_of,
+)
+from otel_reliability.metrics.counts import Multiset
 from otel_reliability.metrics.later_sums import LaterSums
+from otel_reliability.metrics.stability.tool_call_variation import CallCounts
+from otel_reliability.model.row import SHARED_CODE
+from otel_reliability.windows.paths import PathTable
 from tests.metrics.reference import edits
 
 pytestmark = pytest.mark.skipif(NATIVE is None, reason="the compiled module (native/) is not installed")
@@ -72,6 +87,90 @@ def test_the_same_total_of_few(counts: dict[str, int]) -> None:
     """Of paths of whatever characters and lengths; and the tools of each."""
     assert path_total(counts) == total(edit_shares, counts)
     assert [tools_of(code) for code in counts] == [sorted_tools(code) for code in counts]
+
+
+def split(dice: Random, runs: Counter[str]) -> tuple[list[str], list[int]]:
+    """How many more of each come than leave, no more of them than are there; what is there then is told in `runs`."""
+    times = {code: dice.choice((-runs[code], -(runs[code] // 2), 1, 2)) for code in dice.sample(CODES, k=20)}
+    times = {code: many for code, many in times.items() if many}
+    runs.update(times)
+    return list(times), list(times.values())
+
+
+CODES = [
+    *("".join(Random(at).choices("abcdef", k=at % 19)) for at in range(60)),
+    "\xff" * 14,
+    "\u0141a",
+    "b" * 64,
+    "b" * 65,
+]
+"""Paths of which four fit into a word, and others."""
+
+
+@given(st.integers(0, 2**32))
+def test_many_at_once_are_the_same_as_one_by_one(seed: int) -> None:
+    """Values, calls and distances, when some come and others leave."""
+    dice, runs, table = Random(seed), Counter[str](), PathTable()
+    paths = {code: table.intern(tuple(code)) for code in CODES}
+    sums, kept, one_by_one = path_sums({}), in_python({}), in_python({})
+    values, plain = Multiset[str](), Multiset[str]()
+    calls, apart = CallCounts(), CallCounts()
+    for _ in range(6):
+        codes, times = split(dice, runs)
+        sums.count_all(codes, times)
+        kept.count_all(codes, times)
+        values.count_all(codes, times)
+        calls.count_all([paths[code] for code in codes], times)
+        for code, many in zip(codes, times, strict=True):
+            plain.count(code, many)
+            apart.count(paths[code], many)
+            for _ in range(abs(many)):
+                (one_by_one.add if many > 0 else one_by_one.remove)(code)
+        assert said(sums, "abc") == said(kept, "abc") == said(one_by_one, "abc")
+        assert (values.total, values.distinct, values.modal) == (plain.total, plain.distinct, plain.modal)
+        assert values.bits() == plain.bits()
+        assert (len(calls), calls.share()) == (len(apart), apart.share())
+
+
+@given(st.lists(MANY, max_size=6), st.integers(1, 8))
+def test_the_same_steps_and_sets(codes: list[str], limit: int) -> None:
+    """Of paths in which tools share a character too."""
+    table = PathTable(limit)
+    paths = [table.intern(tuple(code)) for code in codes]
+    assert steps_of(paths) == steps_in(paths)
+    assert sets_of(paths) == sorted_sets(paths)
+    calls, apart = CallCounts(), CallCounts()
+    calls.count_all(paths, [1] * len(paths))
+    for path in paths:
+        apart.count(path, 1)
+    assert calls.share() == apart.share()
+
+
+def test_calls_beyond_64_bits_are_counted_in_python() -> None:
+    """Paths that are too long or of too many runs, and what is no path."""
+    sums = {"a": (1, 1)}
+    assert NATIVE is not None
+    for codes, times in (
+        (["a" * 5_000], [1]),
+        (["a"], [2**21]),
+        (["a", SHARED_CODE], [1, 1]),
+        ([["a"]], [1]),
+        (["a"] * 5_000, [1] * 5_000),
+    ):
+        assert not NATIVE.count_calls(sums, codes, times)
+    assert sums == {"a": (1, 1)}
+    assert NATIVE.count_calls(sums, ["aab", "a" * 4_096], [-(2**20), 2**20])
+    assert sums == {"a": (1 + 2**20 * 4_094, 1 + 2**20 * (2**24 - 4)), "b": (-(2**20), -(2**20))}
+
+
+def test_as_many_numbers_as_values() -> None:
+    """Nothing is read beyond either."""
+    assert count_all is not None
+    for wrong in (lambda: NATIVE.count_calls({}, ["a"], []), lambda: path_sums({}).count_all(["a"], [])):
+        with pytest.raises(ValueError, match="as many"):
+            wrong()
+    with pytest.raises(ValueError, match="as many"):
+        count_all({}, {}, [], [1])
 
 
 def test_what_is_no_path_leaves_no_trace() -> None:

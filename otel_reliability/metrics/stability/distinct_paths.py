@@ -8,6 +8,7 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.counts import Multiset
 from otel_reliability.metrics.evidence import PATH, UNDISTURBED
+from otel_reliability.metrics.groups import known
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Path, Row
 
@@ -63,9 +64,8 @@ class DistinctPaths(Metric):
 
     def tell(self, row: Row, paths: Mapping[Path | None, int]) -> None:
         if row.condition == BASELINE:
-            for path, times in paths.items():
-                if path is not None:
-                    self._paths.count(path.code, times)
+            those, times = known(paths)
+            self._paths.count_all([path.code for path in those], times)
 
     def read(self) -> Reading:
         runs = self._paths.total

@@ -27,6 +27,9 @@ class PathCounts(PathGroup):
     def count(self, path: Path, times: int) -> None:
         self._paths.count(path.code, times)
 
+    def count_all(self, paths: list[Path], times: list[int]) -> None:
+        self._paths.count_all([path.code for path in paths], times)
+
     def share(self) -> Share | None:
         runs = self._paths.total
         if runs < 2:

@@ -33,8 +33,11 @@ class PathPairs(PathGroup):
         self.pairs.evict(row)
 
     def count(self, path: Path, times: int) -> None:
-        self._runs += times
-        self.pairs.count(path.code, times)
+        self.count_all([path], [times])
+
+    def count_all(self, paths: list[Path], times: list[int]) -> None:
+        self._runs += sum(times)
+        self.pairs.count_all([path.code for path in paths], times)
 
     def share(self) -> Share | None:
         distance = self.pairs.mean()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.evidence import PRESSURE, UNDISTURBED
-from otel_reliability.metrics.exact import FixedSum
+from otel_reliability.metrics.exact import FINE, FixedSum
 from otel_reliability.metrics.means import clamp
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
@@ -57,13 +57,13 @@ class TokenBudgetPressure(Metric):
         pressure = row.pressure
         if pressure is not None and row.condition == BASELINE:
             self._runs += 1
-            self._sum.add(pressure if 0.0 <= pressure <= 1.0 else clamp(pressure))
+            self._sum.units += int((pressure if 0.0 <= pressure <= 1.0 else clamp(pressure)) * FINE)
 
     def evict(self, row: Row) -> None:
         pressure = row.pressure
         if pressure is not None and row.condition == BASELINE:
             self._runs -= 1
-            self._sum.remove(pressure if 0.0 <= pressure <= 1.0 else clamp(pressure))
+            self._sum.units -= int((pressure if 0.0 <= pressure <= 1.0 else clamp(pressure)) * FINE)
 
     def read(self) -> Reading:
         return Reading(self._sum.mean(self._runs), self._runs) if self._runs else NO_EVIDENCE

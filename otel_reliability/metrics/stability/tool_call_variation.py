@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.compiled import tools_of
+from otel_reliability.metrics.compiled import count_calls, steps_of, tools_of
 from otel_reliability.metrics.groups import PathCountMetric, PathGroup, Share
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Path
@@ -33,6 +33,12 @@ class CallCounts(PathGroup):
             total += times * calls
             if total:
                 sums[tool] = (total, squares + times * calls * calls)
+
+    def count_all(self, paths: list[Path], times: list[int]) -> None:
+        if count_calls is not None and count_calls(self._sums, steps_of(paths), times):
+            self._runs += sum(times)
+        else:
+            super().count_all(paths, times)
 
     def share(self) -> Share | None:
         if self._runs < 2:

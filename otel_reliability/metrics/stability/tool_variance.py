@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.compiled import tools_of
+from otel_reliability.metrics.compiled import ToolSet, sets_of
 from otel_reliability.metrics.counts import Multiset
 from otel_reliability.metrics.groups import PathCountMetric, PathGroup, Share
 from otel_reliability.model.reading import MetricSpec
@@ -18,14 +18,16 @@ class ToolSets(PathGroup):
     __slots__ = ("_sets",)
 
     def __init__(self) -> None:
-        self._sets = Multiset[str | tuple[str, ...]]()
+        self._sets = Multiset[ToolSet]()
 
     def __len__(self) -> int:
         return self._sets.total
 
     def count(self, path: Path, times: int) -> None:
-        steps = path.steps
-        self._sets.count(tools_of(steps) if isinstance(steps, str) else tuple(sorted(set(steps))), times)
+        self._sets.count(sets_of([path])[0], times)
+
+    def count_all(self, paths: list[Path], times: list[int]) -> None:
+        self._sets.count_all(sets_of(paths), times)
 
     def share(self) -> Share | None:
         runs = self._sets.total
