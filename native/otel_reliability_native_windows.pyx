@@ -8,10 +8,12 @@ Python, or leaves it to Python altogether. So there is one judge of what is unus
 cimport cython
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport Py_EQ, PyObject, PyObject_IsTrue, PyObject_RichCompareBool
-from cpython.ref cimport Py_INCREF
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 from libc.stdint cimport int64_t, uint32_t
+
+from types import MemberDescriptorType
 
 FITS = 3
 """`otel_reliability.native` says what that is."""
@@ -20,15 +22,26 @@ cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         pass
     PyTypeObject *Py_TYPE(object of)
+    bint PyFloat_CheckExact(object of)
     bint PyLong_CheckExact(object of)
     bint PyUnicode_CheckExact(object of)
     object PyType_GenericAlloc(PyTypeObject *of, Py_ssize_t size)
     long long PyLong_AsLongLongAndOverflow(object of, int *overflow) except? -1
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
+    int PyUnicode_KIND(object text)
     uint32_t PyUnicode_READ_CHAR(object text, Py_ssize_t at)
     object PyUnicode_FromKindAndData(int kind, const void *symbols, Py_ssize_t number)
     void PyTuple_SET_ITEM(object of, Py_ssize_t at, object value)
     void PyObject_GC_UnTrack(void *of)
+    Py_ssize_t PyLong_AsSsize_t(object of) except? -1
+
+cdef extern from "structmember.h":
+    int T_OBJECT_EX
+    ctypedef struct PyMemberDef:
+        int type
+        Py_ssize_t offset
+    ctypedef struct PyMemberDescrObject:
+        PyMemberDef *d_member
 
 
 cdef extern from *:
@@ -60,6 +73,7 @@ cdef enum:
     PRESSURE = 128
     JUDGED = 256
 
+cdef double FINE = <double> (<int64_t> 1 << 60)  # the parts of 1 in which pressures are summed up
 cdef int64_t LATEST = <int64_t> 1 << 62  # no time that is meant is beyond
 cdef int64_t LONGEST = <int64_t> 1 << 52  # nor takes longer: of so many, the sum fits
 
@@ -284,6 +298,30 @@ cdef class Rows:
         _put(made, 24, by_status)
         return made
 
+    def trace(self, run, tuple derived):
+        """What a run that nobody judged tells its session, with the names of what is told by its tool calls. None where it must
+        be made in Python."""
+        cdef object calls, columns
+        cdef Py_ssize_t number, failed, repeats
+        if not _is(run, self.run) or PyTuple_GET_SIZE(run) != RUN:
+            return None
+        calls, columns = _of(run, 17), _of(run, 28)
+        if not _is(calls, self.calls) or not PyTuple_CheckExact(columns) or PyTuple_GET_SIZE(columns):
+            return None
+        columns = calls.columns if calls.packed is None else calls.front
+        if not PyTuple_CheckExact(columns) or PyTuple_GET_SIZE(columns) <= max(self.name, self.ok, self.repeat):
+            return None
+        if not PyTuple_CheckExact(_of(columns, self.name)):
+            return None
+        number = PyTuple_GET_SIZE(_of(columns, self.name))
+        repeats, failed = _how_many(_of(columns, self.repeat), number, True), _how_many(_of(columns, self.ok), number, False)
+        if not number or repeats == NO_COUNT or failed == NO_COUNT:
+            return None
+        return (
+            _of(run, 13), _of(run, 0), _of(run, 14),
+            None, 1.0 - <double> repeats / number, 1.0 - <double> failed / number, None, derived,
+        )
+
     cdef object path_of(self, object names, object paths):
         """The path of these names, held once more."""
         cdef object code = _code(names, paths.codes), path
@@ -374,7 +412,8 @@ cdef class Tally:
         return found
 
     cdef int count(self, object row, object path, int step) except -1:
-        cdef dict paths
+        cdef dict paths, kinds
+        cdef tuple last
         cdef object before, after
         if self.last is None or not self.is_last(row):
             self.look_up(row)
@@ -391,8 +430,9 @@ cdef class Tally:
         del paths[path]
         self.number -= 1
         if not paths:
-            del self._kinds[self.last]
+            kinds, last = self._kinds, self.last  # whoever is let in by a comparison may put others there
             self.last = self.paths = None
+            del kinds[last]
         return 0
 
     cdef bint is_last(self, object row):
@@ -411,3 +451,341 @@ cdef class Tally:
             paths = kinds[kind] = {}
         self.last, self.paths = kind, paths
         return 0
+
+
+# --- Runs that come and settle ----------------------------------------------------------------------------------------
+
+
+cdef Py_ssize_t _slot(kind, name) except -1:
+    """Where in an object of this class one of its `__slots__` lies."""
+    cdef object found = getattr(kind, name)
+    if type(found) is not MemberDescriptorType or (<PyMemberDescrObject *> <PyObject *> found).d_member.type != T_OBJECT_EX:
+        raise ValueError(f"{name} is no slot of {kind}")
+    return (<PyMemberDescrObject *> <PyObject *> found).d_member.offset
+
+
+cdef inline PyObject **_place(object of, Py_ssize_t slot) noexcept:
+    return <PyObject **> (<char *> <PyObject *> of + slot)
+
+
+cdef inline object _get(object of, Py_ssize_t slot):
+    if _place(of, slot)[0] is NULL:
+        raise AttributeError("a slot is empty")
+    return <object> _place(of, slot)[0]
+
+
+cdef inline Py_ssize_t _number(object of, Py_ssize_t slot) except? -2:
+    return PyLong_AsSsize_t(_get(of, slot))
+
+
+cdef inline int _set(object of, Py_ssize_t slot, object value) except -1:
+    cdef PyObject *before = _place(of, slot)[0]
+    Py_INCREF(value)
+    _place(of, slot)[0] = <PyObject *> value
+    Py_XDECREF(before)  # last: whoever goes with it may look
+    return 0
+
+
+@cython.final
+cdef class Usual:
+    """What nearly every run does to its agent: it is the newest when it comes, and it settles as one of those that came first of
+    those that have not. As `AgentState.close` and `AgentState.settle`, which are asked where anything is otherwise.
+
+    It looks at the slots of the objects that Python works with, and changes them: nothing is kept here.
+    """
+
+    cdef object row_of, run, row, path, table
+    cdef object agent, recent, window, kept, measures, pressure, fixed
+    cdef Py_ssize_t most_untold
+    cdef Py_ssize_t a_entering, a_paths, a_recent, a_reopenable, a_rules, a_windows
+    cdef Py_ssize_t r_ids, r_limit, r_loose, r_settled
+    cdef Py_ssize_t w_forgotten, w_kept, w_measures, w_most, w_period, w_readings, w_reopenable, w_series, w_settled
+    cdef Py_ssize_t w_start, w_unsettled
+    cdef Py_ssize_t k_blocked, k_fresh, k_packed
+    cdef Py_ssize_t m_made, m_tally, m_ways, one_by_one
+    cdef Py_ssize_t p_code, p_held, t_forgotten, t_paths, s_runs, s_sum, f_units
+
+    def __cinit__(
+        self, row_of, run, row, path, table, agent, recent, window, kept, measures, ways, pressure, fixed,
+        Py_ssize_t most_untold,
+    ):
+        self.row_of, self.run, self.row = row_of, _checked(run, _RUN), _checked(row, _ROW)
+        self.path, self.p_code, self.p_held = path, _slot(path, "code"), _slot(path, "held")
+        self.table, self.t_paths, self.t_forgotten = table, _slot(table, "paths"), _slot(table, "_forgotten")
+        self.pressure, self.s_runs, self.s_sum = pressure, _slot(pressure, "_runs"), _slot(pressure, "_sum")
+        self.fixed, self.f_units = fixed, _slot(fixed, "units")
+        self.agent, self.recent, self.window, self.kept, self.measures = agent, recent, window, kept, measures
+        self.most_untold = most_untold
+        self.a_entering, self.a_paths = _slot(agent, "_entering"), _slot(agent, "_paths")
+        self.a_recent, self.a_reopenable = _slot(agent, "recent"), _slot(agent, "_reopenable")
+        self.a_rules, self.a_windows = _slot(agent, "_rules"), _slot(agent, "windows")
+        self.r_ids, self.r_limit = _slot(recent, "_ids"), _slot(recent, "_limit")
+        self.r_loose, self.r_settled = _slot(recent, "_loose"), _slot(recent, "_settled")
+        self.w_forgotten, self.w_kept = _slot(window, "_forgotten"), _slot(window, "_kept")
+        self.w_measures, self.w_most = _slot(window, "_measures"), _slot(window, "_most")
+        self.w_period, self.w_readings = _slot(window, "_period_ns"), _slot(window, "_readings")
+        self.w_reopenable, self.w_series = _slot(window, "_reopenable"), _slot(window, "_series")
+        self.w_settled, self.w_start = _slot(window, "_settled_ns"), _slot(window, "_start")
+        self.w_unsettled = _slot(window, "_unsettled")
+        self.k_blocked, self.k_fresh, self.k_packed = _slot(kept, "_blocked"), _slot(kept, "fresh"), _slot(kept, "packed")
+        self.m_made, self.m_tally, self.m_ways = _slot(measures, "_made"), _slot(measures, "tally"), _slot(measures, "_ways")
+        self.one_by_one = _slot(ways, "one_by_one")
+
+    # --- Coming -------------------------------------------------------------------------------------------------------
+
+    def close(self, state, run):
+        """A run was closed. False: nothing was done, it must be done in Python."""
+        cdef object run_id, recent, row, window, refused = None
+        cdef dict reopenable, windows
+        cdef int64_t end_ns
+        if not _is(state, self.agent) or not _is(run, self.run) or PyTuple_GET_SIZE(run) != RUN:
+            return False
+        run_id = _of(run, 0)
+        if not PyUnicode_CheckExact(run_id) or _of(run, 5) is not None or not _time(run, 14, &end_ns):
+            return False
+        reopenable, windows, recent = _get(state, self.a_reopenable), _get(state, self.a_windows), _get(state, self.a_recent)
+        if run_id in reopenable or not self.is_newest(recent, run_id, end_ns):
+            return False
+        for window in windows.values():
+            if not _is(window, self.window) or not self.is_unknown(window, run_id):
+                return False
+        row = self.row_of(run, _get(state, self.a_paths), _get(state, self.a_rules))
+        if row is None:
+            return False
+        _set(state, self.a_entering, run_id)
+        reopenable[run_id] = row
+        self.remember(recent, run_id, run)
+        for name, window in windows.items():
+            if self.is_last(window, reopenable, end_ns):
+                self.append(window, row)
+            elif not window.insert(row):
+                refused = [name] if refused is None else [*refused, name]
+        _set(state, self.a_entering, "")
+        if refused is not None:
+            state.refuse(row, refused)
+        return True
+
+    cdef bint is_newest(self, object recent, object run_id, int64_t end_ns) except -1:
+        """Whether a run is not known to be one of the last runs, all of which may change, and ended after them."""
+        cdef object ids, last
+        cdef list loose
+        cdef int64_t ended
+        if not _is(recent, self.recent) or _get(recent, self.r_settled) is not None:
+            return False
+        ids, loose = _get(recent, self.r_ids), _get(recent, self.r_loose)
+        if ids is None or not loose or run_id in <set?> ids:
+            return False
+        last = loose[len(loose) - 1]
+        return _is(last, self.run) and PyTuple_GET_SIZE(last) == RUN and _time(last, 14, &ended) and ended < end_ns
+
+    cdef int remember(self, object recent, object run_id, object run) except -1:
+        """The same run as the last of them."""
+        cdef list loose = _get(recent, self.r_loose)
+        cdef set ids = _get(recent, self.r_ids)
+        loose.append(run)
+        ids.add(run_id)
+        if len(loose) > _number(recent, self.r_limit):
+            ids.discard(loose.pop(0).run_id)
+        return 0
+
+    cdef bint is_unknown(self, object window, object run_id) except -1:
+        """Whether a window does not keep a settled run of that id."""
+        cdef object kept = _get(window, self.w_kept), blocked
+        if not _is(kept, self.kept) or _number(kept, self.k_packed):
+            return window.find(run_id) is None
+        blocked = _get(kept, self.k_blocked)
+        return blocked is None or run_id not in <dict?> blocked
+
+    cdef bint is_last(self, object window, dict reopenable, int64_t end_ns) except -1:
+        """Whether all rows of a window may change, and the last of them ended before."""
+        cdef object kept = _get(window, self.w_kept)
+        cdef list fresh
+        cdef int64_t ended
+        if not _is(kept, self.kept) or _number(kept, self.k_packed) or _get(window, self.w_reopenable) is not reopenable:
+            return False
+        fresh = _get(kept, self.k_fresh)
+        return len(fresh) > 0 and _time(self.row_at(fresh, len(fresh) - 1), 0, &ended) and ended < end_ns
+
+    cdef int append(self, object window, object row) except -1:
+        """As `Roster.insert` of such a row."""
+        cdef list fresh = _get(_get(window, self.w_kept), self.k_fresh)
+        cdef Py_ssize_t start, most = _number(window, self.w_most)
+        cdef object period = _get(window, self.w_period), horizon
+        cdef bint had_spares
+        fresh.append(row)
+        _set(window, self.w_unsettled, _number(window, self.w_unsettled) + 1)
+        self.measure(window, row, 1)
+        start = _number(window, self.w_start)
+        had_spares = start > 0
+        while len(fresh) - start > most:
+            self.measure(window, self.row_at(fresh, start), -1)
+            start += 1
+            _set(window, self.w_start, start)
+        if period is not None:
+            horizon = _of(row, 0) - period
+            while start < len(fresh) and _of(self.row_at(fresh, start), 0) <= horizon:
+                self.measure(window, self.row_at(fresh, start), -1)
+                start += 1
+                _set(window, self.w_start, start)
+        if start and not had_spares:
+            window._forget_spent()
+        return 0
+
+    cdef int measure(self, object window, object row, int step) except -1:
+        """A row enters (1) or leaves (-1): as `AgentWindow.add` and `evict`."""
+        cdef object measures = _get(window, self.w_measures), tally, metric
+        cdef int evidence
+        if _get(window, self.w_readings):
+            _set(window, self.w_readings, {})
+        _set(window, self.w_series, None)
+        tally = _get(measures, self.m_tally)
+        if not _is(measures, self.measures) or not _is(tally, Tally):
+            measures.add(row) if step > 0 else measures.evict(row)
+            return 0
+        evidence = (<Tally> tally).note(row, step)
+        if (<Tally> tally).number > self.most_untold:
+            measures._make_room()
+        for at in _get(_get(measures, self.m_ways), self.one_by_one)[evidence]:
+            metric = (<dict?> _get(measures, self.m_made)).get(at)
+            if _is(metric, self.pressure) and self.press(metric, row, step):
+                continue
+            if step > 0:
+                (measures._make(at) if metric is None else metric).add(row)
+            elif metric is not None:
+                metric.evict(row)
+        return 0
+
+    cdef bint press(self, object metric, object row, int step) except -1:
+        """As `TokenBudgetPressure.add` and `evict`, of a row that it is told of. False: it must be told."""
+        cdef object pressure = _of(row, 11), sum = _get(metric, self.s_sum), units
+        if not PyFloat_CheckExact(pressure) or not 0.0 <= <double> pressure <= 1.0 or not _is(sum, self.fixed):
+            return False
+        units = <int64_t> (<double> pressure * FINE)
+        units = _get(sum, self.f_units) + units if step > 0 else _get(sum, self.f_units) - units
+        _set(metric, self.s_runs, _get(metric, self.s_runs) + step)
+        _set(sum, self.f_units, units)
+        return True
+
+    # --- Settling -----------------------------------------------------------------------------------------------------
+
+    def settle(self, state, run):
+        """A run settles. False: nothing was done, it must be done in Python."""
+        cdef object run_id, recent, ids, row, window
+        cdef dict reopenable, windows
+        if not _is(state, self.agent) or not _is(run, self.run) or PyTuple_GET_SIZE(run) != RUN:
+            return False
+        run_id = _of(run, 0)
+        if not PyUnicode_CheckExact(run_id):
+            return False
+        reopenable, windows, recent = _get(state, self.a_reopenable), _get(state, self.a_windows), _get(state, self.a_recent)
+        if not _is(recent, self.recent):
+            return False
+        row = reopenable.pop(run_id, None)
+        if row is None:
+            return True
+        ids = _get(recent, self.r_ids)
+        if ids is not None and run_id in <set?> ids:
+            recent.settle(run_id)
+        if not reopenable:
+            reopenable.clear()
+        for window in windows.values():
+            if not self.settle_spare(window, row, reopenable, state if len(windows) == 1 else None):
+                window.settle(row)
+        return True
+
+    cdef bint settle_spare(self, object window, object row, dict reopenable, object state) except -1:
+        """As `Roster.settle`, of a spare in a window whose rows may change, all of them. False: that must be asked."""
+        cdef object kept, blocked, settled
+        cdef list fresh
+        cdef Py_ssize_t unsettled, start, at
+        if not _is(window, self.window):
+            return False
+        kept = _get(window, self.w_kept)
+        if not _is(kept, self.kept) or _number(kept, self.k_packed) or _get(window, self.w_reopenable) is not reopenable:
+            return False
+        fresh = _get(kept, self.k_fresh)
+        unsettled, start = _number(window, self.w_unsettled), _number(window, self.w_start)
+        at = len(fresh) - unsettled
+        if not 0 <= at < len(fresh) or not start or self.row_at(fresh, at) is not row:
+            return False
+        _set(window, self.w_unsettled, unsettled - 1)
+        settled = _get(window, self.w_settled)
+        if settled is None or _of(row, 0) > settled:
+            _set(window, self.w_settled, _of(row, 0))
+        at -= self.forget_spent(window, kept, fresh, reopenable, state)
+        if at < 0:
+            return True
+        if not _number(window, self.w_start):  # now what is settled can be packed
+            kept.settled(at, row, 0, reopenable)
+            return True
+        blocked = _get(kept, self.k_blocked)
+        if blocked is None:
+            blocked = {}
+            _set(kept, self.k_blocked, blocked)
+        (<dict?> blocked)[_of(row, 1)] = row
+        return True
+
+    cdef Py_ssize_t forget_spent(self, object window, object kept, list fresh, dict reopenable, object state) except -1:
+        """As `Roster._forget_spent`. `state`: whose only window it is."""
+        cdef Py_ssize_t spent = self.spent(window, fresh, reopenable)
+        cdef object row, blocked, table = None if state is None else _get(state, self.a_paths)
+        cdef list gone
+        if not spent:
+            return 0
+        _set(window, self.w_start, _number(window, self.w_start) - spent)
+        _set(window, self.w_forgotten, _get(window, self.w_forgotten) + spent)
+        gone = fresh[:spent]
+        del fresh[:spent]
+        blocked = _get(kept, self.k_blocked)
+        if blocked:
+            for row in gone:
+                (<dict?> blocked).pop(_of(row, 1), None)
+        for row in gone:
+            if (
+                state is None or _of(row, 1) in reopenable or _of(row, 3) is not None
+                or not self.release(table, _of(row, 7))
+            ):
+                window._let_go(row)
+        return spent
+
+    cdef Py_ssize_t spent(self, object window, list fresh, dict reopenable) except -1:
+        """As `Roster._spent`."""
+        cdef Py_ssize_t unsettled = _number(window, self.w_unsettled), most = _number(window, self.w_most), at
+        cdef Py_ssize_t start = _number(window, self.w_start), settled = len(fresh) - unsettled
+        cdef object period = _get(window, self.w_period), latest = _get(window, self.w_settled), horizon = None, row
+        if period is not None and latest is not None:
+            horizon = latest - period
+        if settled < most and horizon is None:
+            return 0
+        for at in range(start):
+            row = self.row_at(fresh, at)
+            if not unsettled or _of(row, 1) not in reopenable:
+                settled -= 1
+            if settled < most and (horizon is None or _of(row, 0) > horizon):
+                return at
+        return start
+
+    # --- Rows and paths -----------------------------------------------------------------------------------------------
+
+    cdef object row_at(self, list fresh, Py_ssize_t at):
+        """A row, if there is one: whoever was asked meanwhile may have changed what is there."""
+        if not 0 <= at < len(fresh) or not _is(fresh[at], self.row) or PyTuple_GET_SIZE(fresh[at]) != ROW:
+            raise TypeError("no row")
+        return fresh[at]
+
+    cdef bint release(self, object table, object path) except -1:
+        """As `PathTable.release`. False: that must be asked."""
+        cdef object code
+        cdef Py_ssize_t held
+        if path is None:
+            return True
+        if not _is(path, self.path) or not _is(table, self.table):
+            return False
+        held, code = _number(path, self.p_held), _get(path, self.p_code)
+        if held == 1:
+            if not PyUnicode_CheckExact(code) or PyUnicode_KIND(code) == 4:  # where tools may share a character
+                return False
+            del (<dict?> _get(table, self.t_paths))[code]
+            _set(table, self.t_forgotten, _get(table, self.t_forgotten) + 1)
+        _set(path, self.p_held, held - 1)
+        return True

@@ -408,7 +408,7 @@ class Engine:
         fleet, sessions, monitor, observers = self._fleet.apply, self._sessions.apply, self._monitor, self.observers
         for event in events:
             fleet(event, now, wall)
-            if event.change is not _SETTLED:  # a session knows a run from its closing on
+            if event[0] is not _SETTLED:  # a session knows a run from its closing on
                 sessions(event, now)
             if monitor is not None:
                 monitor.apply(event, now)

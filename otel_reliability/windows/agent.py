@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from otel_reliability.config import Settings
@@ -83,13 +83,16 @@ class AgentState:
         self._entering = run_id
         reopenable[run_id] = row
         recent.add(run)
-        refused = 0
-        for name, window in self.windows.items():
-            if not window.insert(row):
-                self._accounts["refused", name] += 1
-                refused += 1
+        refused = [name for name, window in self.windows.items() if not window.insert(row)]
         self._entering = ""
-        if refused == len(self.windows):
+        if refused:
+            self.refuse(row, refused)
+
+    def refuse(self, row: Row, windows: Collection[str]) -> None:
+        """These windows did not take a row that came."""
+        for name in windows:
+            self._accounts["refused", name] += 1
+        if len(windows) == len(self.windows):
             self._forget(row)
 
     def withdraw(self, run: Run) -> None:

@@ -19,6 +19,7 @@ from otel_reliability.windows.paths import PathTable
 from otel_reliability.windows.tally import Kinds, PlainTally
 
 MODULE: Final = "otel_reliability_native_windows"
+TraceOf: TypeAlias = Callable[[Run, tuple[str, ...]], Any]
 RowOf: TypeAlias = Callable[[Run, PathTable, ToolRules], Row | None]
 
 
@@ -48,9 +49,13 @@ def _in_python(run: Run, paths: PathTable, rules: ToolRules) -> Row | None:
     return None
 
 
-def _rows() -> RowOf:
+def _no_trace(run: Run, derived: tuple[str, ...]) -> Any:
+    return None
+
+
+def _rows() -> Any:
     tools, models = ToolCalls.fields.index, ModelCalls.fields.index
-    found: Any = NATIVE.Rows(
+    return NATIVE.Rows(
         Run,
         Row,
         (ToolCalls, tuple(map(tools, ("name", "ok", "retry", "repeat")))),
@@ -60,12 +65,15 @@ def _rows() -> RowOf:
         rows.retries_of,
         rows.effects_told,
     )
-    return found.of
 
 
 NATIVE: Final = load()
-usual_row_of: Final[RowOf] = _in_python if NATIVE is None else _rows()
+_ROWS: Final[Any] = None if NATIVE is None else _rows()
+usual_row_of: Final[RowOf] = _in_python if NATIVE is None else _ROWS.of
 """What `row_of` says of a usual run; None: ask that."""
+usual_trace_of: Final[TraceOf] = _no_trace if NATIVE is None else _ROWS.trace
+"""What `signals.trace_of` says of a run that nobody judged and that called tools, with the names of what is derived; None: ask
+that."""
 new_tally: Final[Callable[[], Tally]] = (
     PlainTally
     if NATIVE is None

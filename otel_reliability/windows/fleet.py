@@ -13,6 +13,7 @@ from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.time import clamped
 from otel_reliability.windows.told import Told
+from otel_reliability.windows.usual import close, settle
 
 OTHER_AGENT: Final = AgentKey("", "", "", "__other__")
 """Whose counters the runs of agents beyond the ceiling go to. It has no windows: a mixture of agents has no path entropy."""
@@ -80,8 +81,11 @@ class Fleet:
         """
         change, run, gone = event
         if change is _SETTLED:
-            state = self.agent(run.key)
-            if state is not None:
+            key = run.key
+            state = self._agents.get(key)
+            if not isinstance(state, AgentState):
+                state = self.agent(key)
+            if state is not None and not settle(state, run):
                 state.settle(run)
         elif change is _WITHDRAWN:
             self._withdraw(run)
@@ -154,16 +158,26 @@ class Fleet:
 
     def _close(self, run: Run, now: float, wall_ns: int | None) -> None:
         key, seen = run.key, self._seen
-        state = self.agent(key)
-        if state is None:
-            if not self._admit(key):
-                self.accounts["agents", "ceiling"] += 1
+        state = self._agents.get(key)
+        if not isinstance(state, AgentState):
+            state = self.agent(key) or self._enter(key)
+            if state is None:
                 return
-            state = self._agents[key] = self._new(key)
-        state.close(run if wall_ns is None else self._in_time(run, wall_ns))
+        if wall_ns is not None:
+            run = self._in_time(run, wall_ns)
+        if not close(state, run):
+            state.close(run)
         if state.seen != now:  # most agents have several runs at once
             seen[key] = state.seen = now
             seen.move_to_end(key)
+
+    def _enter(self, key: AgentKey) -> AgentState | None:
+        """An agent that is not known begins; None: it is beyond the ceiling."""
+        if not self._admit(key):
+            self.accounts["agents", "ceiling"] += 1
+            return None
+        state = self._agents[key] = self._new(key)
+        return state
 
     def _withdraw(self, run: Run) -> None:
         state = self.agent(run.key)

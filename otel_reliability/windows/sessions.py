@@ -180,30 +180,35 @@ class Sessions:
             self._drop_if_empty(gone)
 
     def _put_in(self, run: Run, now: float) -> None:
-        session_id = run.session_id
-        if session_id is None or not _counts(run) or not self._known(run.key):
+        session_id, agent_key = run.session_id, run.key
+        if session_id is None or not _counts(run) or not self._known(agent_key):
             return
         trace, refused = trace_of(run, self._settings.sessions.derive)
         for name in refused:
             self.accounts["signals", name] += 1
-        agent = self._agents.get(run.key) or self._begin(run.key)
+        agent = self._agents.get(agent_key) or self._begin(agent_key)
         key = (agent.number, session_id)
-        kept, session = self._find(key)
-        if session is None:
+        if key not in self._open and key not in self._closed:
             agent.ids.add(session_id)
             self._open[key] = (now, trace)
             self.traces += 1
         else:
-            self.traces -= count(session)
-            kept[key] = session = with_trace(session, trace, now)
-            self.traces += count(session)
-            self._fit(kept, key)
-            if kept is self._open:
-                kept.move_to_end(key)
-            else:
-                self._late[key] = None
+            self._go_on(key, trace, now)
         if len(self._open) + len(self._closed) > self._settings.limits.sessions or self.traces > MOST_TRACES:
             self._make_room()
+
+    def _go_on(self, key: _Key, trace: Trace, now: float) -> None:
+        """A run comes to a session that is there."""
+        kept = self._open if key in self._open else self._closed
+        session = kept[key]
+        self.traces -= count(session)
+        kept[key] = session = with_trace(session, trace, now)
+        self.traces += count(session)
+        self._fit(kept, key)
+        if kept is self._open:
+            kept.move_to_end(key)
+        else:
+            self._late[key] = None
 
     def _begin(self, key: AgentKey) -> _Agent:
         self._next_number += 1

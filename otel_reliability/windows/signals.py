@@ -9,6 +9,7 @@ from otel_reliability.metrics.sessions.bare import Four
 from otel_reliability.metrics.sessions.signals import LOOP_DETECTION, SIGNALS, TOOL_CORRECTNESS
 from otel_reliability.model.run import Run
 from otel_reliability.model.tool_calls import ToolCall, ToolCalls
+from otel_reliability.windows.compiled import usual_trace_of
 from otel_reliability.windows.rows import signals_of
 
 Trace: TypeAlias = tuple[int, str, int, float | None, float | None, float | None, float | None, tuple[str, ...]]
@@ -29,6 +30,9 @@ def trace_of(run: Run, derive: bool) -> tuple[Trace, tuple[str, ...]]:
     Where loop_detection or tool_correctness did not arrive they are derived from the tool calls, if `derive` says so and
     there are any.
     """
+    usual: Trace | None = usual_trace_of(run, _BOTH) if derive else None
+    if usual is not None:
+        return usual, ()
     derived = derived_signals(run.tool_calls) if derive else None
     if not run.evaluations:
         if derived is None:
@@ -65,8 +69,9 @@ def derived_signals(calls: Sequence[ToolCall] | None) -> tuple[float, float] | N
 
     >>> derived_signals(())
     """
-    if not calls:
+    number = 0 if calls is None else len(calls)
+    if calls is None or not number:
         return None
-    told, number = ToolCalls.of(calls), len(calls)
+    told = ToolCalls.of(calls)
     repeats, failed = told.repeats, told.failed
     return 1.0 - repeats / number if repeats else 1.0, 1.0 - failed / number if failed else 1.0
