@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
+from itertools import count, islice
 from operator import attrgetter
 from typing import Final
 
@@ -23,8 +23,9 @@ from otel_reliability.assembly.bundle import Bundle, State
 from otel_reliability.assembly.bundles import Bundles
 from otel_reliability.assembly.chains import parent_of
 from otel_reliability.assembly.evaluations import Evaluations
+from otel_reliability.assembly.fetching import fetch
 from otel_reliability.assembly.gathering import Gathering
-from otel_reliability.assembly.judged import SettledRuns
+from otel_reliability.assembly.judged import TOGETHER, SettledRuns
 from otel_reliability.assembly.trees import tree_of
 from otel_reliability.assembly.unit import Implicit, SpanKey, Trace, Unit
 from otel_reliability.config import Settings
@@ -522,7 +523,12 @@ class Assembler:
     def _settle(self, now: float) -> None:
         waiting: list[tuple[float, Unit | Bundle]] = []
         closed, horizon, open_above = self._closed, now - self._times.reopen, OpenWork(self._gathering.open)
+        ahead = 0
         while closed and closed[0][0] <= horizon:
+            if not ahead:
+                ahead = TOGETHER
+                fetch([unit for at, unit in islice(closed, TOGETHER) if at <= horizon])
+            ahead -= 1
             closed_at, unit = closed.popleft()
             if isinstance(unit, Bundle):
                 if unit.unit is None:

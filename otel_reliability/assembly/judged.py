@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
+from otel_reliability.assembly.fetching import fetch
 from otel_reliability.assembly.outcome import told
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.run import Run
@@ -13,6 +14,8 @@ from otel_reliability.model.span import Evaluation, Notes, SpanId, TraceId
 
 MOST: Final = 10_000
 """Settled runs that are remembered; beyond, the first to have settled are let go."""
+TOGETHER: Final = 128
+"""So many are let go of at once: they have not been looked at for minutes, and are fetched together."""
 _USER: Final = "reliability."
 
 
@@ -23,6 +26,7 @@ class SettledRuns:
         self._settings = settings
         self._by_trace: OrderedDict[TraceId, Run | dict[str, Run]] = OrderedDict()
         self._count = 0
+        self._gone: list[Run | dict[str, Run]] = []
 
     def remember(self, run: Run) -> None:
         """A run has settled. Most traces have one; several stand by their ids."""
@@ -33,7 +37,12 @@ class SettledRuns:
             of_trace[run.run_id] = run
         self._count += 1
         while self._count > MOST:
-            self._count -= _number(self._by_trace.popitem(last=False)[1])
+            gone = self._by_trace.popitem(last=False)[1]
+            self._count -= _number(gone)
+            self._gone.append(gone)
+            if len(self._gone) == TOGETHER:
+                fetch(self._gone)
+                self._gone.clear()
 
     def forget(self, trace_id: TraceId) -> None:
         """The trace is forgotten."""
