@@ -775,7 +775,8 @@ cdef class Scanner:
         self._last_conversation, self._last_session = b"", None
 
     def scan(self, bytes body not None, undecoded):
-        """The spans of a request: its blocks, and those that are in none. None: it is for the decoders in Python.
+        """The spans of a request: its blocks, those that are in none, and whether any in a block was told undecoded. None: it is for
+        the decoders in Python.
 
         A span that no layout tells is what `undecoded` makes of its parts (in the order of `RawSpan`). Raises what the callbacks
         raise, and `UnicodeDecodeError` for a name or a key that is no text.
@@ -790,7 +791,7 @@ cdef class Scanner:
                 return None
             if self._of_resource(field.part, reading) == STRANGE:
                 return None
-        found = []
+        found, mixed = [], False
         for block in reading.blocks:
             if not block.number:
                 continue
@@ -798,7 +799,8 @@ cdef class Scanner:
                 found.append(self._block(block.trace, block.packed(), block.others))
             else:
                 found.append(self._mixed(block.trace, block.packed(), block.others, block.undecided))
-        return found, reading.rest
+                mixed = True
+        return found, reading.rest, mixed
 
     cdef int _of_resource(self, Part part, Reading reading) except -1:
         cdef Place at = part.at, end = part.at + part.size

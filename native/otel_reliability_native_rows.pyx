@@ -6,6 +6,8 @@ It does what is usual: spans that are like those before them, calls in the order
 is, and says so: then Python does it. So there is one judge of what is unusual.
 """
 
+from types import MemberDescriptorType
+
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.list cimport PyList_Append, PyList_GET_ITEM, PyList_GET_SIZE
@@ -54,6 +56,15 @@ cdef extern from *:
     #endif
     """
     void FORGET_HASH(object made)  # from 3.14 on a tuple remembers its hash: a new one says that it has none yet
+
+
+cdef extern from "structmember.h":
+    int T_OBJECT_EX
+    ctypedef struct PyMemberDef:
+        int type
+        Py_ssize_t offset
+    ctypedef struct PyMemberDescrObject:
+        PyMemberDef *d_member
 
 
 cdef extern from *:
@@ -1439,6 +1450,63 @@ cdef inline int _set(object made, Py_ssize_t at, object value) except -1:
     cdef PyObject *before = PyTuple_GET_ITEM(made, at)
     _put(made, at, value)
     Py_DECREF(<object>before)
+    return 0
+
+
+# --- Bundles ----------------------------------------------------------------------------------------------------------
+
+
+cdef class Beginner:
+    """Makes objects like one that is given, which has nothing but slots: `begin(trace_id, now, rest, others)` is a bundle with these
+    rows at rest, as `Bundle` makes it.
+    """
+
+    cdef object kind, blank
+    cdef list offsets
+    cdef Py_ssize_t trace_id, rest, others, born, latest, last_seen
+
+    def __init__(self, blank):
+        self.kind, self.blank = type(blank), blank
+        self.offsets = [_slot(self.kind, name) for name in self.kind.__slots__]
+        if self.kind.__dictoffset__ or self.kind.__itemsize__:
+            raise TypeError("bundles have other parts than this module knows")
+        self.trace_id, self.rest, self.others = _slot(self.kind, "trace_id"), _slot(self.kind, "rest"), _slot(self.kind, "others")
+        self.born, self.latest, self.last_seen = (
+            _slot(self.kind, "born"), _slot(self.kind, "latest"), _slot(self.kind, "last_seen")
+        )
+
+    def begin(self, trace_id, now, rest, others):
+        cdef Py_ssize_t offset
+        cdef PyObject *value
+        cdef object made = PyType_GenericAlloc(<PyTypeObject *><PyObject *>self.kind, 0)
+        for offset in self.offsets:
+            value = (<PyObject **>(<char *><PyObject *>self.blank + offset))[0]
+            if value is not NULL:
+                _fill(made, offset, <object>value)
+        _fill(made, self.trace_id, trace_id)
+        _fill(made, self.rest, rest)
+        _fill(made, self.others, others)
+        _fill(made, self.born, now)
+        _fill(made, self.latest, now)
+        _fill(made, self.last_seen, now)
+        return made
+
+
+cdef Py_ssize_t _slot(object kind, str name) except -1:
+    """Where a slot lies in the objects of a class."""
+    cdef object found = vars(kind).get(name)
+    if type(found) is not MemberDescriptorType or (<PyMemberDescrObject *><PyObject *>found).d_member.type != T_OBJECT_EX:
+        raise TypeError(f"{kind} has no slot {name}")
+    return (<PyMemberDescrObject *><PyObject *>found).d_member.offset
+
+
+cdef inline int _fill(object made, Py_ssize_t offset, object value) except -1:
+    cdef PyObject **slot = <PyObject **>(<char *><PyObject *>made + offset)
+    cdef PyObject *before = slot[0]
+    Py_INCREF(value)
+    slot[0] = <PyObject *>value
+    if before is not NULL:
+        Py_DECREF(<object>before)
     return 0
 
 

@@ -86,10 +86,11 @@ class Blocks(Sequence[AgentSpan]):
     It is the sequence of its spans: those of one block after those of another, the rest last.
     """
 
-    __slots__ = ("_count", "blocks", "rest")
+    __slots__ = ("_count", "_mixed", "blocks", "rest")
 
-    def __init__(self, blocks: Sequence[Block], rest: Sequence[AgentSpan] = ()) -> None:
-        self.blocks, self.rest = blocks, rest
+    def __init__(self, blocks: Sequence[Block], rest: Sequence[AgentSpan] = (), *, mixed: bool = True) -> None:
+        """`mixed`: whether any span of a block may say more than what every call or agent says."""
+        self.blocks, self.rest, self._mixed = blocks, rest, mixed
         self._count = sum([block.count for block in blocks]) + len(rest)
 
     def __len__(self) -> int:
@@ -125,8 +126,8 @@ class Blocks(Sequence[AgentSpan]):
         return self.blocks[-1].end_ns if self.blocks else 0
 
     def others(self) -> Iterator[AgentSpan]:
-        """The spans that are no rows: all that may say more than what every call says."""
-        return chain(chain.from_iterable(block.others for block in self.blocks), self.rest)
+        """The spans that may say more than what every call or agent says: none of them is a row."""
+        return chain(chain.from_iterable(block.others for block in (self.blocks if self._mixed else ())), self.rest)
 
     def parts(self, least: int) -> Iterator[Blocks]:
         """The same, a part at a time: of so many spans at least, but for the last, and not of many more."""
@@ -138,10 +139,10 @@ class Blocks(Sequence[AgentSpan]):
             some.append(block)
             number += block.count
             if number >= least:
-                yield Blocks(some)
+                yield Blocks(some, mixed=self._mixed)
                 some, number = [], 0
         for at in range(0, len(self.rest), least):
-            yield Blocks(some, self.rest[at : at + least])
+            yield Blocks(some, self.rest[at : at + least], mixed=self._mixed)
             some = []
         if some:
-            yield Blocks(some)
+            yield Blocks(some, mixed=self._mixed)

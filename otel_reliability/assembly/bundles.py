@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from otel_reliability.assembly.adoption import note
+from otel_reliability.assembly.beginning import begun
 from otel_reliability.assembly.blocks import Block
 from otel_reliability.assembly.build import Built
 from otel_reliability.assembly.bundle import Bundle, State, count_of, ids_of
@@ -65,7 +66,7 @@ class Bundles:
         if bundle is None:
             if trace_id in self._pasts or trace_id in gathering.traces or block.count > self._most:
                 return False
-            bundle = self._bundles[trace_id] = Bundle(trace_id, now, block)
+            bundle = self._bundles[trace_id] = begun(block, now)
             gathering.open[bundle] = None
             bundle.due = True
             self._on_growing(bundle)

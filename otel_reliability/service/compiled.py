@@ -77,7 +77,10 @@ class Compiled:
             found = self._scanner.scan(body, partial(self._undecoded, Memo()))
         except (DecodeError, NeedsFullSchema, UnicodeDecodeError):
             return None
-        return None if found is None else Blocks(*found)
+        if found is None:
+            return None
+        blocks, rest, mixed = found
+        return Blocks(blocks, rest, mixed=mixed)
 
     def _undecoded(self, memo: Memo, parts: tuple[Any, ...]) -> AgentSpan:
         attributes = LazyAttributes(parts[_ATTRIBUTES], memo)

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.assembly.assembler import Assembler
+from otel_reliability.assembly.beginning import begun
 from otel_reliability.assembly.blocks import Block, Blocks
+from otel_reliability.assembly.bundle import Bundle
 from otel_reliability.assembly.bundles import Bundles
 from otel_reliability.assembly.compiled import NATIVE
 from otel_reliability.config import AssemblySettings, Settings
@@ -248,3 +250,26 @@ def test_rows_that_have_no_place_in_bytes_stay_awake() -> None:
     assert (block.count, block.end_ns) == (3, RUN[2].end_ns)
     assert [len(list(one._gathering.spans())) for one in (first, second)] == [5, 3]
     assert [len(one.close_all(CloseReason.SHUTDOWN, 1.0)) for one in (first, second)] == [2, 2]
+
+
+def test_a_bundle_begins_with_a_block() -> None:
+    """Whoever makes it, each slot holds the same, or nothing."""
+    (block,) = blocks_of([*RUN, agent(9)]).blocks
+    found, plain = begun(block, 3.0), Bundle(block.trace_id, 3.0, block)
+    for name in Bundle.__slots__:
+        assert getattr(found, name, "nothing") == getattr(plain, name, "nothing"), name
+    assert found.others is not block.others
+    assert list(found.spans()) == list(block)
+
+
+@pytest.mark.skipif(NATIVE is None, reason="the compiled module (native/) is not installed")
+def test_what_is_no_bundle_is_not_begun() -> None:
+    """Its parts are others than the compiled module knows."""
+    for odd in (block_like(), (), 7):
+        with pytest.raises((TypeError, AttributeError)):
+            NATIVE.Beginner(odd)
+
+
+def block_like() -> Block:
+    """Something with slots that is no bundle."""
+    return blocks_of(RUN).blocks[0]
