@@ -637,13 +637,13 @@ cdef class Block:
         cdef void *more
         cdef Py_ssize_t room
         if self.rows == self.room:
-            room = 2 * self.room + 16
+            room = 2 * self.room + 2  # most traces of ordinary requests have a span or two
             more = PyMem_Realloc(self.records, room * sizeof(Record))
             if more is NULL:
                 raise MemoryError
             self.records, self.room = <Record *>more, room
         if self.space - self.size < text.size:
-            room = 2 * self.space + text.size + 512
+            room = 2 * self.space + text.size + 32
             more = PyMem_Realloc(self.texts, room)
             if more is NULL:
                 raise MemoryError
@@ -677,7 +677,7 @@ cdef class Block:
         return <uint16_t>number
 
     cdef tuple packed(self):
-        """Its rows."""
+        """Its rows, once: it gives their memory back."""
         cdef Head head
         cdef char *to
         cdef bytes data = PyBytes_FromStringAndSize(NULL, sizeof(Head) + self.rows * sizeof(Record) + self.size)
@@ -689,6 +689,9 @@ cdef class Block:
             memcpy(to, self.records, self.rows * sizeof(Record))
         if self.size:
             memcpy(to + self.rows * sizeof(Record), self.texts, self.size)
+        PyMem_Free(self.records)
+        PyMem_Free(self.texts)
+        self.records, self.texts, self.room, self.space = NULL, NULL, 0, 0
         return _at_ease((data, _at_ease(tuple(self.told)), self.models.told(), self.tools.told(), self.rows))
 
 

@@ -684,6 +684,8 @@ cdef bint _are_calls(object packed, Calls *calls) except -1:
         return False
     calls.models, calls.tools = head.models, head.tools
     calls.number = calls.models + calls.tools
+    if _at(packed, 4) != calls.number:
+        return False
     size -= calls.number * sizeof(Record)
     if size < 0:
         return False
@@ -935,8 +937,7 @@ def ids_of(packed, others):
 
 def lay_down(models, tools):
     """As `resting.lay_down`."""
-    cdef Py_ssize_t at, number, size = 0, told_size
-    cdef const char *text
+    cdef Py_ssize_t at, number, size = 0, put = 0
     cdef object data
     cdef list told = []
     cdef Record *records
@@ -958,15 +959,16 @@ def lay_down(models, tools):
     memcpy(PyBytes_AS_STRING(data), &head, sizeof(Head))
     records = <Record *>(PyBytes_AS_STRING(data) + sizeof(Head))
     memset(records, 0, number * sizeof(Record))
-    size = 0
     for at in range(head.models):
         if not _lay_model(models, at * MODEL_ROW, records + at, told):
             return None
-        size = _put_text(_of(models, at * MODEL_ROW + MODEL_TEXT), records + at, <char *>(records + number), size)
+        put = _put_text(_of(models, at * MODEL_ROW + MODEL_TEXT), records + at, <char *>(records + number), put, size)
     for at in range(head.tools):
         if not _lay_tool(tools, at * TOOL_ROW, records + head.models + at, told):
             return None
-        size = _put_text(_of(tools, at * TOOL_ROW + CALL_ID), records + head.models + at, <char *>(records + number), size)
+        put = _put_text(_of(tools, at * TOOL_ROW + CALL_ID), records + head.models + at, <char *>(records + number), put, size)
+    if put != size:
+        return None
     return data, tuple(told), _alike(models), _alike(tools), number
 
 
@@ -1061,6 +1063,8 @@ cdef int _lay_bare(object packed, Bare *bare) except -1:
         raise ValueError("packed calls are cut off")
     memcpy(&bare.head, PyBytes_AS_STRING(data), sizeof(Head))
     bare.number = <Py_ssize_t>bare.head.models + bare.head.tools
+    if _at(packed, 4) != bare.number:
+        raise ValueError("packed calls are cut off")
     bare.size -= bare.number * <Py_ssize_t>sizeof(Record)
     if bare.size < 0:
         raise ValueError("packed calls are cut off")
@@ -1138,14 +1142,20 @@ cdef Py_ssize_t _size_of(object text) except -1:
     return size
 
 
-cdef Py_ssize_t _put_text(object text, Record *record, char *texts, Py_ssize_t at) except -1:
-    """Put a text, whose size was asked for, where it belongs. Where the next one begins."""
+cdef Py_ssize_t _put_text(object text, Record *record, char *texts, Py_ssize_t at, Py_ssize_t room) except -1:
+    """Put a text where it belongs. Where the next one begins. Whoever was asked something since it was measured may have put another
+    in its place.
+    """
     cdef Py_ssize_t size = 0
     cdef const char *told
     record.text_at = <uint32_t>at
     if text is None:
         return at
+    if not PyUnicode_CheckExact(text):
+        raise TypeError("no text")
     told = PyUnicode_AsUTF8AndSize(text, &size)
+    if size > room - at:
+        raise IndexError("a text has become longer")
     memcpy(texts + at, told, size)
     record.text_size = <uint32_t>size
     record.marks |= HAS_TEXT
@@ -1280,7 +1290,7 @@ cdef class Maker:
         self.no_models, self.no_tools = none
         self.failed, self.limited, self.ended = verdicts
         self.key_of, self.limit_of, self.marks_of, self.weight_of = key_of, limit_of, marks_of, weight_of
-        if not issubclass(self.run, tuple) or len(self.usual) != RUN or any(len(tuple(one)) != 2 for one in verdicts):
+        if not issubclass(self.run, tuple) or len(self.usual) != RUN or any(not isinstance(one, tuple) or len(one) != 2 for one in verdicts):
             raise ValueError("a run has other fields than this module knows")
 
     def make(self, packed, others, reason):
@@ -1383,10 +1393,11 @@ cdef class Maker:
 
     cdef object key(self, object name, object root):
         """The key of a name and a root: mostly of a name that is known, from who told it before."""
-        cdef PyObject *known = PyDict_GetItemWithError(self.keys, name)
-        if known is not NULL and PyTuple_CheckExact(<object>known) and PyTuple_GET_SIZE(<object>known) == KNOWN:
-            if _at(<object>known, 0) is _at(root, RESOURCE) and _same(_at(<object>known, 1), _at(root, EXTRA)):
-                return _at(<object>known, 2)
+        cdef PyObject *found = PyDict_GetItemWithError(self.keys, name)
+        cdef object known = None if found is NULL else <object>found
+        if PyTuple_CheckExact(known) and PyTuple_GET_SIZE(known) == KNOWN:
+            if _at(known, 0) is _at(root, RESOURCE) and _same(_at(known, 1), _at(root, EXTRA)):
+                return _at(known, 2)
         return self.key_of(name, root)
 
     cdef object limit_of_models(self, object model, object asked):

@@ -638,8 +638,8 @@ cdef class Usual:
         if _get(window, self.w_readings):
             _set(window, self.w_readings, {})
         _set(window, self.w_series, None)
-        tally = _get(measures, self.m_tally)
-        if not _is(measures, self.measures) or not _is(tally, Tally):
+        tally = _get(measures, self.m_tally) if _is(measures, self.measures) else None
+        if not _is(tally, Tally):
             measures.add(row) if step > 0 else measures.evict(row)
             return 0
         evidence = (<Tally> tally).note(row, step)

@@ -41,5 +41,5 @@ cdef enum:
     PACKED = 5
     ALIKE = 3
 
-if sizeof(Head) != 8 or sizeof(Record) != 64:
+if sizeof(Head) != 8 or sizeof(Record) != 64 or sizeof(void *) != 8:
     raise ImportError("records lie otherwise in the memory of this machine: Python does it here")

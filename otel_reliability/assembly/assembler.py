@@ -281,22 +281,29 @@ class Assembler:
             self._bundles.close_one,
         )
         while looks and looks[0][0] <= now:
-            closed = used = 0
-            for bundle in looks.popleft()[1]:
-                if bundle.state is not _GROWING:
-                    continue
-                run = None if bundle.open or bundle.last_seen + linger > now else at_once(bundle, _ROOT)
-                if run is None:
-                    self._look_at(bundle, now)
-                    continue
-                closed += 1
-                used += run.span_count
-                close(bundle, run, now)
-                self._closed.append((now, bundle))
-                self._events.append(event_of((_TOLD, run, None)))
-            if closed:
-                self.accounts["used", ""] += used
-                self.accounts["closed", _ROOT.value] += closed
+            due, bundles = looks.popleft()
+            left, closed, used = deque(bundles), 0, 0
+            try:
+                while left:
+                    bundle = left[0]
+                    if bundle.state is _GROWING:
+                        run = None if bundle.open or bundle.last_seen + linger > now else at_once(bundle, _ROOT)
+                        if run is None:
+                            self._look_at(bundle, now)
+                        else:
+                            closed += 1
+                            used += run.span_count
+                            close(bundle, run, now)
+                            self._closed.append((now, bundle))
+                            self._events.append(event_of((_TOLD, run, None)))
+                    left.popleft()
+            finally:
+                if closed:
+                    self.accounts["used", ""] += used
+                    self.accounts["closed", _ROOT.value] += closed
+                if left:  # an exception out of nowhere: that one is looked at once more, the others have lost nothing
+                    heapq.heappush(self._due, (now + linger, next(self._ticket), left.popleft()))
+                    looks.extendleft([(due, list(left))] if left else ())
 
     def _look_at(self, bundle: Bundle, now: float) -> None:
         """Spans of a bundle have come a linger ago: it is whole, or still waits, or is more than a bundle can be."""
@@ -522,12 +529,11 @@ class Assembler:
 
     def _settle(self, now: float) -> None:
         waiting: list[tuple[float, Unit | Bundle]] = []
-        closed, horizon, open_above = self._closed, now - self._times.reopen, OpenWork(self._gathering.open)
-        ahead = 0
-        while closed and closed[0][0] <= horizon:
+        closed, reopen, open_above, ahead = self._closed, self._times.reopen, OpenWork(self._gathering.open), 0
+        while closed and closed[0][0] + reopen <= now:
             if not ahead:
                 ahead = TOGETHER
-                fetch([unit for at, unit in islice(closed, TOGETHER) if at <= horizon])
+                fetch([unit for at, unit in islice(closed, TOGETHER) if at + reopen <= now])
             ahead -= 1
             closed_at, unit = closed.popleft()
             if isinstance(unit, Bundle):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from otel_reliability.assembly.adoption import note
 from otel_reliability.assembly.beginning import begun
@@ -16,6 +17,8 @@ from otel_reliability.assembly.unit import SPAN_BYTES, Trace
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Kind, SpanId, TraceId
 
+MOST_AT_REST: Final = 512
+"""Rows to which others are joined at rest. Each time all of them are copied; so longer traces go on in lists."""
 _MODEL, _TOOL, _OTHER = Kind.MODEL, Kind.TOOL, Kind.OTHER
 _GROWING, _CLOSED = State.GROWING, State.CLOSED
 
@@ -78,7 +81,7 @@ class Bundles:
     def _join(self, bundle: Bundle, block: Block, now: float) -> bool:
         """Take in a block where there is something of its trace. False: its rows are not like those there."""
         rest, rows = None, None
-        if bundle.rest is not None and block.rest is not None:
+        if bundle.rest is not None and block.rest is not None and bundle.rest[4] <= MOST_AT_REST:
             rest = joined(bundle.rest, block.rest)
         if rest is None:
             rows = block.rows()

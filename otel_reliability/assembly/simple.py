@@ -52,6 +52,9 @@ _tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnkno
 MOST_KNOWN: Final = 4_096
 """Patterns of calls, and names of agents, that are remembered."""
 
+MOST_AT_ONCE: Final = 129
+"""Spans of a run, its root too, that the compiled maker tells apart."""
+
 Marks: TypeAlias = tuple[Any, Any, Any]
 """Of the calls in the order of the clock, as columns: whether it is a retry, whether a repeat, and its place in the chain."""
 _ALL_FIRST: Final[Marks] = (False, False, 0)
@@ -198,8 +201,10 @@ class SimpleBuilder:
         top = bundle.others[0]
         if top.parent_id is not None and not is_top(bundle, top):
             return None
+        if bundle.rest is None and bundle.count > MOST_AT_ONCE:
+            return None
         rest = bundle.rest or bundle.lie_down()
-        return None if rest is None else self._maker.make(rest, bundle.others, reason)
+        return None if rest is None or rest[4] >= MOST_AT_ONCE else self._maker.make(rest, bundle.others, reason)
 
     def _native(self) -> Any:
         """The compiled maker of such runs, with what it has to ask; None without it."""

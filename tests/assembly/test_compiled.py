@@ -370,3 +370,27 @@ def test_ids_of_another_length_are_not_packed() -> None:
     assert resting.ids_of(resting.NO_ROWS, odd) is None
     assert rows.packed(Models(), Tools(), odd) is None
     assert rows.are_distinct(Models(), Tools(), odd)
+
+
+@needs_native
+@pytest.mark.parametrize("text", ["a much longer text", "", None, 7])
+def test_rows_that_change_while_they_are_laid_down_are_not_written_beyond(text: Any) -> None:
+    """Garbage is looked for while they are, and whoever is told of that may reach them."""
+    bundle = bundle_of([agent(1), *(tool(at, 1, "search", call_id=f"{at}") for at in range(2, 40))])
+    at = rows.CALL_ID
+
+    def changed(phase: str, info: dict[str, int]) -> None:
+        bundle.tools[at] = text
+
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(changed)
+    try:
+        gc.set_threshold(1)
+        found = compiled.lay_down(bundle.models, bundle.tools)
+    except (IndexError, TypeError):
+        found = None
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(changed)
+    bundle.tools[at] = "2"
+    assert found is None or compiled.wake(found)[0] == bundle.models

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import count
 
 import pytest
 from hypothesis import given
@@ -10,12 +11,15 @@ from hypothesis import given
 from otel_reliability.assembly import compiled
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.bundle import Bundle, ids_of
+from otel_reliability.assembly.bundles import MOST_AT_REST
+from otel_reliability.assembly.rows import Models, Tools
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange
 from otel_reliability.model.packed import Packed
 from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import AgentSpan, Call, Kind, ModelFacts, Tokens
 from otel_reliability.testing import agent, agent_span, model, run, tool
+from tests.assembly.rebuilding import blocks_of
 from tests.assembly.test_bundles import plain_runs
 
 pytestmark = pytest.mark.skipif(compiled.NATIVE is None, reason="the compiled module (native/) is not installed")
@@ -141,3 +145,48 @@ def test_what_has_no_place_in_bytes_stays_as_it_is(odd: AgentSpan) -> None:
     assert bundle.find(odd.span_id) is None
     assert list(bundle.spans()) == [model(2, 1), odd, agent(1)]
     assert ids_of(bundle.past()) == {agent(1).span_id, model(2, 1).span_id, odd.span_id}
+
+
+def test_a_look_that_is_interrupted_costs_nobody_his(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that it came upon is looked at a little later, the others as if nothing had happened."""
+    assembler, lay_down, asked = Assembler(Settings()), compiled.lay_down, count()
+
+    def fail_once(models: Models, tools: Tools) -> Packed | None:
+        if next(asked) == 1:
+            raise MemoryError
+        return lay_down(models, tools)
+
+    for trace in range(1, 5):
+        spans = [agent(1, trace=trace), model(2, 1, trace=trace), tool(3, 1, "search", trace=trace)]
+        assembler.add_all(spans, 0.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(compiled, "lay_down", fail_once)
+        with pytest.raises(MemoryError):
+            assembler.tick(100.0)
+        changes = [event.change for now in (100.0, 110.0, 500.0) for event in assembler.tick(now)]
+
+    assert assembler.open_runs == 0
+    assert changes == [RunChange.CLOSED] * 4 + [RunChange.SETTLED] * 4
+    assert (assembler.accounts["used", ""], assembler.accounts["closed", CloseReason.ROOT.value]) == (12, 4)
+
+
+def test_a_long_trace_goes_on_in_lists() -> None:
+    """To join each request to all that came before would copy all of it each time."""
+    assembler = Assembler(Settings())
+    for number in range(2, MOST_AT_REST + 20):
+        assembler.add_all(blocks_of([tool(number, 1, "search", start=float(number))]), 0.0)
+    (bundle,) = assembler._gathering.traces.bundles.values()
+
+    assert rest_of(bundle) is None
+    assert bundle.count == MOST_AT_REST + 18
+
+
+@pytest.mark.parametrize("closed_at", [3.34, 0.1, 7.77, 1234.567])
+def test_it_settles_at_the_moment_that_was_told(closed_at: float) -> None:
+    """`reopen` after it was closed, as floats add: whoever ticks just then misses nothing."""
+    assembler = Assembler(Settings())
+    assembler.add_all([agent(1), model(2, 1)], closed_at - 9.0)
+    assembler.tick(closed_at)
+    told = assembler.tick(closed_at + Settings().assembly.reopen)
+
+    assert [event.change for event in told][-1] is RunChange.SETTLED
