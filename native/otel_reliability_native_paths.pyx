@@ -18,7 +18,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memmove, memset
 
-FITS = 4
+FITS = 5
 """`otel_reliability.native` says what that is."""
 
 cdef extern from "Python.h":

@@ -19,7 +19,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 include "packed.pxi"
 
-FITS = 4
+FITS = 5
 """`otel_reliability.native` says what that is."""
 
 cdef extern from "Python.h":

@@ -15,7 +15,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from types import MemberDescriptorType
 
-FITS = 4
+FITS = 5
 """`otel_reliability.native` says what that is."""
 
 cdef extern from "Python.h":

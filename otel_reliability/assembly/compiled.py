@@ -7,15 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from otel_reliability import native
 from otel_reliability.assembly import resting, rows
 from otel_reliability.assembly.rows import Models, Tools
+from otel_reliability.model import packed
 from otel_reliability.model.model_calls import ModelCalls
 from otel_reliability.model.packed import Packed
 from otel_reliability.model.span import AgentSpan, Kind, ModelFacts, SpanId, ToolFacts
 from otel_reliability.model.tool_calls import ToolCalls
 
-MODULE: Final = "otel_reliability_native_rows"
 LayDown: TypeAlias = Callable[[Models, Tools], Packed | None]
 Wake: TypeAlias = Callable[[Packed], tuple[Models, Tools]]
 Joined: TypeAlias = Callable[[Packed, Packed], Packed | None]
@@ -25,16 +24,11 @@ HangOn: TypeAlias = Callable[[Models, Tools, SpanId], bool]
 TakeRows: TypeAlias = Callable[[Sequence[AgentSpan], int, Models, Tools, int], int]
 
 
-def load() -> Any:
-    """The compiled module, None where it is not installed or does not fit."""
-    return native.load(MODULE)
-
-
 def _stay_awake(models: Models, tools: Tools) -> None:
     return None
 
 
-NATIVE: Final = load()
+NATIVE: Final = packed.NATIVE
 CALLER: Final[Any] = None if NATIVE is None else NATIVE.Caller(ModelCalls, ToolCalls)
 """Makes columns of calls of rows; None: they are made in Python."""
 lay_down: Final[LayDown] = _stay_awake if NATIVE is None else NATIVE.lay_down

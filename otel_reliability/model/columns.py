@@ -30,13 +30,11 @@ class Columns(Sequence[T]):
     fields: ClassVar[tuple[str, ...]]
     apart: ClassVar[frozenset[str]]
     make: ClassVar[Callable[[Iterable[Any]], Any]]
-    _first: ClassVar[int]
 
     def __init_subclass__(cls, record: Any, apart: Iterable[str]) -> None:
-        """`record`: the named tuple. `apart`: the fields that are hardly ever the same, one at least."""
+        """`record`: the named tuple. `apart`: the fields that are hardly ever the same."""
         cls.fields, cls.apart = record._fields, frozenset(apart)
         cls.make = partial(_tuple, record)
-        cls._first = min(map(cls.fields.index, cls.apart))
 
     def __init__(self, columns: Any, front: tuple[Any, ...] = (), packed: Any = None) -> None:
         """`columns` are made later where they are `packed`."""
@@ -81,9 +79,6 @@ class Columns(Sequence[T]):
         """The records as plain tuples."""
         told: list[Any] = [column if type(column) is tuple else repeat(column) for column in self.columns]
         return zip(*told, strict=False)
-
-    def __len__(self) -> int:
-        return len(self.columns[self._first])
 
     def __iter__(self) -> Iterator[T]:
         return map(type(self).make, self.rows())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from otel_reliability.model.columns import Columns
 from otel_reliability.model.packed import Packed, tools_in
@@ -77,7 +77,8 @@ class ToolCalls(Columns[ToolCall], record=ToolCall, apart=("name", "start_ns", "
     @property
     def longest_chain(self) -> int:
         """The greatest number of retries of one call; 0 without calls."""
-        return max(self.column("chain"), default=0)
+        chain: Any = self.first[_CHAIN]
+        return max(cast("tuple[int, ...]", chain), default=0) if type(chain) is tuple else chain if len(self) else 0
 
     def _how_many(self, column: Any) -> int:
         return column.count(True) if type(column) is tuple else len(self) if column else 0
@@ -87,4 +88,5 @@ _NAME: Final = ToolCalls.fields.index("name")
 _OK: Final = ToolCalls.fields.index("ok")
 _RETRY: Final = ToolCalls.fields.index("retry")
 _REPEAT: Final = ToolCalls.fields.index("repeat")
+_CHAIN: Final = ToolCalls.fields.index("chain")
 NO_TOOL_CALLS: Final = ToolCalls.of(())

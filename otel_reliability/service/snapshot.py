@@ -22,6 +22,7 @@ from typing import Any, Final, cast
 from otel_reliability.assembly.build import Builder
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
+from otel_reliability.model import packed
 
 PACKAGE: Final = "otel_reliability"
 _PROTOCOL: Final = 5
@@ -38,6 +39,8 @@ _ALLOWED: Final[Mapping[tuple[str, str], Any]] = {
 }
 
 
+_PACKED: Final = packed.__name__
+_LAYOUT: Final = f"{packed.HEAD.format} {packed.RECORD.format}"
 _FOREIGN: Final = (pickle.UnpicklingError, AttributeError, ImportError, LookupError, TypeError, ValueError, EOFError)
 """What goes wrong where bytes tell of objects that are made otherwise now."""
 
@@ -47,13 +50,13 @@ class OtherVersion(Exception):
 
 
 def shapes() -> dict[str, str]:
-    """What every class of this package that is loaded looks like, by its name."""
+    """What every class of this package that is loaded looks like, by its name, and how calls are packed."""
     found: dict[str, str] = {}
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == PACKAGE:
             own = (one for one in vars(module).values() if isinstance(one, type) and one.__module__ == name)
             found.update((f"{name}:{one.__qualname__}", shape(one)) for one in own)
-    return found
+    return {**found, _PACKED: _LAYOUT}
 
 
 def shape(kind: type[Any]) -> str:
@@ -79,6 +82,8 @@ def write(state: object, engine: Engine) -> bytes:
 
 def read(data: bytes, engine: Engine, known: Mapping[str, str]) -> Any:
     """The state that `write` was given. `known` are the shapes of then. Raises `OtherVersion`."""
+    if known.get(_PACKED) != _LAYOUT:
+        raise OtherVersion("calls are packed otherwise now")
     try:
         return _Unpickler(io.BytesIO(data), engine, known).load()
     except _FOREIGN as error:
