@@ -116,10 +116,11 @@ class ReliabilitySpanProcessor(Hooks):
 
     def _read(self, number: int, *, until_root: bool = False) -> Iterator[AgentSpan]:
         """Take spans off the queue and read them: so many ordinary ones, and so many others."""
+        ended, others = self._queue.waiting  # asked before: of what ended later it may not be known yet that it began
         self._queue.settle()
         try:
-            for read in (self._queue.read_ordinary, self._queue.read):
-                for _ in range(number):
+            for read, most in ((self._queue.read_ordinary, ended), (self._queue.read, others)):
+                for _ in range(min(number, most)):
                     try:
                         span = read()
                     except IndexError:

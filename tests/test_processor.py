@@ -98,6 +98,28 @@ def test_spans_become_gauges_counters_and_histograms() -> None:
     assert look.value("spans", disposition="used") == look.value("spans", disposition="received") == 22
 
 
+@pytest.mark.parametrize("kind", ["GET", "execute_tool search"])
+def test_a_span_that_begins_and_ends_while_others_are_read_waits_for_the_next_time(kind: str) -> None:
+    """Its beginning is not known yet: read now it would stay open for ever, and its run with it."""
+    host = Host()
+    processor, engine = host.processor, host.live.engine
+    for _ in range(3):
+        host.tracer.start_span("GET").end()
+        host.look()
+    host.tracer.start_span("GET").end()
+    with host.tracer.start_as_current_span("invoke_agent a", attributes={"gen_ai.operation.name": "invoke_agent"}):
+        reading = processor._read(CAPACITY)
+        first = next(reading)
+        host.tracer.start_span(kind, attributes=TOOL if kind != "GET" else {}).end()
+        engine.receive([first, *reading])
+        processor._tell(0)
+    host.settle()
+    host.look()
+
+    assert engine.accounts["refused", "place_unknown"] == 0
+    assert (engine.open_runs, len(processor._queue._open)) == (0, 0)
+
+
 class Word(enum.StrEnum):
     """Names as a host may have them."""
 

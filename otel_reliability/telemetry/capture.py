@@ -75,6 +75,11 @@ class Capture:
     def __len__(self) -> int:
         return len(self._queue) + len(self.ordinary.ended)
 
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """How many ordinary spans wait, and how many others."""
+        return len(self.ordinary.ended), len(self._queue)
+
     # --- Where spans begin and end ------------------------------------------------------------------------------------
 
     def begin(self, context: SpanContext | None, parent: SpanContext | None) -> None:
