@@ -138,12 +138,14 @@ cdef class Hooks:
 
     cdef void _forget(self) noexcept:
         cdef Py_ssize_t at
+        cdef PyObject *last
         for at in range(PLACES):
-            if self._at[at] != NULL:
-                Py_DECREF(<object> self._at[at])
-                self._at[at] = NULL
+            last = self._at[at]
+            self._at[at] = NULL
+            if last != NULL:
+                Py_DECREF(<object> last)
 
-    def _serve(self, begun, ordinary, kept, known, Py_ssize_t small, long long latest):
+    def _serve(self, Queue begun not None, ordinary, Queue kept not None, known, Py_ssize_t small, long long latest):
         """From now on these are filled, and this is what spans are judged by."""
         self._begun_queue, self._ended, self._kept = begun, ordinary.ended, kept
         self._keys, self._names, self._scopes, self._known = ordinary.keys, ordinary.names, ordinary.scopes, known
@@ -165,6 +167,8 @@ cdef class Hooks:
         try:
             context, parent = span._context, span._parent
             if not PyTuple_Check(context) or PyTuple_GET_SIZE(context) != CONTEXT:
+                raise TypeError
+            if self._begun_queue is None:  # a class of the user's that has not called ours yet
                 raise TypeError
             self._begun_queue.put_both(
                 <object> PyTuple_GET_ITEM(context, 1), context if parent is None else parent

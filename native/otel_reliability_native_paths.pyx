@@ -51,6 +51,8 @@ cdef enum:
     MANY_STEPS = 4096
     MANY_RUNS = 1 << 20
 
+cdef int64_t MOST_SUM = <int64_t>1 << 61  # to such a sum those of many paths can be added
+
 cdef uint64_t ONES = 0x0001000100010001  # the lowest bit of each lane
 cdef uint64_t BELOW = 0x7FFF7FFF7FFF7FFF  # all its bits but the highest
 cdef uint64_t LANE_OF_ONES = 0xFFFF
@@ -675,6 +677,10 @@ def count_calls(dict sums not None, list codes not None, list times not None):
             total[path[place]] += many * here
             squares[path[place]] += many * here * here
             calls[path[place]] = 0
+    for at in range(LOW):
+        before = sums.get(PyUnicode_FromOrdinal(<int> at)) if total[at] or squares[at] else None
+        if before is not None and not (-MOST_SUM < before[0] < MOST_SUM and -MOST_SUM < before[1] < MOST_SUM):
+            return False
     for at in range(LOW):
         if total[at] or squares[at]:
             tool = PyUnicode_FromOrdinal(<int> at)

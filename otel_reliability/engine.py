@@ -445,10 +445,10 @@ class Engine:
     def _turn(self, wait: float) -> Generator[bool]:
         """The lock. A thread that is at work here already (a signal handler, a finaliser) is told False, never stuck."""
         entered = self._owner != threading.get_ident() and self._lock.acquire(wait != 0, wait or -1)
-        if entered:
-            self._owner = threading.get_ident()
-            self._fold()
         try:
+            if entered:
+                self._owner = threading.get_ident()
+                self._fold()
             yield entered
         finally:
             if entered:

@@ -94,9 +94,9 @@ class ReliabilitySpanProcessor(Hooks):
 
     def _look(self, span: ReadableSpan) -> None:
         """Every now and then: see whether the queue is full, and meet deadlines that nobody else met."""
-        self._live.begin(span.resource)
         self._hindered = self._stopped or len(self._queue) >= CAPACITY
         self._look_after(STRIDE)
+        self._live.begin(span.resource)
         self._ordinary.latest = span.end_time or 0
         if self._live.due() and self._engine.receive(self._read(HELPING), wait=0) and self._tell(0):
             self._live.tick(0)

@@ -213,6 +213,25 @@ def test_a_bug_of_ours_is_kept_from_the_host(hook: str, monkeypatch: pytest.Monk
     assert Guard.faults.total() >= before + 2
 
 
+def test_a_class_of_the_users_that_did_not_call_ours_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is added to a provider before it is whole, say: spans go on."""
+
+    class Unready(ReliabilitySpanProcessor):
+        def __init__(self) -> None:
+            pass
+
+    class Odd:
+        def __getattr__(self, name: str) -> object:
+            raise ValueError(name)
+
+    monkeypatch.setattr(Guard, "loud", False)
+    processor, before = Unready(), Guard.faults.total()
+    for span in (Odd(), None):
+        processor.on_start(span)
+        processor.on_end(span)
+    assert Guard.faults.total() > before
+
+
 def test_a_bug_of_ours_in_flush_and_shutdown_is_kept_from_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """`force_flush` says that it failed; the provider flushes and shuts down all the same."""
     host = Host()

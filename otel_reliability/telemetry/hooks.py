@@ -34,7 +34,7 @@ class PlainHooks(SpanProcessor):
         try:
             context, parent = span._context, span._parent
             self._begun.extend((context[1], context if parent is None else parent))
-        except (AttributeError, TypeError):  # no span as the SDK makes them
+        except Exception:  # noqa: BLE001 (no span as the SDK makes them)
             with _ON_START:
                 self._queue.begin(span.context, span.parent)
 
@@ -56,8 +56,8 @@ class PlainHooks(SpanProcessor):
                 if len(ended) > ordinary.mark:
                     self._look_guarded(span)
                 return
-        except (AttributeError, TypeError):
-            pass  # no span as the SDK makes them
+        except Exception:  # noqa: BLE001, S110 (no span as the SDK makes them)
+            pass
         try:
             if self._hindered and not self._may_take(span):
                 return
