@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -242,15 +243,17 @@ def test_a_path_is_held_only_for_a_row() -> None:
         "one", 9, "a b", tool_calls=calls, model_calls=models, evaluations=(), input_tokens=7_000, output_tokens=9
     )
     found += [usual_row_of(one, table, DEFAULT_RULES) for _ in range(300)]
+    restored = capi.remove_mem_hooks
     for at in range(1, 40):
         row = None
-        capi.set_nomemory(at, at + 1)
         try:
+            capi.set_nomemory(at, at + 1)
             row = usual_row_of(one, table, DEFAULT_RULES)
         except MemoryError:
             failed += 1
-        finally:
-            capi.remove_mem_hooks()
+        with suppress(MemoryError):  # what watches the lines of a test may be who runs out of it
+            restored()
+        restored()
         if row is not None:
             found.append(row)
     assert failed
