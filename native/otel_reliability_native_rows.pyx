@@ -6,8 +6,6 @@ It does what is usual: spans that are like those before them, calls in the order
 is, and says so: then Python does it. So there is one judge of what is unusual.
 """
 
-from types import MemberDescriptorType
-
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.list cimport PyList_Append, PyList_GET_ITEM, PyList_GET_SIZE
@@ -18,6 +16,7 @@ from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZ
 from libc.string cimport memcmp, memcpy, memset
 
 include "packed.pxi"
+include "slots.pxi"
 
 FITS = 5
 """`otel_reliability.native` says what that is."""
@@ -56,15 +55,6 @@ cdef extern from *:
     #endif
     """
     void FORGET_HASH(object made)  # from 3.14 on a tuple remembers its hash: a new one says that it has none yet
-
-
-cdef extern from "structmember.h":
-    int T_OBJECT_EX
-    ctypedef struct PyMemberDef:
-        int type
-        Py_ssize_t offset
-    ctypedef struct PyMemberDescrObject:
-        PyMemberDef *d_member
 
 
 cdef extern from *:
@@ -1501,14 +1491,6 @@ cdef class Beginner:
         _fill(made, self.latest, now)
         _fill(made, self.last_seen, now)
         return made
-
-
-cdef Py_ssize_t _slot(object kind, str name) except -1:
-    """Where a slot lies in the objects of a class."""
-    cdef object found = vars(kind).get(name)
-    if type(found) is not MemberDescriptorType or (<PyMemberDescrObject *><PyObject *>found).d_member.type != T_OBJECT_EX:
-        raise TypeError(f"{kind} has no slot {name}")
-    return (<PyMemberDescrObject *><PyObject *>found).d_member.offset
 
 
 cdef inline int _fill(object made, Py_ssize_t offset, object value) except -1:

@@ -13,7 +13,7 @@ from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZ
 
 from libc.stdint cimport int64_t, uint32_t
 
-from types import MemberDescriptorType
+include "slots.pxi"
 
 FITS = 5
 """`otel_reliability.native` says what that is."""
@@ -34,15 +34,6 @@ cdef extern from "Python.h":
     void PyTuple_SET_ITEM(object of, Py_ssize_t at, object value)
     void PyObject_GC_UnTrack(void *of)
     Py_ssize_t PyLong_AsSsize_t(object of) except? -1
-
-cdef extern from "structmember.h":
-    int T_OBJECT_EX
-    ctypedef struct PyMemberDef:
-        int type
-        Py_ssize_t offset
-    ctypedef struct PyMemberDescrObject:
-        PyMemberDef *d_member
-
 
 cdef extern from *:
     """
@@ -454,14 +445,6 @@ cdef class Tally:
 
 
 # --- Runs that come and settle ----------------------------------------------------------------------------------------
-
-
-cdef Py_ssize_t _slot(kind, name) except -1:
-    """Where in an object of this class one of its `__slots__` lies."""
-    cdef object found = getattr(kind, name)
-    if type(found) is not MemberDescriptorType or (<PyMemberDescrObject *> <PyObject *> found).d_member.type != T_OBJECT_EX:
-        raise ValueError(f"{name} is no slot of {kind}")
-    return (<PyMemberDescrObject *> <PyObject *> found).d_member.offset
 
 
 cdef inline PyObject **_place(object of, Py_ssize_t slot) noexcept:

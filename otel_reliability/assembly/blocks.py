@@ -13,7 +13,7 @@ from typing import Self, overload
 
 from otel_reliability.assembly import compiled, resting
 from otel_reliability.assembly.rows import END, Models, Tools
-from otel_reliability.model.packed import Packed
+from otel_reliability.model.packed import NUMBER, Packed
 from otel_reliability.model.span import AgentSpan, TraceId
 
 
@@ -33,7 +33,7 @@ class Block:
         self.rest = rest if awake is None else None
         """The rows at rest, None where they are awake."""
         self._awake = awake
-        self.count = rest[4] + len(others)
+        self.count = rest[NUMBER] + len(others)
         """How many spans it holds."""
         if awake is not None:
             self.count += len(awake[0]) // Models.width + len(awake[1]) // Tools.width

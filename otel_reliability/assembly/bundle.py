@@ -16,7 +16,7 @@ from otel_reliability.assembly import compiled, rows
 from otel_reliability.assembly.blocks import Block
 from otel_reliability.assembly.rows import ID, ID_BYTES, PARENT, ROW_BYTES, Models, Rows, Tools
 from otel_reliability.assembly.unit import SPAN_BYTES, Place, Trace, Unit
-from otel_reliability.model.packed import HEAD, Packed
+from otel_reliability.model.packed import HEAD, NUMBER, Packed
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Kind, SpanId, TraceId
 
@@ -142,7 +142,7 @@ class Bundle:
     def count(self) -> int:
         """How many spans it holds."""
         if self.rest is not None:
-            return self.rest[4] + len(self.others)
+            return self.rest[NUMBER] + len(self.others)
         return len(self.models) // Models.width + len(self.tools) // Tools.width + len(self.others)
 
     @property

@@ -14,6 +14,7 @@ from otel_reliability.assembly.compiled import are_distinct, joined, take_rows
 from otel_reliability.assembly.gathering import MAX_OPEN, Accounts, Gathering, is_kept, place_of, place_order
 from otel_reliability.assembly.rows import ROW_BYTES
 from otel_reliability.assembly.unit import SPAN_BYTES, Trace
+from otel_reliability.model.packed import NUMBER
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Kind, SpanId, TraceId
 
@@ -81,7 +82,7 @@ class Bundles:
     def _join(self, bundle: Bundle, block: Block, now: float) -> bool:
         """Take in a block where there is something of its trace. False: its rows are not like those there."""
         rest, rows = None, None
-        if bundle.rest is not None and block.rest is not None and bundle.rest[4] <= MOST_AT_REST:
+        if bundle.rest is not None and block.rest is not None and bundle.rest[NUMBER] <= MOST_AT_REST:
             rest = joined(bundle.rest, block.rest)
         if rest is None:
             rows = block.rows()
@@ -181,7 +182,7 @@ class Bundles:
     def settle(self, bundle: Bundle, closed_at: float) -> None:
         """It can change no more."""
         gathering, trace_id, others, rest = self._gathering, bundle.trace_id, len(bundle.others), bundle.rest
-        rows = bundle.count - others if rest is None else rest[4]
+        rows = bundle.count - others if rest is None else rest[NUMBER]
         gathering.closed_bytes -= rows * ROW_BYTES + others * SPAN_BYTES
         gathering.gone_count += rows + others
         gathering.quiet[trace_id] = closed_at

@@ -115,11 +115,11 @@ def joined(rest: Packed, more: Packed) -> Packed | None:
         if place == len(told):
             told.append(what)
         places.append(place)
-    texts, others = (one[0][packed.HEAD.size + packed.RECORD.size * one[4] :] for one in (rest, more))
+    texts, others = (one[0][packed.HEAD.size + packed.RECORD.size * one[packed.NUMBER] :] for one in (rest, more))
     moved = (one._replace(told=places[one.told], text_at=one.text_at + len(texts)) for one in packed.records_of(more))
     records = (packed.RECORD.pack(*one) for one in (*packed.records_of(rest), *moved))
     data = b"".join((packed.HEAD.pack(*map(sum, counts)), *records, texts, others))
-    return data, tuple(told), alike[0], alike[1], rest[4] + more[4]
+    return data, tuple(told), alike[0], alike[1], rest[packed.NUMBER] + more[packed.NUMBER]
 
 
 class _Odd(Exception):

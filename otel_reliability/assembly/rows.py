@@ -43,7 +43,7 @@ _SILENT: Final = (None, (), None)
 _tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
 
 Standing: TypeAlias = tuple["tuple[Any, ...] | None", bool | None, int, SpanId | None]
-"""What rows are alike in: their `shared`, `remote` and `span_kind`; and the parent of the last."""
+"""What rows are alike in: their `shared`, `remote` and `span_kind`; and a parent that most have."""
 
 
 class Rows(list[Any]):

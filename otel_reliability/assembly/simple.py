@@ -25,6 +25,7 @@ from otel_reliability.assembly.sampling import weight
 from otel_reliability.config import Settings
 from otel_reliability.model.columns import shared
 from otel_reliability.model.model_calls import NO_MODEL_CALLS, ModelCalls
+from otel_reliability.model.packed import NUMBER
 from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import AgentKey, CloseReason, Outcome, Run, Tools
 from otel_reliability.model.span import (
@@ -204,7 +205,7 @@ class SimpleBuilder:
         if bundle.rest is None and bundle.count > MOST_AT_ONCE:
             return None
         rest = bundle.rest or bundle.lie_down()
-        return None if rest is None or rest[4] >= MOST_AT_ONCE else self._maker.make(rest, bundle.others, reason)
+        return None if rest is None or rest[NUMBER] >= MOST_AT_ONCE else self._maker.make(rest, bundle.others, reason)
 
     def _native(self) -> Any:
         """The compiled maker of such runs, with what it has to ask; None without it."""

@@ -22,6 +22,8 @@ Packed: TypeAlias = tuple[bytes, tuple[Any, ...], tuple[Any, ...], tuple[Any, ..
 - How many calls there are.
 """
 
+NUMBER: Final = 4
+"""Where that stands."""
 HEAD: Final = Struct("<II")
 RECORD: Final = Struct("<8s8sqqqqIIHB5x")
 """Id, parent, start, end, input and output tokens; where its text begins among the texts, and its size; what it refers to; marks.
@@ -55,14 +57,14 @@ class Record(NamedTuple):
 def records_of(packed: Packed) -> Iterator[Record]:
     """The records, in the order in which they came."""
     data = memoryview(packed[0])
-    return map(Record._make, RECORD.iter_unpack(data[HEAD.size : HEAD.size + RECORD.size * packed[4]]))
+    return map(Record._make, RECORD.iter_unpack(data[HEAD.size : HEAD.size + RECORD.size * packed[NUMBER]]))
 
 
 def text_of(packed: Packed, record: Record) -> str | None:
     """The text of a record, None where it has none."""
     if not record.marks & TEXT:
         return None
-    begin = HEAD.size + RECORD.size * packed[4] + record.text_at
+    begin = HEAD.size + RECORD.size * packed[NUMBER] + record.text_at
     return packed[0][begin : begin + record.text_size].decode()
 
 
