@@ -32,16 +32,6 @@ def front_of(calls: Sequence[ToolCall] | None) -> tuple[Any, ...]:
     return known.columns[:_FRONT] if known.packed is None else known.front
 
 
-def like_of(run: Run) -> Like:
-    """What a run is like.
-
-    >>> from otel_reliability.testing import run
-    >>> like_of(run(["search"], 1)) == like_of(run(["search"], 2)) != like_of(run(["read"]))
-    True
-    """
-    return id(run.outcome), front_of(run.tool_calls)
-
-
 def calls_in(like: Like) -> int:
     """How many calls runs of this kind have: what it takes to remember it."""
     front = like[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import itemgetter, sub
 from typing import Final
 
@@ -40,12 +40,19 @@ def inner_first(runs: Iterable[Run]) -> list[Run]:
     return [*(run for run in ordered if run.nested), *(run for run in ordered if not run.nested)]
 
 
+def shared_traces(runs: Iterable[Run]) -> Collection[TraceId]:
+    """The traces that several of these runs have. (Most often there are none.)"""
+    traces = list(map(_TRACE, runs))
+    if len(set(traces)) == len(traces):
+        return ()
+    return {trace for trace, number in Counter(traces).items() if number > 1}
+
+
 def calls_apart(ordered: Sequence[Run]) -> dict[int, ToolCalls]:
     """Of runs, the inner ones first, the own calls of those that share their trace, by place: only they can share calls."""
-    traces = list(map(_TRACE, ordered))
-    if len(set(traces)) == len(traces):
+    shared = shared_traces(ordered)
+    if not shared:
         return {}
-    shared = {trace for trace, number in Counter(traces).items() if number > 1}
     taken: defaultdict[TraceId, Counter[ToolCall]] = defaultdict(Counter)
     return {
         at: ToolCalls.of(_not_within(run, named(run.tool_calls, run.key.agent), taken[run.trace_id]))

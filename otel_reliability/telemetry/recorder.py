@@ -5,7 +5,7 @@ Under head sampling a run counts with its weight: it stands for that many. Histo
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, Protocol, runtime_checkable
@@ -13,13 +13,13 @@ from typing import Any, Final, Protocol, runtime_checkable
 from otel_reliability.change.monitor import Change
 from otel_reliability.config import Settings
 from otel_reliability.model.run import AgentKey, Run
-from otel_reliability.model.span import TraceId
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.alike import TOLD, Batch, Like, OfAgent, calls_in, front_of
 from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.exemplar import CONTEXTS, Exemplars
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.names import Instrument
+from otel_reliability.telemetry.own_calls import shared_traces
 from otel_reliability.telemetry.standing import Standing
 from otel_reliability.telemetry.sums import Adds, Attributes, Sums
 from otel_reliability.windows.sessions import SessionEvent
@@ -27,9 +27,7 @@ from otel_reliability.windows.sessions import SessionEvent
 MOST_BEGUN: Final = 262_144
 """Calls of the kinds of runs that are remembered to have begun, one more for each kind."""
 
-_ID, _TRACE, _WEIGHT, _PRESSURE = (
-    itemgetter(Run._fields.index(name)) for name in ("run_id", "trace_id", "weight", "token_pressure")
-)
+_ID, _WEIGHT, _PRESSURE = (itemgetter(Run._fields.index(name)) for name in ("run_id", "weight", "token_pressure"))
 _SCORE, _DISTANCE = (itemgetter(Standing._fields.index(name)) for name in ("score", "path_distance"))
 
 
@@ -127,7 +125,7 @@ class Recorder:
 
     def _not_begun(self, runs: Sequence[Run], counted_as: Callable[[AgentKey], AgentKey]) -> Sequence[Run]:
         """Those of some runs that are unlike all that have begun, or share their trace: they may share calls."""
-        shared, known = _shared(runs), dict[int, Collection[Like]]()
+        shared, known = shared_traces(runs), dict[int, Collection[Like]]()
         found: list[Run] = []
         for run, (key, outcome, calls) in zip(runs, map(TOLD, runs), strict=True):
             begun = known.get(id(key))
@@ -197,14 +195,6 @@ class Recorder:
         if len(known) < len(values):
             contexts = [context for value, context in zip(values, contexts, strict=True) if value is not None]
         self._histograms[spec.name].record_all(known, attributes, contexts)
-
-
-def _shared(runs: Sequence[Run]) -> Collection[TraceId]:
-    """The traces that several runs have."""
-    traces = list(map(_TRACE, runs))
-    if len(set(traces)) == len(traces):
-        return ()
-    return {trace for trace, number in Counter(traces).items() if number > 1}
 
 
 def _counter(meter: Makes, spec: Instrument) -> Adds:
