@@ -81,6 +81,8 @@ _ROW = (
 )
 _ALIKE = ("task", "input_class", "condition", "branches", "retries", "weight", "arguments_known")
 
+cdef object ALL = 1.0
+
 cdef Py_ssize_t[ALIKE] _alike
 for _at, _name in enumerate(_ALIKE):
     _alike[_at] = _ROW.index(_name)
@@ -180,6 +182,11 @@ cdef object _code(object names, dict codes):
         if symbols[at] == SHARED:
             return None
     return PyUnicode_FromKindAndData(4, symbols, number)
+
+
+cdef inline object _share_without(Py_ssize_t those, Py_ssize_t number):
+    """The share of the others. Where there are none of those, which is nearly always, it is the same object for all."""
+    return ALL if those == 0 else 1.0 - <double> those / number
 
 
 @cython.final
@@ -310,7 +317,7 @@ cdef class Rows:
             return None
         return (
             _of(run, 13), _of(run, 0), _of(run, 14),
-            None, 1.0 - <double> repeats / number, 1.0 - <double> failed / number, None, derived,
+            None, _share_without(repeats, number), _share_without(failed, number), None, derived,
         )
 
     cdef object path_of(self, object names, object paths):
