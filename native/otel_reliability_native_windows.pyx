@@ -14,6 +14,7 @@ from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZ
 from libc.stdint cimport int64_t, uint32_t
 
 include "slots.pxi"
+include "line.pxi"
 
 FITS = 5
 """`otel_reliability.native` says what that is."""
@@ -299,26 +300,31 @@ cdef class Rows:
     def trace(self, run, tuple derived):
         """What a run that nobody judged tells its session, with the names of what is told by its tool calls. None where it must
         be made in Python."""
-        cdef object calls, columns
         cdef Py_ssize_t number, failed, repeats
-        if not _is(run, self.run) or PyTuple_GET_SIZE(run) != RUN:
-            return None
-        calls, columns = _of(run, 17), _of(run, 28)
-        if not _is(calls, self.calls) or not PyTuple_CheckExact(columns) or PyTuple_GET_SIZE(columns):
-            return None
-        columns = calls.columns if calls.packed is None else calls.front
-        if not PyTuple_CheckExact(columns) or PyTuple_GET_SIZE(columns) <= max(self.name, self.ok, self.repeat):
-            return None
-        if not PyTuple_CheckExact(_of(columns, self.name)):
-            return None
-        number = PyTuple_GET_SIZE(_of(columns, self.name))
-        repeats, failed = _how_many(_of(columns, self.repeat), number, True), _how_many(_of(columns, self.ok), number, False)
-        if not number or repeats == NO_COUNT or failed == NO_COUNT:
+        if not self.faults(run, &number, &repeats, &failed):
             return None
         return (
             _of(run, 13), _of(run, 0), _of(run, 14),
             None, _share_without(repeats, number), _share_without(failed, number), None, derived,
         )
+
+    cdef bint faults(self, object run, Py_ssize_t *number, Py_ssize_t *repeats, Py_ssize_t *failed) except -1:
+        """How many tool calls a run has that nobody judged, and of these repeats and failed ones. False: that must be asked in
+        Python, or it has none."""
+        cdef object calls, columns
+        if not _is(run, self.run) or PyTuple_GET_SIZE(run) != RUN:
+            return False
+        calls, columns = _of(run, 17), _of(run, 28)
+        if not _is(calls, self.calls) or not PyTuple_CheckExact(columns) or PyTuple_GET_SIZE(columns):
+            return False
+        columns = calls.columns if calls.packed is None else calls.front
+        if not PyTuple_CheckExact(columns) or PyTuple_GET_SIZE(columns) <= max(self.name, self.ok, self.repeat):
+            return False
+        if not PyTuple_CheckExact(_of(columns, self.name)):
+            return False
+        number[0] = PyTuple_GET_SIZE(_of(columns, self.name))
+        repeats[0], failed[0] = _how_many(_of(columns, self.repeat), number[0], True), _how_many(_of(columns, self.ok), number[0], False)
+        return number[0] > 0 and repeats[0] != NO_COUNT and failed[0] != NO_COUNT
 
     cdef object path_of(self, object names, object paths):
         """The path of these names, held once more."""
@@ -779,3 +785,6 @@ cdef class Usual:
             _set(table, self.t_forgotten, _get(table, self.t_forgotten) + 1)
         _set(path, self.p_held, held - 1)
         return True
+
+
+include "shelf.pxi"

@@ -216,8 +216,7 @@ class Engine:
             if entered:
                 now = self._clock()
                 self._apply(self._assembler.tick(now), now)
-                for key in self._fleet.advance(now):
-                    self._sessions.forget(key)
+                self._sessions.forget(*self._fleet.advance(now))
                 self._keep(self._scored, self._sessions.tick(now))
                 if self._monitor is not None:
                     self._monitor.advance(now)

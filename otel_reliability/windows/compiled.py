@@ -68,10 +68,10 @@ def _rows() -> Any:
 
 
 NATIVE: Final = load()
-_ROWS: Final[Any] = None if NATIVE is None else _rows()
-usual_row_of: Final[RowOf] = _in_python if NATIVE is None else _ROWS.of
+ROWS: Final[Any] = None if NATIVE is None else _rows()
+usual_row_of: Final[RowOf] = _in_python if NATIVE is None else ROWS.of
 """What `row_of` says of a usual run; None: ask that."""
-usual_trace_of: Final[TraceOf] = _no_trace if NATIVE is None else _ROWS.trace
+usual_trace_of: Final[TraceOf] = _no_trace if NATIVE is None else ROWS.trace
 """What `signals.trace_of` says of a run that nobody judged and that called tools, with the names of what is derived; None: ask
 that."""
 new_tally: Final[Callable[[], Tally]] = (

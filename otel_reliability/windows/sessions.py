@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
@@ -25,6 +26,7 @@ from otel_reliability.windows.session import (
     with_trace,
     without,
 )
+from otel_reliability.windows.shelf import Agent, Key, Shelf, new_shelf, shelf_of
 from otel_reliability.windows.signals import RUN_ID, Trace, trace_of
 
 MOST_RUNS: Final = 10_000
@@ -33,9 +35,6 @@ MOST_TRACES: Final = 1_000_000
 """Runs of all sessions that are remembered."""
 
 _CLOSED, _SETTLED, _WITHDRAWN = RunChange.CLOSED, RunChange.SETTLED, RunChange.WITHDRAWN
-_Key: TypeAlias = tuple[int, str]
-"""The number of an agent, and the id of a session of its: plain values, which cost no looks for garbage."""
-_Kept: TypeAlias = OrderedDict[_Key, Session]
 
 
 class SessionEvent(NamedTuple):
@@ -66,15 +65,9 @@ class SessionEvent(NamedTuple):
         return scores_of(self.key, self.closed[1], self.traces, self.weights)
 
 
-class _Agent:
-    """An agent that has sessions, or had: its number, their ids, and the gauges of those that closed last."""
-
-    __slots__ = ("ids", "key", "number", "recent")
-
-    def __init__(self, key: AgentKey, number: int) -> None:
-        self.key, self.number = key, number
-        self.ids: set[str] = set()
-        self.recent: RecentSessions | None = None
+_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+_event_of: Final[Callable[[Iterable[Any]], SessionEvent]] = partial(_tuple, SessionEvent)
+"""An event of its fields, without a call in Python."""
 
 
 class Sessions:
@@ -96,20 +89,30 @@ class Sessions:
         self.traces = 0
         """Runs that are remembered, of all sessions."""
         self._settings = settings
-        self._weights = weights_of(settings.sessions.weights)
         self._known = known
-        self._open: _Kept = OrderedDict()
-        self._closed: _Kept = OrderedDict()
-        self._late: dict[_Key, None] = {}
+        self._open, self._closed = new_shelf(), new_shelf()
+        self._late: dict[Key, None] = {}
         self._early: list[SessionEvent] = []
-        self._agents: dict[AgentKey, _Agent] = {}
-        self._numbered: dict[int, _Agent] = {}
+        self._agents: dict[AgentKey, Agent] = {}
+        self._numbered: dict[int, Agent] = {}
         self._next_number = 0
+        self._follow()
+
+    def _follow(self) -> None:
+        """Go by the settings."""
+        settings = self._settings
+        self._weights, self._derive = weights_of(settings.sessions.weights), settings.sessions.derive
+        self._most = settings.limits.sessions
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The same whether shelves are compiled or not."""
+        return {**self.__dict__, "_open": list(self._open.items()), "_closed": list(self._closed.items())}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """After a restart the settings may be others."""
         self.__dict__.update(state)
-        self._weights = weights_of(self._settings.sessions.weights)
+        self._open, self._closed = shelf_of(state["_open"]), shelf_of(state["_closed"])
+        self._follow()
 
     def __len__(self) -> int:
         return len(self._open) + len(self._closed)
@@ -137,7 +140,13 @@ class Sessions:
         """Something happened to a run, by the engine's clock."""
         change, run, gone = event
         if change is _CLOSED:
-            self._put_in(run, now)
+            held = self._open.take(run, now, self._agents, self._known, self._closed) if self._derive else 0
+            if not held:
+                self._put_in(run, now)
+                return
+            self.traces += 1
+            if held > self._most or self.traces > MOST_TRACES:
+                self._make_room()
         elif change is not _SETTLED:
             gone = gone or run
             self._take_out(gone)
@@ -148,25 +157,21 @@ class Sessions:
 
     def tick(self, now: float) -> list[SessionEvent]:
         """Close what has been idle for long enough, score again what changed since it closed, and say so."""
-        idle = self._settings.sessions.idle
-        due: list[_Key] = []
-        for key, session in self._open.items():
-            if now - session[0] < idle:
-                break
-            due.append(key)
-        return self._settled(due)
+        return self._settled(self._open.due(now, self._settings.sessions.idle))
 
     def close_all(self) -> list[SessionEvent]:
         """Close every session: shutdown, or the end of a recording."""
         return self._settled(list(self._open))
 
-    def forget(self, key: AgentKey) -> None:
-        """An agent expired: its sessions are forgotten with it."""
-        agent = self._agents.pop(key, None)
-        if agent is not None:
+    def forget(self, *keys: AgentKey) -> None:
+        """Agents expired: their sessions are forgotten with them."""
+        gone = [agent for agent in [self._agents.pop(key, None) for key in keys] if agent is not None]
+        numbers = {agent.number for agent in gone if agent.sessions}
+        for agent in gone:
             del self._numbered[agent.number]
-            for session_id in agent.ids:
-                self._forget((agent.number, session_id))
+        for shelf in (self._open, self._closed) if numbers else ():
+            for key in shelf.keys_of(numbers):
+                self._forget(key)
 
     # --- Runs in and out ----------------------------------------------------------------------------------------------
 
@@ -183,21 +188,21 @@ class Sessions:
         session_id, agent_key = run.session_id, run.key
         if session_id is None or not _counts(run) or not self._known(agent_key):
             return
-        trace, refused = trace_of(run, self._settings.sessions.derive)
+        trace, refused = trace_of(run, self._derive)
         for name in refused:
             self.accounts["signals", name] += 1
         agent = self._agents.get(agent_key) or self._begin(agent_key)
         key = (agent.number, session_id)
         if key not in self._open and key not in self._closed:
-            agent.ids.add(session_id)
+            agent.sessions += 1
             self._open[key] = (now, trace)
             self.traces += 1
         else:
             self._go_on(key, trace, now)
-        if len(self._open) + len(self._closed) > self._settings.limits.sessions or self.traces > MOST_TRACES:
+        if len(self) > self._most or self.traces > MOST_TRACES:
             self._make_room()
 
-    def _go_on(self, key: _Key, trace: Trace, now: float) -> None:
+    def _go_on(self, key: Key, trace: Trace, now: float) -> None:
         """A run comes to a session that is there."""
         kept = self._open if key in self._open else self._closed
         session = kept[key]
@@ -210,9 +215,9 @@ class Sessions:
         else:
             self._late[key] = None
 
-    def _begin(self, key: AgentKey) -> _Agent:
+    def _begin(self, key: AgentKey) -> Agent:
         self._next_number += 1
-        agent = self._agents[key] = self._numbered[self._next_number] = _Agent(key, self._next_number)
+        agent = self._agents[key] = self._numbered[self._next_number] = Agent(key, self._next_number)
         return agent
 
     def _take_out(self, run: Run) -> None:
@@ -240,14 +245,14 @@ class Sessions:
             agent.recent = agent.recent if len(agent.recent) else None
         self._unlist(key)
 
-    def _key_of(self, run: Run) -> _Key | None:
+    def _key_of(self, run: Run) -> Key | None:
         """The session of a run, None where it belongs to none that is known."""
         agent = self._agents.get(run.key)
         if agent is None or run.session_id is None or not _counts(run):
             return None
         return (agent.number, run.session_id)
 
-    def _find(self, key: _Key) -> tuple[_Kept, Session | None]:
+    def _find(self, key: Key) -> tuple[Shelf, Session | None]:
         """The session, and where it is kept."""
         session = self._open.get(key)
         if session is not None or key not in self._closed:
@@ -256,27 +261,30 @@ class Sessions:
 
     # --- Closing ------------------------------------------------------------------------------------------------------
 
-    def _settled(self, due: Iterable[_Key]) -> list[SessionEvent]:
-        events = [*self._early, *[self._event(key, first=False) for key in self._late]]
+    def _settled(self, due: Iterable[Key]) -> list[SessionEvent]:
+        events = [*self._early, *[self._event(key, self._closed[key], first=False) for key in self._late]]
         self._early.clear()
         self._late.clear()
         return sorted([*events, *[self._close(key) for key in due]], key=_by_end)
 
-    def _close(self, key: _Key) -> SessionEvent:
-        self._closed[key] = self._open.pop(key)
-        return self._event(key, first=True)
+    def _close(self, key: Key) -> SessionEvent:
+        session = self._open.pop(key, None)
+        if session is None:
+            raise KeyError(key)
+        self._closed[key] = session
+        return self._event(key, session, first=True)
 
-    def _event(self, key: _Key, first: bool) -> SessionEvent:
-        agent, traces = self._numbered[key[0]], traces_of(self._closed[key])
+    def _event(self, key: Key, session: Session, first: bool) -> SessionEvent:
+        agent, traces = self._numbered[key[0]], tuple(traces_of(session))
         closed = bare_scores(key[1], traces, self._weights)
         if agent.recent is None:
             agent.recent = RecentSessions()
         agent.recent.add(closed)
-        return SessionEvent(agent.key, closed, first, tuple(traces), self._settings.sessions.weights)
+        return _event_of((agent.key, closed, first, traces, self._settings.sessions.weights))
 
     # --- Ceilings -----------------------------------------------------------------------------------------------------
 
-    def _fit(self, kept: _Kept, key: _Key) -> None:
+    def _fit(self, kept: Shelf, key: Key) -> None:
         """Beyond the ceiling of one session its oldest run is left out."""
         session = kept[key]
         if count(session) > MOST_RUNS:
@@ -285,26 +293,28 @@ class Sessions:
             self.accounts["session_runs", "ceiling"] += 1
 
     def _make_room(self) -> None:
-        while len(self) > self._settings.limits.sessions or self.traces > MOST_TRACES:
-            if not self._closed:
-                key = next(iter(self._open))
-                self._early.append(self._close(key))
+        while len(self) > self._most or self.traces > MOST_TRACES:
+            shelf = self._closed if len(self._closed) else self._open
+            key, session = shelf.popitem(last=False)
+            self.traces -= count(session)
+            if shelf is self._open:
+                self._early.append(self._event(key, session, first=True))
                 self.accounts["sessions", "closed_early"] += 1
-            key = next(iter(self._closed))
-            self._forget(key)
+            self._late.pop(key, None)
             self._unlist(key)
             self.accounts["sessions", "forgotten"] += 1
 
-    def _forget(self, key: _Key) -> None:
-        session = self._open.pop(key, None) or self._closed.pop(key, None)
+    def _forget(self, key: Key) -> None:
+        session = self._open.pop(key, None)
+        session = self._closed.pop(key, None) if session is None else session
         self.traces -= 0 if session is None else count(session)
         self._late.pop(key, None)
 
-    def _unlist(self, key: _Key) -> None:
+    def _unlist(self, key: Key) -> None:
         """The agent has this session no more; it need not be known where nothing else is known of it."""
         agent = self._numbered[key[0]]
-        agent.ids.discard(key[1])
-        if not agent.ids and agent.recent is None:
+        agent.sessions -= 1
+        if not agent.sessions and agent.recent is None:
             del self._agents[agent.key], self._numbered[agent.number]
 
 

@@ -21,7 +21,7 @@ RUN_ID: Final = 1
 END: Final = 2
 DERIVED: Final = 7
 _NOTHING: Final = (None, None, None, None)
-_BOTH: Final = (LOOP_DETECTION, TOOL_CORRECTNESS)
+BOTH: Final = (LOOP_DETECTION, TOOL_CORRECTNESS)
 
 
 def trace_of(run: Run, derive: bool) -> tuple[Trace, tuple[str, ...]]:
@@ -30,20 +30,18 @@ def trace_of(run: Run, derive: bool) -> tuple[Trace, tuple[str, ...]]:
     Where loop_detection or tool_correctness did not arrive they are derived from the tool calls, if `derive` says so and
     there are any.
     """
-    usual: Trace | None = usual_trace_of(run, _BOTH) if derive else None
+    usual: Trace | None = usual_trace_of(run, BOTH) if derive else None
     if usual is not None:
         return usual, ()
     derived = derived_signals(run.tool_calls) if derive else None
     if not run.evaluations:
         if derived is None:
             return (run.start_ns, run.run_id, run.end_ns, *_NOTHING, ()), ()
-        return (run.start_ns, run.run_id, run.end_ns, None, *derived, None, _BOTH), ()
+        return (run.start_ns, run.run_id, run.end_ns, None, *derived, None, BOTH), ()
     judged = {name: score for name, score in signals_of(run.evaluations) if name in SIGNALS}
     sound = {name: score for name, score in judged.items() if 0.0 <= score <= 1.0}
     added = (
-        {}
-        if derived is None
-        else {name: score for name, score in zip(_BOTH, derived, strict=True) if name not in sound}
+        {} if derived is None else {name: score for name, score in zip(BOTH, derived, strict=True) if name not in sound}
     )
     confidence, loops, tools, coherence = [sound.get(name, added.get(name)) for name in SIGNALS]
     refused = tuple([name for name in judged if name not in sound])
