@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """The distances over all pairs of runs by the paths they took: what `metrics.later_sums` does with `edit_column`, compiled.
 
-A path is a string with a character a step. One path is compared with all others by the bits of one word (Hyyrö's form of
-Myers' algorithm), as long as either of the two has no more than 64 steps; of two that are longer, whoever made the sums says
-how many edits apart they are.
+A path is a string with a character a step. Two are compared by the bits of one word (Hyyrö's form of Myers' algorithm), as long
+as either has no more than 64 steps; of two that are longer, whoever made the sums says how many edits apart they are. One path
+is compared with many of no more than 16 steps at once, by vectors, where the compiler knows them.
 
 References: G. Myers, *A fast bit-vector algorithm for approximate string matching*, J. ACM 46 (1999); H. Hyyrö, *A bit-vector
 algorithm for computing Levenshtein and Damerau edit distances*, Nordic J. Computing 10 (2003).
@@ -11,12 +11,12 @@ algorithm for computing Levenshtein and Damerau edit distances*, Nordic J. Compu
 
 cimport cython
 from cpython.dict cimport PyDict_GetItemWithError
-from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.object cimport Py_EQ, PyObject, PyObject_Hash, PyObject_RichCompareBool
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memmove, memset
+from libc.string cimport memcpy, memmove, memset
 
 FITS = 5
 """`otel_reliability.native` says what that is."""
@@ -37,9 +37,10 @@ ctypedef fused Symbols:
 
 cdef enum:
     WORD = 64
-    LANES = 4  # paths that are compared at once, each with so many bits of a word
     LANE = 16
-    LANE_STEPS = LANE - 1
+    NO_LANE = 0xFFFF
+    BESIDE_ROWS = 4  # as long as the rows: the first, and what else is of each lane
+    MOST_CELLS = 1 << 16  # rows times lanes
     LOW = 256
     SLOTS = 128
     ONE_BITS = 52
@@ -53,9 +54,6 @@ cdef enum:
 
 cdef int64_t MOST_SUM = <int64_t>1 << 61  # to such a sum those of many paths can be added
 
-cdef uint64_t ONES = 0x0001000100010001  # the lowest bit of each lane
-cdef uint64_t BELOW = 0x7FFF7FFF7FFF7FFF  # all its bits but the highest
-cdef uint64_t LANE_OF_ONES = 0xFFFF
 cdef uint64_t HALF = (1 << HALF_BITS) - 1
 
 
@@ -150,37 +148,109 @@ cdef inline uint64_t _edits(Py_ssize_t steps, const Symbols *other, Py_ssize_t l
     return edits
 
 
-cdef void _edits_of_four(Py_ssize_t steps, const uint8_t **others, Py_ssize_t *lengths, uint64_t *edits) noexcept nogil:
-    """The same of four others of at most 64 steps, at once: the path that was noted has 1 to 15 steps.
+# The steps of many paths side by side, each in a lane of 16 bits.
 
-    Each has a quarter of the word, of which one bit is free for what a sum carries. What ends before others stands still.
+cdef extern from *:
     """
-    cdef uint64_t up = BELOW, down = 0, here, diagonal, right, left, alive
-    cdef uint64_t found = steps * ONES, rest = BELOW
-    cdef int last = steps - 1
-    cdef Py_ssize_t at, longest = 0
-    for at in range(LANES):
-        rest += <uint64_t> lengths[at] << (LANE * at)
-        longest = max(longest, lengths[at])
-    for at in range(longest):
-        here = (  # behind its end a string has a 0
-            _low[others[0][min(at, lengths[0])]]
-            | _low[others[1][min(at, lengths[1])]] << LANE
-            | _low[others[2][min(at, lengths[2])]] << (2 * LANE)
-            | _low[others[3][min(at, lengths[3])]] << (3 * LANE)
-        )
-        alive = rest >> LANE_STEPS & ONES
-        rest -= ONES
-        diagonal = (((here & up) + up) ^ up) | here | down
-        right = down | ~(diagonal | up)
-        left = diagonal & up
-        found += (right >> last) & alive
-        found -= (left >> last) & alive
-        right = right << 1 | ONES
-        up = (left << 1 | ~(diagonal | right)) & BELOW
-        down = right & diagonal
-    for at in range(LANES):
-        edits[at] = (found >> (LANE * at)) & LANE_OF_ONES
+    enum { TOGETHER = 8 }; /* lanes of a vector */
+
+    #if defined(__GNUC__)
+    enum { VECTORS = 1 };
+    typedef uint16_t Vector __attribute__((vector_size(2 * TOGETHER)));
+
+    static inline Vector vector_of(const uint16_t *lanes) {
+        Vector vector;
+        memcpy(&vector, lanes, sizeof(vector));
+        return vector;
+    }
+
+    static inline Vector ones_of(Vector bits) {
+        bits = bits - (bits >> 1 & 0x5555);
+        bits = (bits & 0x3333) + (bits >> 2 & 0x3333);
+        bits = (bits + (bits >> 4)) & 0x0F0F;
+        return (bits + (bits >> 8)) & 0x1F;
+    }
+
+    static void edits_of_lanes(
+        const uint16_t *rows, const uint16_t *row_of, const uint16_t *ends, Py_ssize_t lanes,
+        const uint8_t *path, Py_ssize_t steps, uint16_t *edits
+    ) {
+        Py_ssize_t first, at;
+        for (first = 0; first < lanes; first += TOGETHER) {
+            Vector up = ~(Vector){0}, down = {0}, end = vector_of(ends + first);
+            for (at = 0; at < steps; at++) {
+                Vector here = vector_of(rows + row_of[path[at]] + first);
+                Vector diagonal = (((here & up) + up) ^ up) | (here | down);
+                Vector no_right = (~down & (diagonal | up)) << 1;
+                up = (diagonal & up) << 1 | (~diagonal & no_right);
+                down = ~no_right & diagonal;
+            }
+            up = (uint16_t) steps + ones_of(up & end) - ones_of(down & end);
+            memcpy(edits + first, &up, sizeof(up));
+        }
+    }
+    #else /* a compiler that knows no vectors: no lanes are made */
+    enum { VECTORS = 0 };
+    #define edits_of_lanes(rows, row_of, ends, lanes, path, steps, edits) ((void) 0)
+    #endif
+    """
+    const Py_ssize_t TOGETHER
+    const bint VECTORS
+
+    # How many edits a path of at most 64 steps is from each of those in so many lanes: as `_edits`, by the bits of all lanes at
+    # once. They are summed up at last, along the other side of their table: its steps, and what each step in the lane adds.
+    void edits_of_lanes(
+        const uint16_t *rows, const uint16_t *row_of, const uint16_t *ends, Py_ssize_t lanes,
+        const uint8_t *path, Py_ssize_t steps, uint16_t *edits
+    ) noexcept nogil
+
+
+cdef struct Lanes:
+    uint16_t *rows  # where each symbol is in each path, a row a symbol; the first: where those are that do not matter
+    uint16_t *ends  # of each path, as many ones as it has steps
+    uint16_t *lengths  # of each path; `NO_LANE` where it has too many steps, or symbols of more than a byte
+    uint16_t *edits  # what was found last
+    Py_ssize_t width, others  # lanes in a row; how many paths have had none
+    uint16_t[LOW] row_of  # by symbol: where its row begins
+
+
+cdef inline bint _by_lanes(object path) noexcept:
+    """Whether it can be compared with paths in lanes."""
+    return PyUnicode_KIND(path) == 1 and PyUnicode_GET_LENGTH(path) <= WORD
+
+
+cdef Py_ssize_t _give_rows(Lanes *lanes, Py_ssize_t rows, object path) noexcept:
+    """A row for each symbol of a path that has none. Gives how many there are then."""
+    cdef const uint8_t *symbols = <const uint8_t *> PyUnicode_DATA(path)
+    cdef Py_ssize_t at
+    for at in range(PyUnicode_GET_LENGTH(path)):
+        if not lanes.row_of[symbols[at]]:
+            rows += 1
+            lanes.row_of[symbols[at]] = <uint16_t> (rows * lanes.width)
+    return rows
+
+
+cdef void _fill(Lanes *lanes, Py_ssize_t lane, object path) noexcept:
+    """A path gets a lane, which is empty or has it already."""
+    cdef const uint8_t *symbols
+    cdef Py_ssize_t at, length = PyUnicode_GET_LENGTH(path)
+    if length > LANE or PyUnicode_KIND(path) != 1:
+        lanes.lengths[lane] = NO_LANE
+        lanes.others += 1
+        return
+    symbols = <const uint8_t *> PyUnicode_DATA(path)
+    lanes.lengths[lane], lanes.ends[lane] = length, (1 << length) - 1
+    for at in range(length):
+        lanes.rows[lanes.row_of[symbols[at]] + lane] |= 1 << at
+
+
+cdef void _empty(Lanes *lanes, Py_ssize_t lane, object path) noexcept:
+    """A path leaves its lane: another may come there."""
+    cdef const uint8_t *symbols = <const uint8_t *> PyUnicode_DATA(path)
+    cdef Py_ssize_t at
+    if lanes.lengths[lane] != NO_LANE:
+        for at in range(lanes.lengths[lane]):
+            lanes.rows[lanes.row_of[symbols[at]] + lane] = 0
 
 
 cdef void _note_path(object path, Py_ssize_t length) noexcept:
@@ -213,6 +283,32 @@ cdef inline uint64_t _edits_to(Py_ssize_t steps, object other, Py_ssize_t length
     if kind == 2:
         return _edits(steps, <const uint16_t *> PyUnicode_DATA(other), length)
     return _edits(steps, <const uint32_t *> PyUnicode_DATA(other), length)
+
+
+cdef int32_t *_runs_of(list codes, list times) except NULL:
+    """How many runs took each of so many paths, before anything is done with them. Whoever asks gives the memory back."""
+    cdef Py_ssize_t at
+    cdef int32_t *runs = <int32_t *> PyMem_Malloc((len(codes) + 1) * sizeof(int32_t))
+    if runs is NULL:
+        raise MemoryError
+    try:
+        for at in range(len(codes)):
+            if not PyUnicode_CheckExact(codes[at]):
+                raise TypeError("a path is a string")
+            runs[at] = times[at]
+    except BaseException:
+        PyMem_Free(runs)
+        raise
+    return runs
+
+
+cdef uint64_t _share_of(Py_ssize_t steps, PyObject *other) noexcept:
+    """The distance of the path that was noted to another, 0 to none."""
+    cdef Py_ssize_t length
+    if other is NULL:
+        return 0
+    length = PyUnicode_GET_LENGTH(<object> other)
+    return _part(_edits_to(steps, <object> other, length), max(steps, length))
 
 
 cdef struct Place:
@@ -249,9 +345,17 @@ cdef class PathSums:
 
     def __init__(self, far, there):
         """`far` counts the edits between two paths that are both longer than 64 steps."""
+        cdef list codes = list(there), times = [there[code] for code in codes]
+        cdef int32_t *runs = _runs_of(codes, times)
+        cdef Py_ssize_t at
         self.far = far
-        for code, runs in there.items():
-            self.add(code, runs)
+        try:
+            for at in range(len(codes)):
+                if runs[at] < 1:
+                    raise ValueError("fewer runs than one")
+            self.count(codes, runs)
+        finally:
+            PyMem_Free(runs)
 
     def __dealloc__(self):
         cdef Py_ssize_t at
@@ -288,22 +392,87 @@ cdef class PathSums:
         return found
 
     def distance(self, str code not None):
-        cdef uint64_t *shares = self.compared(code)
+        cdef uint64_t *shares = self.compared(code, NULL)
         try:
             return self.times_runs(shares)
         finally:
             PyMem_Free(shares)
 
     def add(self, str code not None, int32_t runs=1):
+        if runs < 1:
+            raise ValueError("fewer runs than one")
+        self.come(code, runs, NULL)
+
+    def remove(self, str code not None):
+        self.go(code, NULL)
+
+    def count_all(self, list codes not None, list times not None):
+        cdef int32_t *runs
+        codes, times = check_alike(codes, times)
+        runs = _runs_of(codes, times)
+        try:
+            self.count(codes, runs)
+        finally:
+            PyMem_Free(runs)
+
+    cdef int count(self, list codes, const int32_t *runs) except -1:
+        """As `count_all`: those leave first."""
+        cdef Lanes made
+        cdef Lanes *lanes = NULL
+        cdef Py_ssize_t at, coming = 0
+        self.check_quiet()
+        for at in range(len(codes)):
+            coming += runs[at] > 0
+        if coming and self.make_lanes(&made, codes, coming):
+            lanes = &made
+        try:
+            for at in range(len(codes)):
+                for _ in range(-<Py_ssize_t> runs[at]):
+                    self.go(<str> codes[at], lanes)
+            for at in range(len(codes)):
+                if runs[at] > 0:
+                    self.come(<str> codes[at], runs[at], lanes)
+        finally:
+            if lanes is not NULL:
+                PyMem_Free(lanes.rows)
+
+    cdef bint make_lanes(self, Lanes *lanes, list codes, Py_ssize_t coming) except -1:
+        """Lanes for all paths that are there and so many that come, with a row for each step of these; False: none were made.
+
+        They are not worth it where most paths have none, and must not take too much. Whoever asks gives the rows back.
+        """
+        cdef Py_ssize_t at, rows = 0
+        memset(lanes, 0, sizeof(Lanes))
+        lanes.width = (max(self.made, self.codes + coming) + TOGETHER - 1) // TOGETHER * TOGETHER
+        for at in range(len(codes)):
+            if _by_lanes(codes[at]):
+                rows = _give_rows(lanes, rows, codes[at])
+                if (rows + BESIDE_ROWS) * lanes.width > MOST_CELLS:
+                    return False
+        if not VECTORS or not rows:
+            return False
+        lanes.rows = <uint16_t *> PyMem_Calloc((rows + BESIDE_ROWS) * lanes.width, sizeof(uint16_t))
+        if lanes.rows is NULL:
+            raise MemoryError
+        lanes.ends = lanes.rows + (rows + 1) * lanes.width
+        lanes.lengths, lanes.edits = lanes.ends + lanes.width, lanes.ends + 2 * lanes.width
+        for at in range(self.made):
+            if self.places[at].code is not NULL:
+                _fill(lanes, at, <object> self.places[at].code)
+                if lanes.others * 2 > self.codes:
+                    PyMem_Free(lanes.rows)
+                    return False
+        return True
+
+    cdef int come(self, str code, int32_t runs, Lanes *lanes) except -1:
+        """So many runs come that took a path, of which each step has a row if there are lanes."""
         cdef Py_ssize_t at
         cdef int32_t place
         cdef uint64_t *shares
         self.check_quiet()
-        if runs < 1:
-            raise ValueError("fewer runs than one")
         self.make_lines(runs)
         self.make_place()
-        shares = self.compared(code)
+        shares = self.compared(code, lanes)
         try:
             self.sum += self.times_runs(shares) if runs == 1 else self.times_runs(shares) * runs
             for at in range(self.made):
@@ -318,14 +487,18 @@ cdef class PathSums:
             self.arrivals[at] = place
             self.noted[at] = self.places[place].later
         self.end += runs
+        if lanes is not NULL:
+            _fill(lanes, place, code)
+        return 0
 
-    def remove(self, str code not None):
+    cdef int go(self, str code, Lanes *lanes) except -1:
+        """A run that took a path leaves."""
         cdef int32_t place = self.find(code)
         self.check_quiet()
         if place == NOWHERE:
             raise KeyError(code)
         if self.arrivals[self.first] != place:
-            self.take_out(code, place)
+            self.take_out(code, place, lanes)
         else:
             if self.end - self.first > FITTING:
                 self.sum -= self.distance(code)
@@ -334,18 +507,10 @@ cdef class PathSums:
             self.first += 1
         self.places[place].runs -= 1
         if not self.places[place].runs:
+            if lanes is not NULL:
+                _empty(lanes, place, code)
             self.give_back(place)
-
-    def count_all(self, list codes not None, list times not None):
-        cdef Py_ssize_t at, runs
-        codes, times = check_alike(codes, times)
-        for at in range(len(codes)):
-            for _ in range(-<Py_ssize_t> times[at]):
-                self.remove(codes[at])
-        for at in range(len(codes)):
-            runs = times[at]
-            if runs > 0:
-                self.add(codes[at], runs)
+        return 0
 
     cdef int check_quiet(self) except -1:
         """Whoever counts edits must not change what is being counted."""
@@ -353,10 +518,10 @@ cdef class PathSums:
             raise RuntimeError("runs come or leave while their distances are counted")
         return 0
 
-    cdef int take_out(self, str code, int32_t place) except -1:
+    cdef int take_out(self, str code, int32_t place, Lanes *lanes) except -1:
         """Subtract a run from the sums, and from what those that came before it still hold of it."""
         cdef Py_ssize_t at = self.first, after
-        cdef uint64_t *shares = self.compared(code)
+        cdef uint64_t *shares = self.compared(code, lanes)
         try:
             self.sum -= self.times_runs(shares)
             while self.arrivals[at] != place:
@@ -370,48 +535,57 @@ cdef class PathSums:
         self.end -= 1
         return 0
 
-    cdef uint64_t *compared(self, str code) except NULL:
-        """The distances of a path to those of all places, in units of 2^-52. Whoever asks gives the memory back."""
-        cdef Py_ssize_t at, steps = PyUnicode_GET_LENGTH(code), length, lane = 0, free
-        cdef (const uint8_t *)[LANES] others
-        cdef Py_ssize_t[LANES] lengths, places
-        cdef uint64_t[LANES] edits
+    cdef uint64_t *compared(self, str code, Lanes *lanes) except NULL:
+        """The distances of a path to those of all places, in units of 2^-52, by these lanes or (NULL) some that are made for it.
+
+        Of a free place it does not matter. Whoever asks gives the memory back.
+        """
+        cdef Lanes made
+        cdef Py_ssize_t steps = PyUnicode_GET_LENGTH(code)
         cdef uint64_t *shares
-        cdef object other
         self.check_quiet()
+        if lanes is NULL and steps <= WORD and self.make_lanes(&made, [code], 0):
+            try:
+                return self.compared(code, &made)
+            finally:
+                PyMem_Free(made.rows)
         shares = <uint64_t *> PyMem_Malloc((self.made + 1) * sizeof(uint64_t))
         if shares is NULL:
             raise MemoryError
-        if steps > WORD:
-            self.asking = True
-            try:
-                self.compare_long(code, steps, shares)
-            except BaseException:
-                PyMem_Free(shares)
-                raise
-            finally:
-                self.asking = False
+        if steps <= WORD:
+            self.compare(code, steps, lanes if _by_lanes(code) else NULL, shares)
             return shares
-        _note_path(code, steps)
-        for at in range(self.made):
-            shares[at] = 0
-            if self.places[at].code is not NULL:
-                other = <object> self.places[at].code
-                length = PyUnicode_GET_LENGTH(other)
-                if 0 < steps <= LANE_STEPS and length <= WORD and PyUnicode_KIND(other) == 1:
-                    others[lane], lengths[lane], places[lane] = <const uint8_t *> PyUnicode_DATA(other), length, at
-                    lane += 1
-                else:
-                    shares[at] = _part(_edits_to(steps, other, length), max(steps, length))
-            if lane == LANES or (lane and at == self.made - 1):
-                for free in range(lane, LANES):
-                    others[free], lengths[free] = others[0], 0
-                _edits_of_four(steps, others, lengths, edits)
-                while lane:
-                    lane -= 1
-                    shares[places[lane]] = _part(edits[lane], max(steps, lengths[lane]))
-        _forget_path(code, steps)
+        self.asking = True
+        try:
+            self.compare_long(code, steps, shares)
+        except BaseException:
+            PyMem_Free(shares)
+            raise
+        finally:
+            self.asking = False
         return shares
+
+    cdef void compare(self, str code, Py_ssize_t steps, Lanes *lanes, uint64_t *shares) noexcept:
+        """The same of a path of at most 64 steps: with all that have lanes at once, with others one by one."""
+        cdef Py_ssize_t at, length
+        cdef bint noted = lanes is NULL or lanes.others
+        if noted:
+            _note_path(code, steps)
+        if lanes is NULL:
+            for at in range(self.made):
+                shares[at] = _share_of(steps, self.places[at].code)
+        else:
+            edits_of_lanes(
+                lanes.rows, lanes.row_of, lanes.ends, self.made, <const uint8_t *> PyUnicode_DATA(code), steps, lanes.edits
+            )
+            for at in range(self.made):
+                length = lanes.lengths[at]
+                if length != NO_LANE:
+                    shares[at] = _parts[max(steps, length)][lanes.edits[at]]
+                else:
+                    shares[at] = _share_of(steps, self.places[at].code)
+        if noted:
+            _forget_path(code, steps)
 
     cdef int compare_long(self, str code, Py_ssize_t steps, uint64_t *shares) except -1:
         """The same of a path of more steps than a word has bits."""

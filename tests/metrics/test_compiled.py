@@ -9,7 +9,7 @@ from itertools import combinations
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance.Levenshtein import distance
 
@@ -104,7 +104,7 @@ CODES = [
     "b" * 64,
     "b" * 65,
 ]
-"""Paths of which four fit into a word, and others."""
+"""Paths that are compared many at once, and others."""
 
 
 @given(st.integers(0, 2**32))
@@ -130,6 +130,45 @@ def test_many_at_once_are_the_same_as_one_by_one(seed: int) -> None:
         assert (values.total, values.distinct, values.modal) == (plain.total, plain.distinct, plain.modal)
         assert values.bits() == plain.bits()
         assert (len(calls), calls.share()) == (len(apart), apart.share())
+
+
+ALPHABETS = ["ab", "abcdefgh", [chr(at) for at in range(1, 256)], "abc\xff\u0100\U0010ffff"]
+"""Of as many symbols as a byte has so many paths are not compared at once: it would take too much; nor wider ones."""
+EDGES = [*range(18), 63, 64, 65, 66]
+"""Lengths about those up to which paths are compared at once, or by one word."""
+
+
+def drawn(dice: Random, lengths: list[int]) -> str:
+    """A path of one of these lengths."""
+    return "".join(dice.choices(dice.choice(ALPHABETS[: dice.choice((2, 2, 4))]), k=dice.choice(lengths)))
+
+
+@given(st.integers(0, 2**32), st.sampled_from([0, 1, 7, 8, 9, 60, 130, 200]), st.sampled_from([range(1, 10), EDGES]))
+@settings(max_examples=60)
+def test_many_are_compared_at_once(seed: int, places: int, lengths: list[int]) -> None:
+    """Of whatever lengths and symbols, also the same again in one call; while some leave, in whatever order, and leave places."""
+    dice, runs = Random(seed), Counter[str]()
+    pool = [drawn(dice, lengths) for _ in range(places + 10)]
+    runs.update(pool[:places])
+    sums, kept = path_sums(runs), in_python(runs)
+    for share in (3, 1, 2, 9):
+        gone = Counter(dice.sample(list(runs.elements()), k=runs.total() // share))
+        batch = [
+            *((code, -many) for code, many in gone.items()),
+            *((dice.choice(pool), dice.choice((1, 1, 2))) for _ in pool),
+        ]
+        dice.shuffle(batch)
+        codes, times = [code for code, _ in batch], [many for _, many in batch]
+        sums.count_all(codes, times)
+        kept.count_all(codes, times)
+        for code, many in batch:
+            runs[code] += many
+        asked = drawn(dice, lengths)
+        assert said(sums, asked) == said(kept, asked)
+        assert sums.counts() == +runs
+    for code in dice.sample(list(runs.elements()), k=runs.total()):
+        sums.remove(code)
+    assert said(sums, "") == (0, 0, {}, 0, False)
 
 
 @given(st.lists(MANY, max_size=6), st.integers(1, 8))
@@ -257,7 +296,52 @@ def test_whoever_counts_edits_changes_nothing() -> None:
     for wrong in (ours.add, ours.distance):
         with pytest.raises(RuntimeError, match="while"):
             wrong("b" * 65)
+    with pytest.raises(RuntimeError, match="while"):
+        ours.count_all(["b" * 65, "b"], [1, 1])
     assert said(ours, "b") == before
+
+
+def test_an_error_among_many_leaves_what_came_before() -> None:
+    """Those that left and came before it are counted, the others are not."""
+
+    def broken(one: str, other: str) -> int:
+        raise MemoryError
+
+    long, oracle = "a" * 65, in_python({"ab": 1, "b": 1, "a" * 65: 1})
+    ours = NATIVE.PathSums(broken, {"ab": 1, "b": 1, long: 1})
+    with pytest.raises(MemoryError):
+        ours.count_all(["abc", "b", "b" * 65, "abcd"], [1, -1, 1, 1])
+    oracle.count_all(["abc", "b"], [1, -1])
+    assert said(ours, "bb") == said(oracle, "bb")
+    with pytest.raises(KeyError):
+        ours.count_all(["x", "ab", "nobody"], [1, -1, -1])
+    oracle.remove("ab")
+    assert said(ours, "bb") == said(oracle, "bb")
+
+
+def test_what_cannot_be_counted_is_known_before_anything_is() -> None:
+    """What is no path or no number, and numbers that change the sums while they are asked what they are."""
+    ours, oracle = path_sums({"ab": 2}), in_python({"ab": 2})
+
+    class Meddling:
+        def __int__(self) -> int:
+            for at in range(40):
+                ours.add(f"{at}")
+                oracle.add(f"{at}")
+            return 1
+
+    for codes, times, wrong in (
+        (["b", b"b"], [1, 1], TypeError),
+        (["b", None], [1, 1], TypeError),
+        (["ab", "b"], [-1, "1"], TypeError),
+        (["ab", "b"], [-1, 2**31], OverflowError),
+    ):
+        with pytest.raises(wrong):
+            ours.count_all(codes, times)  # pyright: ignore[reportArgumentType]  # test
+    assert said(ours, "a") == said(oracle, "a")
+    ours.count_all(["b", "c"], [1, Meddling()])  # pyright: ignore[reportArgumentType]  # test
+    oracle.count_all(["b", "c"], [1, 1])
+    assert said(ours, "a") == said(oracle, "a")
 
 
 def test_what_has_left_is_let_go() -> None:
