@@ -55,6 +55,10 @@ cdef class Shelf(Line):
     cdef object agent, baseline
     cdef tuple derived
     cdef Py_ssize_t a_number, a_sessions
+    cdef object told  # what the session that was closed last scored,
+    cdef object told_weights  # by these weights,
+    cdef uint8_t told_known  # and its run's scores
+    cdef double[SIGNALS] told_scores
 
     def __init__(self, Rows rows not None, agent, baseline, tuple derived not None):
         self.rows, self.agent, self.baseline, self.derived = rows, agent, baseline, derived
@@ -214,6 +218,36 @@ cdef class Shelf(Line):
         self.write(made, &one, run_id)
         _set(agent, self.a_sessions, _get(agent, self.a_sessions) + 1)
         return self.number + closed.number
+
+    def close(self, dict agents not None, weights, scores_of):
+        """As there."""
+        cdef Head *record = self.first()
+        cdef uint64_t since = self.changes
+        cdef object key, session, trace, agent, told
+        cdef One *one
+        if record is NULL or record.form != IN_BYTES:
+            return None
+        key, session = self.key_of(record), self.session_of(record)
+        trace = _of(session, 1)
+        agent = agents[_of(key, 0)]
+        if not _is(agent, self.agent):
+            return None
+        self.unchanged(since)
+        one = <One *> _behind(record)
+        if self.told is None or self.told_weights is not weights or one.known != self.told_known or memcmp(one.scores, self.told_scores, sizeof(one.scores)):
+            memcpy(self.told_scores, one.scores, sizeof(one.scores))
+            self.told_known, self.told_weights, self.told = one.known, weights, None
+            told = scores_of(trace[3 : 3 + SIGNALS], weights)
+            if not PyTuple_CheckExact(told) or PyTuple_GET_SIZE(told) != 4:
+                raise TypeError("no scores")
+            self.unchanged(since)
+            self.told = told
+        told = self.told
+        self.remove(record)
+        _set(agent, self.a_sessions, _get(agent, self.a_sessions) - 1)
+        return agent, (
+            _of(trace, 2), _of(key, 1), _of(told, 0), _of(told, 1), _of(told, 2), _of(told, 3), _of(trace, TRACE - 1),
+        ), (trace,)
 
     # --- Records ------------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,8 @@ from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.windows.session import Closed, SessionScores, closed_of
 
 LAST: Final = 100
+TOGETHER: Final = 32
+"""So many are put in their places together, or before anybody looks: most are gone again before that."""
 _ID: Final = 1
 _RELIABILITY: Final = 2
 _CONSISTENCY: Final = 3
@@ -22,14 +24,21 @@ _DERIVED: Final = 6
 class RecentSessions:
     """The sessions of one agent whose last run ended latest, at most 100, by (end, session id): not by when they closed."""
 
-    __slots__ = ("_by_id", "_order")
+    __slots__ = ("_by_id", "_new", "_sorted")
 
     def __init__(self) -> None:
         self._by_id: dict[str, Closed] = {}
-        self._order: list[Closed] = []
+        self._sorted: list[Closed] = []
+        self._new: list[Closed] = []
 
     def __len__(self) -> int:
         return len(self._order)
+
+    @property
+    def _order(self) -> list[Closed]:
+        if self._new:
+            self._place()
+        return self._sorted
 
     def ids(self) -> list[str]:
         """The ids of the sessions, the earliest first."""
@@ -41,22 +50,39 @@ class RecentSessions:
 
     def add(self, closed: Closed) -> None:
         """The same by what is needed here."""
-        order, session_id = self._order, closed[_ID]
+        self._new.append(closed)
+        if len(self._new) >= TOGETHER:
+            self._place()
+
+    def _place(self) -> None:
+        """Put those in their places that are new: at once where no session is told of twice."""
+        new = {closed[_ID]: closed for closed in self._new}
+        if len(new) == len(self._new) and self._by_id.keys().isdisjoint(new):
+            order = sorted([*self._sorted, *self._new])[-LAST:]
+            by_id = {closed[_ID]: closed for closed in order}
+            self._sorted, self._by_id, self._new = order, by_id, []
+        while self._new:
+            self._insert(self._new[0])
+            del self._new[0]
+
+    def _insert(self, closed: Closed) -> None:
+        order, session_id = self._sorted, closed[_ID]
         if session_id in self._by_id:
-            self.drop(session_id)
-        if order and closed < order[-1]:
-            insort(order, closed)
-        else:
-            order.append(closed)
+            self._remove(session_id)
+        insort(order, closed)
         self._by_id[session_id] = closed
         if len(order) > LAST:
             del self._by_id[order.pop(0)[_ID]]
 
     def drop(self, session_id: str) -> None:
         """A session is none any more: its runs turned out to be another's."""
+        self._place()
+        self._remove(session_id)
+
+    def _remove(self, session_id: str) -> None:
         closed = self._by_id.pop(session_id, None)
         if closed is not None:
-            del self._order[bisect_left(self._order, closed)]
+            del self._sorted[bisect_left(self._sorted, closed)]
 
     def readings(self) -> dict[str, Reading]:
         """The gauges by name; the runs of a reading are the traces that were evaluated."""

@@ -103,6 +103,11 @@ def bare_scores(session_id: str, traces: Sequence[Trace], weights: tuple[float, 
     return (end_ns, session_id, reliability, consistency, risky, sure, _names(traces))
 
 
+def scores_of_one(scores: Four, weights: tuple[float, ...]) -> tuple[float | None, float | None, int, int]:
+    """What a session of one trace scores: reliability, consistency, and the runs evaluated for each."""
+    return _known((scores,), weights)
+
+
 def _both(scores: tuple[Four, ...], weights: tuple[float, ...]) -> tuple[float | None, float | None, int, int]:
     reliability, risky = bare_reliability(scores, weights)
     consistency, sure = bare_consistency(scores, weights)

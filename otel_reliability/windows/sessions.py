@@ -20,6 +20,7 @@ from otel_reliability.windows.session import (
     bare_scores,
     count,
     scores_of,
+    scores_of_one,
     traces_in,
     traces_of,
     weights_of,
@@ -276,7 +277,9 @@ class Sessions:
 
     def _event(self, key: Key, session: Session, first: bool) -> SessionEvent:
         agent, traces = self._numbered[key[0]], tuple(traces_of(session))
-        closed = bare_scores(key[1], traces, self._weights)
+        return self._told(agent, bare_scores(key[1], traces, self._weights), traces, first)
+
+    def _told(self, agent: Agent, closed: Closed, traces: tuple[Trace, ...], first: bool) -> SessionEvent:
         if agent.recent is None:
             agent.recent = RecentSessions()
         agent.recent.add(closed)
@@ -294,15 +297,27 @@ class Sessions:
 
     def _make_room(self) -> None:
         while len(self) > self._most or self.traces > MOST_TRACES:
-            shelf = self._closed if len(self._closed) else self._open
-            key, session = shelf.popitem(last=False)
-            self.traces -= count(session)
-            if shelf is self._open:
-                self._early.append(self._event(key, session, first=True))
+            if len(self._closed):
+                key, session = self._closed.popitem(last=False)
+                self._late.pop(key, None)
+                self.traces -= count(session)
+                self._unlist(key)
+            else:
+                self._close_early()
                 self.accounts["sessions", "closed_early"] += 1
-            self._late.pop(key, None)
-            self._unlist(key)
             self.accounts["sessions", "forgotten"] += 1
+
+    def _close_early(self) -> None:
+        """Close the session that is idle for longest, and forget it."""
+        plain = self._open.close(self._numbered, self._weights, scores_of_one)
+        if plain is None:
+            key, session = self._open.popitem(last=False)
+            self.traces -= count(session)
+            self._early.append(self._event(key, session, first=True))
+            self._unlist(key)
+        else:
+            self.traces -= 1
+            self._early.append(self._told(*plain, first=True))
 
     def _forget(self, key: Key) -> None:
         session = self._open.pop(key, None)

@@ -11,15 +11,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
+from otel_reliability.metrics.sessions.bare import Four
 from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows import compiled
 from otel_reliability.windows.recent_sessions import RecentSessions
-from otel_reliability.windows.session import Session
-from otel_reliability.windows.signals import BOTH
+from otel_reliability.windows.session import Closed, Session
+from otel_reliability.windows.signals import BOTH, Trace
 
 Key: TypeAlias = tuple[int, str]
 """The number of an agent, and the id of a session of its: plain values, which cost no looks for garbage."""
+
+
+ScoresOf: TypeAlias = Callable[[Four, tuple[float, ...]], tuple[float | None, float | None, int, int]]
+"""`scores_of_one`."""
 
 
 class Agent:
@@ -50,6 +55,9 @@ class Shelf(Protocol):
     def take(
         self, run: Run, now: float, agents: Mapping[AgentKey, Agent], known: Callable[[AgentKey], bool], closed: Any
     ) -> int: ...
+    def close(
+        self, agents: Mapping[int, Agent], weights: tuple[float, ...], scores_of: ScoresOf
+    ) -> tuple[Agent, Closed, tuple[Trace]] | None: ...
 
 
 class PlainShelf(OrderedDict[Key, Session]):
@@ -80,6 +88,14 @@ class PlainShelf(OrderedDict[Key, Session]):
         closed ones; 0: nothing was done, it is not so plain.
         """
         return 0
+
+    def close(
+        self, agents: Mapping[int, Agent], weights: tuple[float, ...], scores_of: ScoresOf
+    ) -> tuple[Agent, Closed, tuple[Trace]] | None:
+        """Take away the first session, which is its agent's no more. Gives whose it was, what it scores and its trace; None:
+        nothing was done, it is not so plain.
+        """
+        return None
 
 
 new_shelf: Final[Callable[[], Shelf]] = (

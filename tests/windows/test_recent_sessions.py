@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+from random import Random
 from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from otel_reliability.metrics.sessions import SessionScore
 from otel_reliability.model.run import AgentKey
+from otel_reliability.windows import recent_sessions as module
 from otel_reliability.windows.recent_sessions import LAST, RecentSessions
 from otel_reliability.windows.session import SessionScores
 
@@ -79,3 +85,29 @@ def test_a_session_scored_again_counts_once() -> None:
 
     assert found.ids() == ["s2", "s1"]
     assert values(found)["min_session_reliability"] == 0.5
+
+
+@given(st.integers(0, 2**32), st.sampled_from((10, 150, 400)))
+@settings(max_examples=40)
+def test_those_that_are_put_in_their_places_together_stand_as_if_they_had_come_alone(seed: int, ids: int) -> None:
+    """Sessions told of once and again, dropped, and looked at now and then."""
+    dice, together, alone = Random(seed), RecentSessions(), RecentSessions()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "TOGETHER", 1)
+        alone.put(scored(1_000))
+    together.put(scored(1_000))
+    for at in range(400):
+        if dice.random() < 0.05:
+            number = dice.randrange(ids)
+            together.drop(f"s{number}")
+            alone.drop(f"s{number}")
+        again = scored(dice.randrange(ids), dice.random())._replace(
+            end_ns=dice.choice((at, at, at, dice.randrange(400)))
+        )
+        together.put(again)
+        alone.put(again)
+        assert len(alone) <= LAST
+        if dice.random() < 0.02:
+            assert together.readings() == alone.readings()
+    assert (together.ids(), together.readings()) == (alone.ids(), alone.readings())
+    assert len(together) == len(together.ids())

@@ -181,6 +181,27 @@ def test_the_usual_is_done_here() -> None:
     assert agents[KEY].sessions == 2
 
 
+def test_the_usual_session_is_closed_here() -> None:
+    """The first, if it is of one run; what it scores is what is said of its signals, asked once for the same."""
+    shelf, agents, asked = new_shelf(), {KEY: Agent(KEY, 1)}, list[Any]()
+    for number in range(3):
+        shelf.take(plain(number), 0.0, agents, lambda _: True, new_shelf())
+
+    def scores_of(scores: Any, weights: Any) -> Any:
+        asked.append((scores, weights))
+        return (0.5, None, 1, 0)
+
+    for number in range(3):
+        trace = (number, f"run-{number}", number, None, 1.0, 1.0, None, BOTH)
+        told = shelf.close({1: agents[KEY]}, (1.0,), scores_of)
+        assert told == (agents[KEY], (number, f"{number}", 0.5, None, 1, 0, BOTH), (trace,))
+    assert asked == [((None, 1.0, 1.0, None), (1.0,))]
+    assert (len(shelf), agents[KEY].sessions) == (0, 0)
+    assert shelf.close({1: agents[KEY]}, (1.0,), scores_of) is None
+    shelf[1, "a"] = (0.0, (1, "run", 2, None, None, None, None, ()), (2, "other", 3, None, None, None, None, ()))
+    assert shelf.close({1: agents[KEY]}, (1.0,), scores_of) is None
+
+
 def test_many_sessions_keep_little_room() -> None:
     """Half of them gone, the others moved, time and again: room is used anew."""
     shelf = new_shelf()
