@@ -6,10 +6,12 @@ It does what is usual: spans that are like those before them, calls in the order
 is, and says so: then Python does it. So there is one judge of what is unusual.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.dict cimport PyDict_GetItemWithError
-from cpython.list cimport PyList_Append, PyList_GET_ITEM, PyList_GET_SIZE
-from cpython.object cimport PyObject, PyObject_RichCompareBool, Py_EQ, Py_LT
+from cpython.dict cimport PyDict_Contains, PyDict_DelItem, PyDict_GetItemWithError, PyDict_SetItem
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
+from cpython.list cimport PyList_Append, PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE, PyList_GetSlice
+from cpython.object cimport PyObject, PyObject_RichCompareBool, PyObject_SetItem, Py_EQ, Py_LT
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_SET_ITEM
 
@@ -118,6 +120,9 @@ cdef enum:
     MOST_JOINED = 512  # of what packed calls refer to, where they are joined to others
     TRACE_ID_BYTES = 16
     SPAN_ID_BYTES = 8
+    NUMBER = 4  # where packed calls say how many they are
+    MOST_SLOTS = 32
+    EVENT = 3  # fields of an event
 
 cdef int64_t LATEST = <int64_t>1 << 62  # no time that is meant is beyond
 cdef int64_t LONGEST = <int64_t>1 << 52  # nor takes longer: of so many, the sum fits
@@ -905,7 +910,7 @@ def tools_in(packed):
     )
 
 
-def ids_of(packed, others):
+cpdef ids_of(packed, others):
     """As `resting.ids_of`."""
     cdef Bare bare
     cdef Py_ssize_t at
@@ -1254,6 +1259,7 @@ cdef object _run_id(object trace_id, object span_id):
     return made
 
 
+@cython.final
 cdef class Maker:
     """Makes runs of one agent and its calls: what `SimpleBuilder.build` does where there is nothing else.
 
@@ -1283,7 +1289,7 @@ cdef class Maker:
         if not issubclass(self.run, tuple) or len(self.usual) != RUN or any(not isinstance(one, tuple) or len(one) != 2 for one in verdicts):
             raise ValueError("a run has other fields than this module knows")
 
-    def make(self, packed, others, reason):
+    cpdef make(self, packed, others, reason):
         """The run of these calls and the one other span, an agent that nothing is above; None where anything is unusual, and where
         they are not surely told apart.
         """
@@ -1457,33 +1463,48 @@ cdef inline int _set(object made, Py_ssize_t at, object value) except -1:
 # --- Bundles ----------------------------------------------------------------------------------------------------------
 
 
+@cython.final
 cdef class Beginner:
     """Makes objects like one that is given, which has nothing but slots: `begin(trace_id, now, rest, others)` is a bundle with these
-    rows at rest, as `Bundle` makes it.
+    rows at rest, as `Bundle` makes it. `block` is the class of blocks; it knows where the slots of both lie.
     """
 
-    cdef object kind, blank
-    cdef list offsets
+    cdef object kind, blank, block
+    cdef Py_ssize_t number
+    cdef Py_ssize_t offsets[MOST_SLOTS]
     cdef Py_ssize_t trace_id, rest, others, born, latest, last_seen
+    cdef Py_ssize_t places, open, index, is_plain, due, is_waiting, state, closed_at, run, told_ids
 
-    def __init__(self, blank):
-        self.kind, self.blank = type(blank), blank
-        self.offsets = [_slot(self.kind, name) for name in self.kind.__slots__]
-        if self.kind.__dictoffset__ or self.kind.__itemsize__:
+    cdef Py_ssize_t of_rest, of_others, of_trace, of_count  # of a block
+
+    def __init__(self, blank, block):
+        self.kind, self.blank, self.number, self.block = type(blank), blank, 0, block
+        if self.kind.__dictoffset__ or self.kind.__itemsize__ or len(self.kind.__slots__) > MOST_SLOTS:
             raise TypeError("bundles have other parts than this module knows")
+        if block.__dictoffset__ or block.__itemsize__:
+            raise TypeError("blocks have other parts than this module knows")
+        self.of_rest, self.of_others = _slot(block, "rest"), _slot(block, "others")
+        self.of_trace, self.of_count = _slot(block, "trace_id"), _slot(block, "count")
+        for name in self.kind.__slots__:
+            self.offsets[self.number] = _slot(self.kind, name)
+            self.number += 1
         self.trace_id, self.rest, self.others = _slot(self.kind, "trace_id"), _slot(self.kind, "rest"), _slot(self.kind, "others")
         self.born, self.latest, self.last_seen = (
             _slot(self.kind, "born"), _slot(self.kind, "latest"), _slot(self.kind, "last_seen")
         )
+        self.places, self.open, self.index = _slot(self.kind, "places"), _slot(self.kind, "open"), _slot(self.kind, "index")
+        self.is_plain, self.due = _slot(self.kind, "is_plain"), _slot(self.kind, "due")
+        self.is_waiting, self.state = _slot(self.kind, "is_waiting"), _slot(self.kind, "state")
+        self.closed_at, self.run, self.told_ids = _slot(self.kind, "closed_at"), _slot(self.kind, "run"), _slot(self.kind, "told_ids")
 
-    def begin(self, trace_id, now, rest, others):
-        cdef Py_ssize_t offset
+    cpdef begin(self, trace_id, now, rest, others):
+        cdef Py_ssize_t at
         cdef PyObject *value
         cdef object made = PyType_GenericAlloc(<PyTypeObject *><PyObject *>self.kind, 0)
-        for offset in self.offsets:
-            value = (<PyObject **>(<char *><PyObject *>self.blank + offset))[0]
+        for at in range(self.number):
+            value = (<PyObject **>(<char *><PyObject *>self.blank + self.offsets[at]))[0]
             if value is not NULL:
-                _fill(made, offset, <object>value)
+                _fill(made, self.offsets[at], <object>value)
         _fill(made, self.trace_id, trace_id)
         _fill(made, self.rest, rest)
         _fill(made, self.others, others)
@@ -1491,6 +1512,254 @@ cdef class Beginner:
         _fill(made, self.latest, now)
         _fill(made, self.last_seen, now)
         return made
+
+
+@cython.final
+cdef class Usual:
+    """Does with many bundles in one call what `Assembler` does with each. It stops where one is not usual, or may not be, and leaves
+    that as it is.
+
+    `bundles` knows where their slots lie. `states` are those of bundles that grow, are closed, are past.
+    `told` are the class of events and what is told of runs that are closed and settled; `reason` is why usual ones are closed.
+    `weights` are those of a row and of another span. `limits` are how long a bundle lingers, how long a closed one can be reopened,
+    and how many spans one may begin with. `maker` makes runs. The rest is the assembler's: its gathering, the runs that have
+    settled, and its accounts.
+    """
+
+    cdef Beginner bundles
+    cdef Maker maker
+    cdef object growing, closed_state, past, event, closed, settled, reason, linger
+    cdef object gathering, settled_runs, traces, quiet, remembered, accounts, of_used, of_closed
+    cdef Py_ssize_t row_weight, span_weight, most
+    cdef double lingers, reopens
+    cdef dict held, pasts, open
+    cdef Py_ssize_t closings, used  # of this call
+
+    def __init__(
+        self, Beginner bundles not None, states, told, reason, weights, limits, Maker maker not None, gathering, settled,
+        accounts,
+    ):
+        self.bundles, self.maker, self.reason = bundles, maker, reason
+        self.growing, self.closed_state, self.past = states
+        self.event, self.closed, self.settled = told
+        if not issubclass(self.event, tuple) or len(self.event._fields) != EVENT:
+            raise ValueError("events have other fields than this module knows")
+        self.row_weight, self.span_weight = weights
+        self.linger, self.reopens, self.most = limits
+        self.lingers, self.accounts = self.linger, accounts
+        self.of_used, self.of_closed = ("used", ""), ("closed", reason.value)
+        self.gathering, self.quiet, self.open = gathering, gathering.quiet, gathering.open
+        self.traces, self.held, self.pasts = gathering.traces, gathering.traces.bundles, gathering.traces.pasts
+        self.settled_runs, self.remembered = settled, settled.by_trace
+        if not all([isinstance(one, dict) for one in (self.traces, self.remembered, accounts)]):
+            raise TypeError("traces stand in dicts, and so do accounts")
+
+    def begin(self, blocks, now, looks):
+        """Begin bundles with the blocks of an iterator, and plan to look at them. Gives the first that is not usual; None: there are no
+        more.
+        """
+        cdef Py_ssize_t weight = 0
+        cdef object block
+        cdef list planned = None
+        try:
+            for block in blocks:
+                if not self.is_new(block):
+                    return block
+                if planned is None:
+                    planned = self.planned(now + self.linger, looks)
+                    if planned is None:
+                        return block
+                weight += self.begin_one(block, now, planned)
+        finally:
+            if weight:
+                self.gathering.open_bytes += weight
+        return None
+
+    cdef list planned(self, due, looks):
+        """The bundles that are looked at then; None where others are looked at later."""
+        cdef list made
+        if looks:
+            last, bundles = looks[len(looks) - 1]
+            if last == due:
+                return bundles
+            if not last < due:
+                return None
+        made = []
+        looks.append((due, made))
+        return made
+
+    cdef bint is_new(self, object block) except -1:
+        """Whether a bundle can begin with it."""
+        cdef object trace_id
+        if <PyObject *>Py_TYPE(block) != <PyObject *>self.bundles.block:
+            return False
+        trace_id = _held_at(block, self.bundles.of_trace)
+        if not PyBytes_CheckExact(trace_id) or not PyTuple_CheckExact(_held_at(block, self.bundles.of_rest)):
+            return False
+        if not PyList_CheckExact(_held_at(block, self.bundles.of_others)) or <Py_ssize_t>_held_at(block, self.bundles.of_count) > self.most:
+            return False
+        return not (
+            PyDict_Contains(self.held, trace_id) or PyDict_Contains(self.pasts, trace_id) or PyDict_Contains(self.traces, trace_id)
+        )
+
+    cdef Py_ssize_t begin_one(self, object block, object now, list planned) except -1:
+        """Gives its weight."""
+        cdef object trace_id = _held_at(block, self.bundles.of_trace), others = _held_at(block, self.bundles.of_others), bundle
+        cdef Py_ssize_t number = PyList_GET_SIZE(others)
+        bundle = self.bundles.begin(trace_id, now, _held_at(block, self.bundles.of_rest), PyList_GetSlice(others, 0, number))
+        _fill(bundle, self.bundles.due, True)
+        PyDict_SetItem(self.held, trace_id, bundle)
+        PyDict_SetItem(self.open, bundle, None)
+        PyList_Append(planned, bundle)
+        return (<Py_ssize_t>_held_at(block, self.bundles.of_count) - number) * self.row_weight + number * self.span_weight
+
+    def close(self, list left not None, now, closed, list events not None):
+        """Close bundles, and let go of what grows no more, from the end of a list on; they are taken from it. True: of the one at the end
+        no usual run can be made.
+        """
+        cdef double time
+        cdef object run, remember, bundle
+        self.closings = self.used = 0
+        if not PyFloat_CheckExact(now):
+            return False
+        time, remember = now, closed.append
+        try:
+            while PyList_GET_SIZE(left):
+                bundle = <object>PyList_GET_ITEM(left, PyList_GET_SIZE(left) - 1)
+                if <PyObject *>Py_TYPE(bundle) != <PyObject *>self.bundles.kind:
+                    return False
+                if _held_at(bundle, self.bundles.state) is self.growing:
+                    if not self.is_whole(bundle, time):
+                        return False
+                    run = self.maker.make(_held_at(bundle, self.bundles.rest), _held_at(bundle, self.bundles.others), self.reason)
+                    if run is None:
+                        return True
+                    self.close_one(bundle, run, now, remember, events)
+                left.pop()
+        finally:
+            if self.closings:
+                self.account()
+        return False
+
+    cdef int account(self) except -1:
+        """For what was closed."""
+        cdef Py_ssize_t weight = (self.used - self.closings) * self.row_weight + self.closings * self.span_weight
+        self.gathering.open_bytes -= weight
+        self.gathering.closed_bytes += weight
+        self.count(self.of_used, self.used)
+        self.count(self.of_closed, self.closings)
+        return 0
+
+    cdef int count(self, object what, Py_ssize_t number) except -1:
+        cdef PyObject *known = PyDict_GetItemWithError(self.accounts, what)
+        PyDict_SetItem(self.accounts, what, number if known is NULL else <object>known + number)
+        return 0
+
+    cdef bint is_whole(self, object bundle, double time) except -1:
+        """Whether it has lingered, and is rows at rest beside one span that nothing is above."""
+        cdef object others = _held_at(bundle, self.bundles.others), seen = _held_at(bundle, self.bundles.last_seen), root
+        if _held_at(bundle, self.bundles.open) is not None or _held_at(bundle, self.bundles.places) is not None:
+            return False
+        if not PyFloat_CheckExact(seen) or PyFloat_AS_DOUBLE(seen) + self.lingers > time:
+            return False
+        if not PyTuple_CheckExact(_held_at(bundle, self.bundles.rest)) or not PyList_CheckExact(others) or PyList_GET_SIZE(others) != 1:
+            return False
+        root = _of(others, 0)
+        return _is_span(root) and _at(root, PARENT_ID) is None
+
+    cdef int close_one(self, object bundle, object run, object now, object remember, list events) except -1:
+        """As `Bundles.close_one`, and tell it. Above its root nothing is missing, as in any that grows."""
+        cdef object others = _held_at(bundle, self.bundles.others), rest = _held_at(bundle, self.bundles.rest)
+        cdef object ids = ids_of(rest, others), event = self.event_of(self.closed, run), entry = (now, bundle)
+        _fill(bundle, self.bundles.told_ids, ids)
+        _fill(bundle, self.bundles.due, False)
+        _fill(bundle, self.bundles.is_plain, False)
+        _fill(bundle, self.bundles.index, None)
+        _fill(bundle, self.bundles.closed_at, now)
+        _fill(bundle, self.bundles.run, run)
+        _fill(bundle, self.bundles.state, self.closed_state)
+        if PyDict_Contains(self.open, bundle):
+            PyDict_DelItem(self.open, bundle)
+        remember(entry)
+        PyList_Append(events, event)
+        self.closings += 1
+        self.used += <Py_ssize_t>_at(rest, NUMBER) + 1
+        return 0
+
+    cdef object event_of(self, object change, object run):
+        cdef object made = PyType_GenericAlloc(<PyTypeObject *><PyObject *>self.event, EVENT)
+        FORGET_HASH(made)
+        _put(made, 0, change)
+        _put(made, 1, run)
+        _put(made, 2, None)
+        return made
+
+    def settle(self, closed, Py_ssize_t most, now, list events not None):
+        """Settle what was closed first, as many bundles at most. They are taken from there. Gives how many that were."""
+        cdef Py_ssize_t number = 0, spans = 0
+        cdef double time
+        cdef object entry, bundle, letting_go
+        if not PyFloat_CheckExact(now):
+            return 0
+        time, letting_go = now, closed.popleft
+        try:
+            while number < most and len(closed):
+                entry = closed[0]
+                if not self.can_settle(entry, time):
+                    break
+                bundle = _at(entry, 1)
+                spans += self.settle_one(bundle, _at(entry, 0), events)
+                number += 1
+                letting_go()
+        finally:
+            if number:
+                self.gathering.closed_bytes -= (spans - number) * self.row_weight + number * self.span_weight
+                self.gathering.gone_count += spans
+                self.settled_runs.have_come(number)
+        return number
+
+    cdef bint can_settle(self, object entry, double time) except -1:
+        """Whether its time to be reopened has passed, and it is one run beside rows at rest, of a trace of which no other has
+        settled.
+        """
+        cdef object at, bundle, trace_id, others
+        cdef PyObject *held
+        if not PyTuple_CheckExact(entry) or PyTuple_GET_SIZE(entry) != 2:
+            return False
+        at, bundle = _at(entry, 0), _at(entry, 1)
+        if not PyFloat_CheckExact(at) or PyFloat_AS_DOUBLE(at) + self.reopens > time:
+            return False
+        if <PyObject *>Py_TYPE(bundle) != <PyObject *>self.bundles.kind:
+            return False
+        if _held_at(bundle, self.bundles.state) is not self.closed_state or _held_at(bundle, self.bundles.told_ids) is None:
+            return False
+        if _held_at(bundle, self.bundles.due) is not False or _held_at(bundle, self.bundles.is_waiting) is not False:
+            return False
+        trace_id, others = _held_at(bundle, self.bundles.trace_id), _held_at(bundle, self.bundles.others)
+        if not PyBytes_CheckExact(trace_id) or PyList_GET_SIZE(others) != 1:
+            return False
+        held = PyDict_GetItemWithError(self.held, trace_id)
+        return held == <PyObject *>bundle and not PyDict_Contains(self.remembered, trace_id)
+
+    cdef Py_ssize_t settle_one(self, object bundle, object at, list events) except -1:
+        """As `Bundles.settle`, and tell it. Gives the number of its spans."""
+        cdef object trace_id = _held_at(bundle, self.bundles.trace_id), run = _held_at(bundle, self.bundles.run)
+        cdef object ids = _held_at(bundle, self.bundles.told_ids), begun = _held_at(bundle, self.bundles.open)
+        cdef object event = self.event_of(self.settled, run)
+        cdef object past = (run.key.agent, ids, _held_at(bundle, self.bundles.places), begun if begun else None)
+        PyObject_SetItem(self.remembered, trace_id, run)
+        PyObject_SetItem(self.quiet, trace_id, at)
+        PyDict_SetItem(self.pasts, trace_id, past)
+        PyDict_DelItem(self.held, trace_id)
+        _fill(bundle, self.bundles.state, self.past)
+        PyList_Append(events, event)
+        return PyBytes_GET_SIZE(ids) // SPAN_ID_BYTES
+
+
+cdef inline object _held_at(object one, Py_ssize_t offset):
+    """What a slot holds, None where it is empty."""
+    cdef PyObject *held = (<PyObject **>(<char *><PyObject *>one + offset))[0]
+    return None if held is NULL else <object>held
 
 
 cdef inline int _fill(object made, Py_ssize_t offset, object value) except -1:

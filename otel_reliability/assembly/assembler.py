@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, islice
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from otel_reliability.assembly.adoption import Decision, OpenWork, give, joined, note, stands_alone
 from otel_reliability.assembly.blocks import Block, Blocks
@@ -28,6 +28,7 @@ from otel_reliability.assembly.gathering import Gathering
 from otel_reliability.assembly.judged import TOGETHER, SettledRuns
 from otel_reliability.assembly.trees import tree_of
 from otel_reliability.assembly.unit import Implicit, SpanKey, Trace, Unit
+from otel_reliability.assembly.usual import usual_of
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent, event_of
 from otel_reliability.model.run import CloseReason, Run
@@ -64,12 +65,24 @@ class Assembler:
             self._gathering, self.accounts, self._evaluation_ceiling, self._look_again, self._judge
         )
         self._settled = SettledRuns(settings.outcome)
+        self._usual = self._by_many()
         self._due: list[tuple[float, int, Unit | Bundle]] = []
         self._looks: deque[tuple[float, list[Bundle]]] = deque()
         self._ticket = count()
         self._closed: deque[tuple[float, Unit | Bundle]] = deque()
         self._undecided: dict[TraceId, Trace] = {}
         self._events: list[RunEvent] = []
+
+    def _by_many(self) -> Any:
+        return usual_of(self._builder, self._gathering, self._bundles.most, self._settled, self._times, self.accounts)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_usual": None}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """What is compiled may be there now, or not any more."""
+        self.__dict__.update(state)
+        self._usual = self._by_many()
 
     @property
     def open_runs(self) -> int:
@@ -120,11 +133,18 @@ class Assembler:
 
     def _adopt_all(self, blocks: Iterator[Block], now: float) -> None:
         adopt, evaluations = self._bundles.adopt, self._evaluations
-        for block in blocks:
+        while (block := self._unusual_of(blocks, now)) is not None:
             if evaluations.listens or not adopt(block, now):
                 # Of too many those count that ended, and so were sent, first.
                 is_too_large = block.count >= self._times.span_limit
                 self._add_each(sorted(block, key=_END) if is_too_large else list(block), now)
+
+    def _unusual_of(self, blocks: Iterator[Block], now: float) -> Block | None:
+        """The next that more is to be done with than to begin a bundle; those before it have begun theirs."""
+        if self._usual is None or self._evaluations.listens:
+            return next(blocks, None)
+        found: Block | None = self._usual.begin(blocks, now, self._looks)
+        return found
 
     def _add_each(self, spans: Sequence[AgentSpan], now: float) -> None:
         if not self._evaluations.listens:
@@ -274,36 +294,38 @@ class Assembler:
 
     def _look_at_bundles(self, now: float) -> None:
         """Nearly all are one usual run, and closed at once. What is not so plain about the others is looked at with care."""
-        looks, linger, at_once, close = (
-            self._looks,
-            self._times.linger,
-            self._builder.simple.at_once,
-            self._bundles.close_one,
-        )
+        looks, usual, is_odd = self._looks, self._usual, False
         while looks and looks[0][0] <= now:
             due, bundles = looks.popleft()
-            left, closed, used = deque(bundles), 0, 0
+            left = bundles[::-1]
             try:
                 while left:
-                    bundle = left[0]
-                    if bundle.state is _GROWING:
-                        run = None if bundle.open or bundle.last_seen + linger > now else at_once(bundle, _ROOT)
-                        if run is None:
-                            self._look_at(bundle, now)
-                        else:
-                            closed += 1
-                            used += run.span_count
-                            close(bundle, run, now)
-                            self._closed.append((now, bundle))
-                            self._events.append(event_of((_TOLD, run, None)))
-                    left.popleft()
+                    if usual is not None:
+                        is_odd = usual.close(left, now, self._closed, self._events)
+                    if left:
+                        self._look_at_one(left[-1], now, is_odd=is_odd)
+                        left.pop()
             finally:
-                if closed:
-                    self.accounts["used", ""] += used
-                    self.accounts["closed", _ROOT.value] += closed
                 if left:  # an exception out of nowhere: that one is looked at once more, the others have lost nothing
-                    heapq.heappush(self._due, (now + linger, next(self._ticket), left.popleft()))
-                    looks.extendleft([(due, list(left))] if left else ())
+                    heapq.heappush(self._due, (now + self._times.linger, next(self._ticket), left.pop()))
+                    looks.extendleft([(due, left[::-1])] if left else ())
+
+    def _look_at_one(self, bundle: Bundle, now: float, *, is_odd: bool) -> None:
+        """Close it at once, or look at it with care. `is_odd`: no usual run can be made of it."""
+        if bundle.state is not _GROWING:
+            return
+        if is_odd or bundle.open or bundle.last_seen + self._times.linger > now:
+            run = None
+        else:
+            run = self._builder.simple.at_once(bundle, _ROOT)
+        if run is None:
+            self._look_at(bundle, now)
+            return
+        self.accounts["used", ""] += run.span_count
+        self.accounts["closed", _ROOT.value] += 1
+        self._bundles.close_one(bundle, run, now)
+        self._closed.append((now, bundle))
+        self._events.append(event_of((_TOLD, run, None)))
 
     def _look_at(self, bundle: Bundle, now: float) -> None:
         """Spans of a bundle have come a linger ago: it is whole, or still waits, or is more than a bundle can be."""
@@ -534,6 +556,10 @@ class Assembler:
             if not ahead:
                 ahead = TOGETHER
                 fetch([unit for at, unit in islice(closed, TOGETHER) if at + reopen <= now])
+            if self._usual is not None:
+                ahead -= self._usual.settle(closed, ahead, now, self._events)
+                if not ahead or not closed or closed[0][0] + reopen > now:
+                    continue
             ahead -= 1
             closed_at, unit = closed.popleft()
             if isinstance(unit, Bundle):

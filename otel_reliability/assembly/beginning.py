@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from otel_reliability.assembly.blocks import Block
@@ -10,9 +9,8 @@ from otel_reliability.assembly.bundle import Bundle
 from otel_reliability.assembly.compiled import NATIVE
 from otel_reliability.assembly.resting import NO_ROWS
 
-_BEGIN: Final[Callable[..., Any] | None] = (
-    None if NATIVE is None else NATIVE.Beginner(Bundle(b"", 0.0, Block(b"", NO_ROWS, []))).begin
-)
+BEGINNER: Final[Any] = None if NATIVE is None else NATIVE.Beginner(Bundle(b"", 0.0, Block(b"", NO_ROWS, [])), Block)
+"""Knows where the slots of bundles and of blocks lie."""
 
 
 def begun(block: Block, now: float) -> Bundle:
@@ -21,7 +19,7 @@ def begun(block: Block, now: float) -> Bundle:
     >>> begun(Block(b"t" * 16, NO_ROWS, []), 1.0).born
     1.0
     """
-    if _BEGIN is None or block.rest is None:
+    if BEGINNER is None or block.rest is None:
         return Bundle(block.trace_id, now, block)
-    found: Bundle = _BEGIN(block.trace_id, now, block.rest, block.others[:])
+    found: Bundle = BEGINNER.begin(block.trace_id, now, block.rest, block.others[:])
     return found

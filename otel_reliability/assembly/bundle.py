@@ -69,6 +69,7 @@ class Bundle:
       root, in another process, that is not here.
     - `rest`: the rows as bytes while nobody asks for them; `models` and `tools` are made of it when somebody does.
     - `unit`: what a CLOSED one became when it was unfolded.
+    - `told_ids`: the ids of its spans as bytes, if they were laid down when its run was told, while they were near.
     """
 
     __slots__ = (
@@ -92,6 +93,7 @@ class Bundle:
         "rest",
         "run",
         "state",
+        "told_ids",
         "trace_id",
         "unit",
     )
@@ -120,6 +122,7 @@ class Bundle:
         self.built: Built | None = None
         self.missing: SpanId | None = None
         self.unit: Unit | None = None
+        self.told_ids: bytes | None = None
 
     @property
     def models(self) -> Models:
@@ -343,15 +346,16 @@ class Bundle:
 
     def past(self) -> Past:
         """What is remembered once its run is final, as small as can be."""
-        rest = self.rest
-        found = (
-            rows.packed(self.models, self.tools, self.others) if rest is None else compiled.ids_of(rest, self.others)
-        )
-        ids = found or tuple(self.ids)
+        ids = self.told_ids or self._packed_ids() or tuple(self.ids)
         if self.run is not None:
             return self.run.key.agent, ids, self.places, self.open or None
         agents = () if self.built is None else tuple(sorted(self.built.agents)[:2])
         return agents, ids, self.places, self.open or None
+
+    def _packed_ids(self) -> bytes | None:
+        if self.rest is None:
+            return rows.packed(self.models, self.tools, self.others)
+        return compiled.ids_of(self.rest, self.others)
 
     def let_go(self) -> None:
         """It is no bundle any more: whoever still plans to look at it shall not keep its spans."""

@@ -39,7 +39,7 @@ class Bundles:
         on_growing: Callable[[Bundle], None],
     ) -> None:
         self._gathering, self._accounts, self._on_growing = gathering, accounts, on_growing
-        self._most, self._place_limit = span_limit - 1, place_limit
+        self.most, self._place_limit = span_limit - 1, place_limit
         self._bundles, self._pasts = gathering.traces.bundles, gathering.traces.pasts
         gathering.traces.unfold, gathering.traces.remember = self.unfold, self._recall
 
@@ -54,7 +54,7 @@ class Bundles:
             if span.kind is _MODEL or span.kind is _TOOL:
                 bundle = self._plain(span, now)
                 if bundle is not None:
-                    taken = take_rows(spans, at, bundle.models, bundle.tools, self._most - bundle.count)
+                    taken = take_rows(spans, at, bundle.models, bundle.tools, self.most - bundle.count)
                     self._gathering.open_bytes += taken * ROW_BYTES
                     at += taken
                     if taken:
@@ -68,13 +68,13 @@ class Bundles:
         trace_id, gathering, others = block.trace_id, self._gathering, len(block.others)
         bundle = self._bundles.get(trace_id)
         if bundle is None:
-            if trace_id in self._pasts or trace_id in gathering.traces or block.count > self._most:
+            if trace_id in self._pasts or trace_id in gathering.traces or block.count > self.most:
                 return False
             bundle = self._bundles[trace_id] = begun(block, now)
             gathering.open[bundle] = None
             bundle.due = True
             self._on_growing(bundle)
-        elif not bundle.is_plain or bundle.count + block.count > self._most or not self._join(bundle, block, now):
+        elif not bundle.is_plain or bundle.count + block.count > self.most or not self._join(bundle, block, now):
             return False
         gathering.open_bytes += (block.count - others) * ROW_BYTES + others * SPAN_BYTES
         return True
@@ -100,10 +100,10 @@ class Bundles:
         """The bundle that a model or tool call is sure to be kept in as it is; it may be new."""
         bundle = self._bundles.get(span.trace_id)
         if bundle is None:
-            if self._is_known(span.trace_id) or span.link is not None or not self._most:
+            if self._is_known(span.trace_id) or span.link is not None or not self.most:
                 return None
             bundle = self._bundles[span.trace_id] = Bundle(span.trace_id, now)
-        elif not bundle.is_plain or span.link is not None or bundle.count >= self._most:
+        elif not bundle.is_plain or span.link is not None or bundle.count >= self.most:
             return None
         if now != bundle.latest or not bundle.due:
             self._touch(bundle, now)
@@ -256,7 +256,7 @@ class Bundles:
             if self._is_known(span.trace_id):
                 return False
             bundle = self._begin(span.trace_id, now)
-        if not bundle.is_plain or span.kind is _OTHER or span.link is not None or bundle.count >= self._most:
+        if not bundle.is_plain or span.kind is _OTHER or span.link is not None or bundle.count >= self.most:
             return self._take_with_care(bundle, span, now)
         self._keep(bundle, span, now)
         return True
@@ -291,7 +291,7 @@ class Bundles:
         if known == span:
             self._accounts["duplicate", ""] += 1
             return True
-        if known is not None or bundle.state is not _GROWING or bundle.count >= self._most:
+        if known is not None or bundle.state is not _GROWING or bundle.count >= self.most:
             return self._left(bundle)
         if bundle.places is not None and span_id in bundle.places:
             return self._left(bundle)

@@ -24,20 +24,25 @@ class SettledRuns:
 
     def __init__(self, settings: OutcomeSettings) -> None:
         self._settings = settings
-        self._by_trace: OrderedDict[TraceId, Run | dict[str, Run]] = OrderedDict()
+        self.by_trace: OrderedDict[TraceId, Run | dict[str, Run]] = OrderedDict()
+        """The run of a trace, or its runs by their ids."""
         self._count = 0
         self._gone: list[Run | dict[str, Run]] = []
 
     def remember(self, run: Run) -> None:
         """A run has settled. Most traces have one; several stand by their ids."""
-        known = self._by_trace.setdefault(run.trace_id, run)
+        known = self.by_trace.setdefault(run.trace_id, run)
         if known is not run:
-            of_trace = self._by_trace[run.trace_id] = known if isinstance(known, dict) else {known.run_id: known}
+            of_trace = self.by_trace[run.trace_id] = known if isinstance(known, dict) else {known.run_id: known}
             self._count -= run.run_id in of_trace
             of_trace[run.run_id] = run
-        self._count += 1
+        self.have_come(1)
+
+    def have_come(self, number: int) -> None:
+        """So many runs have come to stand in `by_trace`: the first of all are let go of, where they are too many now."""
+        self._count += number
         while self._count > MOST:
-            gone = self._by_trace.popitem(last=False)[1]
+            gone = self.by_trace.popitem(last=False)[1]
             self._count -= _number(gone)
             self._gone.append(gone)
             if len(self._gone) == TOGETHER:
@@ -46,12 +51,12 @@ class SettledRuns:
 
     def forget(self, trace_id: TraceId) -> None:
         """The trace is forgotten."""
-        known = self._by_trace.pop(trace_id, None)
+        known = self.by_trace.pop(trace_id, None)
         self._count -= 0 if known is None else _number(known)
 
     def judge(self, evaluation: Evaluation, trace_id: TraceId) -> tuple[Run, Run] | None:
         """The run a judgement is about, as it was and as it now is (the same, if it was told before). None: unknown."""
-        known = self._by_trace.get(trace_id, {})
+        known = self.by_trace.get(trace_id, {})
         run = _judged(known.values() if isinstance(known, dict) else (known,), evaluation.span_id)
         if run is None:
             return None
@@ -62,7 +67,7 @@ class SettledRuns:
         if isinstance(known, dict):
             known[run.run_id] = judged
         else:
-            self._by_trace[trace_id] = judged
+            self.by_trace[trace_id] = judged
         return run, judged
 
     def _with(self, run: Run, evaluations: tuple[Evaluation, ...]) -> Run:

@@ -135,7 +135,8 @@ class SimpleBuilder:
         self._default = _BY_STATUS if settings.outcome.fallback == "status" else _COMPLETED
         self._marks: dict[tuple[Any, ...], Marks] = {}
         self._keys: dict[str, tuple[Resource, tuple[tuple[str, str], ...], AgentKey]] = {}
-        self._caller, self._maker = CALLER, self._native()
+        self._caller, self.maker = CALLER, self._native()
+        """The compiled maker of usual runs, None without it."""
 
     def build(self, bundle: Bundle, reason: CloseReason) -> Run | None:
         """The run of a bundle that holds every span once; None where it is another kind of run, several, none, or not whole."""
@@ -197,7 +198,7 @@ class SimpleBuilder:
 
     def at_once(self, bundle: Bundle, reason: CloseReason) -> Run | None:
         """The run of a bundle, if it is a usual one and holds every span once, which need not be known. None: see otherwise."""
-        if self._maker is None or len(bundle.others) != 1 or (bundle.places and _tells_session(bundle)):
+        if self.maker is None or len(bundle.others) != 1 or (bundle.places and _tells_session(bundle)):
             return None
         top = bundle.others[0]
         if top.parent_id is not None and not is_top(bundle, top):
@@ -205,7 +206,7 @@ class SimpleBuilder:
         if bundle.rest is None and bundle.count > MOST_AT_ONCE:
             return None
         rest = bundle.rest or bundle.lie_down()
-        return None if rest is None or rest[NUMBER] >= MOST_AT_ONCE else self._maker.make(rest, bundle.others, reason)
+        return None if rest is None or rest[NUMBER] >= MOST_AT_ONCE else self.maker.make(rest, bundle.others, reason)
 
     def _native(self) -> Any:
         """The compiled maker of such runs, with what it has to ask; None without it."""

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otel_reliability.assembly import assembler
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.beginning import begun
 from otel_reliability.assembly.blocks import Block, Blocks
@@ -189,7 +190,7 @@ def test_a_trace_too_large_is_taken_span_by_span() -> None:
 
 @pytest.mark.parametrize("interrupted", [0, 4, 9])
 def test_an_exception_out_of_nowhere_costs_no_other_block(monkeypatch: pytest.MonkeyPatch, interrupted: int) -> None:
-    """A signal handler raises when a block has been taken in: those after it, and the rest, are not lost."""
+    """A signal handler raises when Python has taken a block in: those after it, and the rest, are not lost."""
     adopt, adopted = Bundles.adopt, count()
 
     def raising(self: Bundles, block: Block, now: float) -> bool:
@@ -199,6 +200,7 @@ def test_an_exception_out_of_nowhere_costs_no_other_block(monkeypatch: pytest.Mo
         return taken
 
     monkeypatch.setattr(Bundles, "adopt", raising)
+    monkeypatch.setattr(assembler, "usual_of", one_by_one)
     engine = Engine(Settings(), clock=FakeClock())
     spans = [one._replace(trace_id=bytes([number] * 16)) for number in range(1, 11) for one in RUN]
     with pytest.raises(KeyboardInterrupt):
@@ -207,6 +209,10 @@ def test_an_exception_out_of_nowhere_costs_no_other_block(monkeypatch: pytest.Mo
 
     assert len(engine.take_settled()) == 10
     assert engine.accounts == {("received", ""): 31, ("used", ""): 30, ("other", "no_convention"): 1}
+
+
+def one_by_one(*_: object) -> None:
+    """Nothing does so with many."""
 
 
 @pytest.mark.parametrize("limit", [2, 4, 8, 9, 10, 11])
@@ -267,7 +273,7 @@ def test_what_is_no_bundle_is_not_begun() -> None:
     """Its parts are others than the compiled module knows."""
     for odd in (block_like(), (), 7):
         with pytest.raises((TypeError, AttributeError)):
-            NATIVE.Beginner(odd)
+            NATIVE.Beginner(odd, Block)
 
 
 def block_like() -> Block:

@@ -228,7 +228,7 @@ def run_of(bundle: Bundle, settings: Settings, caller: object, *, compiled: bool
     simple = Builder(settings).simple
     simple._caller = caller
     if not compiled:
-        simple._maker = None
+        simple.maker = None
     run = simple.build(bundle, CloseReason.ROOT)
     if run is None:
         return None
@@ -325,7 +325,7 @@ def test_packed_calls_that_are_cut_off_are_not_read(spans: list[AgentSpan], data
         return
     size = data.draw(st.integers(0, len(packed[0])))
     cut = packed[0][:size]
-    maker = Builder(SETTINGS).simple._maker
+    maker = Builder(SETTINGS).simple.maker
     if size < 8 + 64 * packed[4]:
         assert maker.make((cut, *packed[1:]), bundle.others, CloseReason.ROOT) is None
         spoilt = (cut, *packed[1:])

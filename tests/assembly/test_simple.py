@@ -172,7 +172,7 @@ def compare(told: Told, under: Settings) -> str:
     """Hold both quick ways to the slow one. Which of them gave a run."""
     bundle = told.bundle()
     builder, plain = Builder(under), Builder(under).simple
-    plain._caller = plain._maker = None
+    plain._caller = plain.maker = None
     run = builder.simple.build(bundle, CloseReason.ROOT)
     assert plain.build(bundle, CloseReason.ROOT) == run
     if run is None:
