@@ -47,6 +47,9 @@ cdef enum:
     HALF_BITS = 26
     FITTING = 2047  # so many distances together are less than 2^63
     FEWEST = 8
+    USUAL = 32  # most of what is counted is there less often
+    LOWEST = 0x21  # the first symbol that tools get,
+    BITS = 60  # and how many from there on have a bit
     NOWHERE = -1
     MANY_PATHS = 4096  # so many, of so many steps, by so many runs each, can be summed up in 64 bits
     MANY_STEPS = 4096
@@ -799,27 +802,47 @@ def tools(str path not None):
 def count_all(dict counts not None, dict sizes not None, list values not None, list times not None):
     """As `Multiset.count` of each value: how often each is there, and how many are there so often."""
     cdef Py_ssize_t at, before, after
+    cdef Py_ssize_t[USUAL] more  # by how often: how many values more are there so often
     cdef PyObject *found
-    cdef object value, size
+    cdef object value
     values, times = check_alike(values, times)
-    for at in range(len(values)):
-        value = values[at]
-        found = PyDict_GetItemWithError(counts, value)
-        before = 0 if found is NULL else <object> found
-        after = before + <Py_ssize_t> times[at]
-        if after:
-            size = after
-            counts[value] = size
-            found = PyDict_GetItemWithError(sizes, size)
-            sizes[size] = 1 if found is NULL else <object> found + 1
-        else:
-            del counts[value]
-        if before:
-            size = before
-            if sizes[size] == 1:
-                del sizes[size]
+    memset(more, 0, sizeof(more))
+    try:
+        for at in range(len(values)):
+            value, after = values[at], times[at]
+            found = PyDict_GetItemWithError(counts, value)
+            before = 0 if found is NULL else <object> found
+            after += before
+            if after:
+                counts[value] = after
+                _note_size(sizes, more, after, 1)
             else:
-                sizes[size] -= 1
+                del counts[value]
+            if before:
+                _note_size(sizes, more, before, -1)
+    finally:
+        for at in range(USUAL):
+            if more[at]:
+                _change_size(sizes, at, more[at])
+
+
+cdef inline int _note_size(dict sizes, Py_ssize_t *more, Py_ssize_t size, Py_ssize_t change) except -1:
+    if 0 < size < USUAL:
+        more[size] += change
+        return 0
+    return _change_size(sizes, size, change)
+
+
+cdef int _change_size(dict sizes, Py_ssize_t size, Py_ssize_t change) except -1:
+    """So many values more are there so often, or as many less as it is below 0."""
+    cdef object key = size
+    cdef PyObject *found = PyDict_GetItemWithError(sizes, key)
+    cdef object after = change if found is NULL else <object> found + change
+    if after:
+        sizes[key] = after
+    else:
+        del sizes[key]
+    return 0
 
 
 def count_calls(dict sums not None, list codes not None, list times not None):
@@ -868,12 +891,24 @@ def count_calls(dict sums not None, list codes not None, list times not None):
 
 
 def sets_of(list paths not None):
-    """The different steps of each path, sorted: as a string where each has a character of its own, else as a tuple."""
+    """The different steps of each path: bits of a number; sorted where one has no bit, or tools share a character."""
     cdef object path, steps
     return [
-        tools(steps) if PyUnicode_CheckExact(steps) else tuple(sorted(set(steps)))
+        _tool_set(steps) if PyUnicode_CheckExact(steps) else tuple(sorted(set(steps)))
         for steps in steps_of(paths)
     ]
+
+
+cdef object _tool_set(str path):
+    cdef Py_ssize_t at
+    cdef uint32_t bit
+    cdef uint64_t found = 0
+    for at in range(PyUnicode_GET_LENGTH(path)):
+        bit = PyUnicode_READ_CHAR(path, at) - LOWEST
+        if bit >= BITS:
+            return tools(path)
+        found |= <uint64_t> 1 << bit
+    return found
 
 
 cpdef list steps_of(list paths):

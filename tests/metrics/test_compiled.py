@@ -21,16 +21,16 @@ from otel_reliability.metrics.compiled import (
     path_sums,
     path_total,
     sets_of,
-    sorted_sets,
     sorted_tools,
     steps_in,
     steps_of,
+    tool_sets,
     tools_of,
 )
 from otel_reliability.metrics.counts import Multiset
 from otel_reliability.metrics.later_sums import LaterSums
 from otel_reliability.metrics.stability.tool_call_variation import CallCounts
-from otel_reliability.model.row import SHARED_CODE
+from otel_reliability.model.row import SHARED_CODE, Path
 from otel_reliability.windows.paths import PathTable
 from tests.metrics.reference import edits
 
@@ -177,12 +177,36 @@ def test_the_same_steps_and_sets(codes: list[str], limit: int) -> None:
     table = PathTable(limit)
     paths = [table.intern(tuple(code)) for code in codes]
     assert steps_of(paths) == steps_in(paths)
-    assert sets_of(paths) == sorted_sets(paths)
+    assert sets_of(paths) == tool_sets(paths)
     calls, apart = CallCounts(), CallCounts()
     calls.count_all(paths, [1] * len(paths))
     for path in paths:
         apart.count(path, 1)
     assert calls.share() == apart.share()
+
+
+@given(st.lists(st.text([chr(at) for at in (0x20, *range(0x21, 0x25), 0x5B, 0x5C, 0x5D, 0x5E, 0x10000)]), max_size=8))
+def test_a_set_of_tools_is_that_of_whoever_used_the_same(codes: list[str]) -> None:
+    """Whether all of them have a bit, the last too, or not."""
+    paths = [Path(code, {}) for code in [*codes, "", "\\", "]", "".join(map(chr, range(0x21, 0x5D)))]]
+    found = sets_of(paths)
+    assert found == tool_sets(paths)
+    assert len(set(found)) == len({frozenset(path.code) for path in paths})
+
+
+@given(st.lists(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(-40, 40)), max_size=8), max_size=6))
+def test_sizes_are_those_of_the_counts(batches: list[list[tuple[str, int]]]) -> None:
+    """Whether values are there often or not, and also where something else cannot be counted."""
+    counts, sizes, plain = dict[object, int](), dict[int, int](), Counter[object]()
+    assert count_all is not None
+    for batch in batches:
+        those = {value: max(many, -plain[value]) for value, many in batch}
+        those = {value: many for value, many in those.items() if many}
+        plain.update(those)
+        with pytest.raises(TypeError):
+            count_all(counts, sizes, [*those, []], [*those.values(), 1])
+        assert counts == +plain
+        assert sizes == Counter(counts.values())
 
 
 def test_calls_beyond_64_bits_are_counted_in_python() -> None:
