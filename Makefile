@@ -106,7 +106,8 @@ UV = VIRTUAL_ENV=$(CURDIR)/$(@D) $(@D)/bin/uv --quiet pip
 
 NATIVE := native/otel_reliability_native.pyx native/otel_reliability_native_rows.pyx native/otel_reliability_native_paths.pyx \
 	native/otel_reliability_native_change.pyx native/otel_reliability_native_windows.pyx \
-	native/otel_reliability_native_hooks.pyx native/line.pxi native/packed.pxi native/shelf.pxi native/slots.pxi native/pyproject.toml
+	native/otel_reliability_native_hooks.pyx native/otel_reliability_native_quiet.pyx \
+	native/line.pxi native/packed.pxi native/shelf.pxi native/slots.pxi native/pyproject.toml
 
 # For tests: exactly what is locked, the package linked into it, and the compiled reader where there is a C compiler.
 define environment

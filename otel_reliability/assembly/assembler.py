@@ -656,15 +656,17 @@ class Assembler:
         """Quiet traces are forgotten in time, or the oldest first when there are too many ids; waiting judgements too."""
         times, gathering = self._times, self._gathering
         horizon = now - times.remember
-        while gathering.quiet:
-            trace_id, since = next(iter(gathering.quiet.items()))
-            if since > horizon:
-                if gathering.place_count < times.other_spans and gathering.gone_count <= times.closed_ids:
+        while True:
+            due = gathering.quiet.due(horizon)
+            if not due:
+                has_room = gathering.place_count < times.other_spans and gathering.gone_count <= times.closed_ids
+                if has_room or not gathering.quiet:
                     break
                 self.accounts["ceiling", "remembered_ids"] += 1
-            del gathering.quiet[trace_id]
-            self._bundles.forget(trace_id)
-            self._settled.forget(trace_id)
+                due = [next(iter(gathering.quiet))]
+            self._settled.forget_all(due)
+            self._bundles.forget_all(due)
+            gathering.quiet.drop(due)  # last: whatever ends this before, they are forgotten the next time
         if gathering.gone_count > times.closed_ids:
             gathering.forget_gone(gathering.gone_count - times.closed_ids + times.closed_ids // _SHARE)
             self.accounts["ceiling", "remembered_ids"] += 1

@@ -10,10 +10,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from otel_reliability.assembly import compiled, rows
 from otel_reliability.assembly.blocks import Block
+from otel_reliability.assembly.quiet import Past, Pasts
 from otel_reliability.assembly.rows import ID, ID_BYTES, PARENT, ROW_BYTES, Models, Rows, Tools
 from otel_reliability.assembly.unit import SPAN_BYTES, Place, Trace, Unit
 from otel_reliability.model.packed import HEAD, NUMBER, Packed
@@ -24,15 +25,6 @@ if TYPE_CHECKING:
     from otel_reliability.assembly.build import Built
 
 _MODEL, _TOOL, _AGENT = Kind.MODEL, Kind.TOOL, Kind.AGENT
-Past: TypeAlias = tuple[
-    "str | tuple[str, ...]",
-    "bytes | tuple[SpanId, ...]",
-    dict[SpanId, Place] | None,
-    dict[SpanId, SpanId | None] | None,
-]
-"""What is remembered of a bundle whose runs are final: the name of its agent, or the names, two at most; the ids of its spans,
-one after the other; the places of other spans and the open ones, where there are any. Plain values cost no looks for garbage.
-"""
 
 
 class State(enum.Enum):
@@ -389,7 +381,7 @@ class Traces(dict[TraceId, Trace]):
     def __init__(self) -> None:
         super().__init__()
         self.bundles: dict[TraceId, Bundle] = {}
-        self.pasts: dict[TraceId, Past] = {}
+        self.pasts = Pasts()
         self.unfold: Callable[[Bundle], Trace] | None = None
         self.remember: Callable[[TraceId], Trace] | None = None
 

@@ -142,8 +142,15 @@ class Bundles:
             self._gathering.gone_count -= count_of(past)
         elif bundle is not None:
             self._gathering.place_count -= len(bundle.places or ())
-        else:
+        elif trace_id in self._gathering.traces:
             self._gathering.forget(self._gathering.traces[trace_id])
+
+    def forget_all(self, trace_ids: list[TraceId]) -> None:
+        """The same of many traces, most of which were usual bundles."""
+        number, others = self._pasts.forget(trace_ids)
+        self._gathering.gone_count -= number
+        while others:
+            self.forget(others.pop())
 
     def tidy(self, bundle: Bundle) -> bool:
         """See to it that a bundle holds every span once. False: there are two versions of one, which is for the gathering."""

@@ -6,12 +6,13 @@ nothing stands above, the span is a top. What is gathered never depends on the o
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from otel_reliability.assembly.bundle import Bundle, Traces
 from otel_reliability.assembly.chains import Above, Chains, parent_of
+from otel_reliability.assembly.quiet import Quiet
 from otel_reliability.assembly.unit import RUN_KEYS, SPAN_BYTES, Ids, Place, Trace, Unit
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Kind, Session, SpanId, SpanRef, TraceId
@@ -36,7 +37,7 @@ class Gathering:
         self.traces = Traces()
         self.chains = Chains(self.traces)
         self.open: dict[Unit | Bundle, None] = {}
-        self.quiet: OrderedDict[TraceId, float] = OrderedDict()  # a dict does not find its first fast when many went
+        self.quiet = Quiet()
         self.tellers: dict[str, Unit] = {}
         self.open_bytes = self.closed_bytes = 0
         self.place_count = self.gone_count = 0

@@ -54,6 +54,13 @@ class SettledRuns:
         known = self.by_trace.pop(trace_id, None)
         self._count -= 0 if known is None else _number(known)
 
+    def forget_all(self, trace_ids: Iterable[TraceId]) -> None:
+        """These traces are forgotten; most have long been let go."""
+        by_trace = self._by_trace
+        for trace_id in trace_ids:
+            if trace_id in by_trace:
+                self.forget(trace_id)
+
     def judge(self, evaluation: Evaluation, trace_id: TraceId) -> tuple[Run, Run] | None:
         """The run a judgement is about, as it was and as it now is (the same, if it was told before). None: unknown."""
         known = self.by_trace.get(trace_id, {})
