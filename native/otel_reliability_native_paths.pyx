@@ -18,10 +18,15 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove, memset
 
+include "slots.pxi"
+
 FITS = 5
 """`otel_reliability.native` says what that is."""
 
 cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        pass
+    PyTypeObject *Py_TYPE(object of)
     bint PyUnicode_CheckExact(object of)
     int PyUnicode_KIND(object text)
     void *PyUnicode_DATA(object text)
@@ -890,15 +895,6 @@ def count_calls(dict sums not None, list codes not None, list times not None):
     return True
 
 
-def sets_of(list paths not None):
-    """The different steps of each path: bits of a number; sorted where one has no bit, or tools share a character."""
-    cdef object path, steps
-    return [
-        _tool_set(steps) if PyUnicode_CheckExact(steps) else tuple(sorted(set(steps)))
-        for steps in steps_of(paths)
-    ]
-
-
 cdef object _tool_set(str path):
     cdef Py_ssize_t at
     cdef uint32_t bit
@@ -911,10 +907,48 @@ cdef object _tool_set(str path):
     return found
 
 
-cpdef list steps_of(list paths):
-    """The `steps` of each path."""
-    cdef object path
-    return [path.steps if isinstance(path._spelled, tuple) else path.code for path in paths]
+@cython.final
+cdef class Spelled:
+    """What paths are spelled by, of many at once. It looks at the slots of their class."""
+
+    cdef object kind
+    cdef Py_ssize_t p_code, p_spelled
+
+    def __init__(self, path):
+        self.kind, self.p_code, self.p_spelled = path, _slot(path, "code"), _slot(path, "_spelled")
+
+    def codes(self, list paths not None):
+        """The code of each path."""
+        cdef object path
+        return [self.code_of(path) for path in paths]
+
+    def steps(self, list paths not None):
+        """The `steps` of each path."""
+        cdef object path
+        return [self.steps_of(path) for path in paths]
+
+    def sets(self, list paths not None):
+        """The different steps of each path: bits of a number; sorted where one has no bit, or tools share a character."""
+        cdef object path, steps
+        cdef list found = []
+        for path in paths:
+            steps = self.steps_of(path)
+            found.append(_tool_set(steps) if PyUnicode_CheckExact(steps) else tuple(sorted(set(steps))))
+        return found
+
+    cdef inline object code_of(self, object path):
+        cdef PyObject *code = self.field(path, self.p_code)
+        return path.code if code is NULL else <object> code
+
+    cdef inline object steps_of(self, object path):
+        cdef PyObject *spelled = self.field(path, self.p_spelled)
+        return path.steps if spelled is NULL or isinstance(<object> spelled, tuple) else self.code_of(path)
+
+    cdef inline PyObject *field(self, object path, Py_ssize_t slot) noexcept:
+        """What is in a slot; NULL where it is empty, or this is no such path."""
+        if <PyObject *> Py_TYPE(path) != <PyObject *> self.kind:
+            return NULL
+        return (<PyObject **> (<char *> <PyObject *> path + slot))[0]
 
 
 cdef tuple check_alike(list values, list times):

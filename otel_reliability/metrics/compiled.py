@@ -66,7 +66,13 @@ def steps_in(paths: list[Path]) -> list[Sequence[str]]:
     return [path.steps for path in paths]
 
 
+def codes_in(paths: list[Path]) -> list[str]:
+    """The code of each path."""
+    return [path.code for path in paths]
+
+
 NATIVE: Final = load()
+SPELLED: Final = None if NATIVE is None else NATIVE.Spelled(Path)
 path_sums: Final[PathSums] = (
     partial(LaterSums[str], edit_column) if NATIVE is None else partial(NATIVE.PathSums, distance)
 )
@@ -75,10 +81,12 @@ path_total: Final[PathTotal] = partial(total, edit_shares) if NATIVE is None els
 """The sum of the distances over all pairs of runs, of which so many took each path."""
 tools_of: Final[Callable[[str], str]] = sorted_tools if NATIVE is None else NATIVE.tools
 """The same as `sorted_tools`."""
-sets_of: Final[Callable[[list[Path]], list[ToolSet]]] = tool_sets if NATIVE is None else NATIVE.sets_of
+sets_of: Final[Callable[[list[Path]], list[ToolSet]]] = tool_sets if SPELLED is None else SPELLED.sets
 """The same as `tool_sets`."""
-steps_of: Final[Callable[[list[Path]], list[Sequence[str]]]] = steps_in if NATIVE is None else NATIVE.steps_of
+steps_of: Final[Callable[[list[Path]], list[Sequence[str]]]] = steps_in if SPELLED is None else SPELLED.steps
 """The same as `steps_in`."""
+codes_of: Final[Callable[[list[Path]], list[str]]] = codes_in if SPELLED is None else SPELLED.codes
+"""The same as `codes_in`."""
 count_all: Final[CountAll | None] = None if NATIVE is None else NATIVE.count_all
 """What `Multiset.count_all` does with what it counts; None: it is not installed."""
 count_calls: Final[CountCalls | None] = None if NATIVE is None else NATIVE.count_calls

@@ -17,6 +17,8 @@ from otel_reliability.metrics import compiled
 from otel_reliability.metrics.apart import LONGEST, ONE, edit_column, edit_shares, total
 from otel_reliability.metrics.compiled import (
     NATIVE,
+    codes_in,
+    codes_of,
     count_all,
     path_sums,
     path_total,
@@ -177,6 +179,7 @@ def test_the_same_steps_and_sets(codes: list[str], limit: int) -> None:
     table = PathTable(limit)
     paths = [table.intern(tuple(code)) for code in codes]
     assert steps_of(paths) == steps_in(paths)
+    assert codes_of(paths) == codes_in(paths)
     assert sets_of(paths) == tool_sets(paths)
     calls, apart = CallCounts(), CallCounts()
     calls.count_all(paths, [1] * len(paths))
@@ -207,6 +210,24 @@ def test_sizes_are_those_of_the_counts(batches: list[list[tuple[str, int]]]) -> 
             count_all(counts, sizes, [*those, []], [*those.values(), 1])
         assert counts == +plain
         assert sizes == Counter(counts.values())
+
+
+def test_what_is_no_path_spells_nothing() -> None:
+    """Something else, one of another class, and one that is not made yet."""
+
+    class Other(Path):
+        __slots__ = ()
+
+        @property
+        def steps(self) -> str:
+            return "other"
+
+    other = Other("ab", {})
+    assert (codes_of([other]), steps_of([other])) == (["ab"], ["other"])
+    for wrong in (None, Path.__new__(Path)):
+        for ask in (codes_of, steps_of, sets_of):
+            with pytest.raises(AttributeError):
+                ask([wrong])  # pyright: ignore[reportArgumentType]  # test
 
 
 def test_calls_beyond_64_bits_are_counted_in_python() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.compiled import codes_of
 from otel_reliability.metrics.counts import Multiset
 from otel_reliability.metrics.evidence import PATH, UNDISTURBED
 from otel_reliability.metrics.groups import known
@@ -65,7 +66,7 @@ class DistinctPaths(Metric):
     def tell(self, row: Row, paths: Mapping[Path | None, int]) -> None:
         if row.condition == BASELINE:
             those, times = known(paths)
-            self._paths.count_all([path.code for path in those], times)
+            self._paths.count_all(codes_of(those), times)
 
     def read(self) -> Reading:
         runs = self._paths.total

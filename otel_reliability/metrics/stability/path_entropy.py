@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics.compiled import codes_of
 from otel_reliability.metrics.counts import Multiset
 from otel_reliability.metrics.groups import PathCountMetric, PathGroup, Share
 from otel_reliability.metrics.means import clamp
@@ -28,7 +29,7 @@ class PathCounts(PathGroup):
         self._paths.count(path.code, times)
 
     def count_all(self, paths: list[Path], times: list[int]) -> None:
-        self._paths.count_all([path.code for path in paths], times)
+        self._paths.count_all(codes_of(paths), times)
 
     def share(self) -> Share | None:
         runs = self._paths.total

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, Lender
+from otel_reliability.metrics.compiled import codes_of
 from otel_reliability.metrics.groups import PathGroup, PathTellMetric, Share
 from otel_reliability.metrics.pairs import Fellows, LatestPairs
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
@@ -37,7 +38,7 @@ class PathPairs(PathGroup):
 
     def count_all(self, paths: list[Path], times: list[int]) -> None:
         self._runs += sum(times)
-        self.pairs.count_all([path.code for path in paths], times)
+        self.pairs.count_all(codes_of(paths), times)
 
     def share(self) -> Share | None:
         distance = self.pairs.mean()
