@@ -1529,10 +1529,10 @@ cdef class Usual:
     cdef Beginner bundles
     cdef Maker maker
     cdef object growing, closed_state, past, event, closed, settled, reason, linger
-    cdef object gathering, settled_runs, traces, quiet, remembered, accounts, of_used, of_closed
+    cdef object gathering, settled_runs, traces, quiet, pasts, remembered, accounts, of_used, of_closed
     cdef Py_ssize_t row_weight, span_weight, most
     cdef double lingers, reopens
-    cdef dict held, pasts, open
+    cdef dict held, open
     cdef Py_ssize_t closings, used  # of this call
 
     def __init__(
@@ -1599,7 +1599,7 @@ cdef class Usual:
         if not PyList_CheckExact(_held_at(block, self.bundles.of_others)) or <Py_ssize_t>_held_at(block, self.bundles.of_count) > self.most:
             return False
         return not (
-            PyDict_Contains(self.held, trace_id) or PyDict_Contains(self.pasts, trace_id) or PyDict_Contains(self.traces, trace_id)
+            PyDict_Contains(self.held, trace_id) or trace_id in self.pasts or PyDict_Contains(self.traces, trace_id)
         )
 
     cdef Py_ssize_t begin_one(self, object block, object now, list planned) except -1:
@@ -1749,7 +1749,7 @@ cdef class Usual:
         cdef object past = (run.key.agent, ids, _held_at(bundle, self.bundles.places), begun if begun else None)
         PyObject_SetItem(self.remembered, trace_id, run)
         PyObject_SetItem(self.quiet, trace_id, at)
-        PyDict_SetItem(self.pasts, trace_id, past)
+        PyObject_SetItem(self.pasts, trace_id, past)
         PyDict_DelItem(self.held, trace_id)
         _fill(bundle, self.bundles.state, self.past)
         PyList_Append(events, event)

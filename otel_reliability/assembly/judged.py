@@ -56,7 +56,7 @@ class SettledRuns:
 
     def forget_all(self, trace_ids: Iterable[TraceId]) -> None:
         """These traces are forgotten; most have long been let go."""
-        by_trace = self._by_trace
+        by_trace = self.by_trace
         for trace_id in trace_ids:
             if trace_id in by_trace:
                 self.forget(trace_id)
