@@ -53,6 +53,7 @@ cdef enum:
     NO_COUNT = -1
     MODELS_FRONT = 5  # what packed model calls tell in front: their number, how long they took, and more
     RUN = 32  # fields of a run
+    EVENT = 3  # of what befalls one
     ROW = 25  # fields of a row
     ALIKE = 7  # fields in which rows that are alike are equal
     UNDISTURBED = 1
@@ -80,6 +81,7 @@ _ROW = (
     "retries", "pressure", "model_calls", "tokens", "latency_ns", "outcome", "confidence", "cost", "violations", "session_id",
     "signals", "effects", "weight", "arguments_known", "by_status",
 )
+_EVENT = ("change", "run", "previous")
 _ALIKE = ("task", "input_class", "condition", "branches", "retries", "weight", "arguments_known")
 
 cdef object ALL = 1.0
@@ -105,7 +107,7 @@ cdef inline bint _is(object one, object kind):
 def _checked(kind, fields):
     """The type of a named tuple of these fields."""
     if not issubclass(kind, tuple) or kind._fields != fields:
-        raise ValueError("runs or rows have other fields than this module knows")
+        raise ValueError("runs, rows or events have other fields than this module knows")
     return kind
 
 
@@ -490,10 +492,10 @@ cdef class Usual:
     It looks at the slots of the objects that Python works with, and changes them: nothing is kept here.
     """
 
-    cdef object row_of, run, row, path, table
+    cdef object row_of, event, closed, settled, run, row, path, table
     cdef object agent, recent, window, kept, measures, pressure, fixed
     cdef Py_ssize_t most_untold
-    cdef Py_ssize_t a_entering, a_paths, a_recent, a_reopenable, a_rules, a_windows
+    cdef Py_ssize_t a_entering, a_paths, a_recent, a_reopenable, a_rules, a_seen, a_windows
     cdef Py_ssize_t r_ids, r_limit, r_loose, r_settled
     cdef Py_ssize_t w_forgotten, w_kept, w_measures, w_most, w_period, w_readings, w_reopenable, w_series, w_settled
     cdef Py_ssize_t w_start, w_unsettled
@@ -502,9 +504,10 @@ cdef class Usual:
     cdef Py_ssize_t p_code, p_held, t_forgotten, t_paths, s_runs, s_sum, f_units
 
     def __cinit__(
-        self, row_of, run, row, path, table, agent, recent, window, kept, measures, ways, pressure, fixed,
-        Py_ssize_t most_untold,
+        self, row_of, event, closed, settled, run, row, path, table, agent, recent, window, kept, measures, ways, pressure,
+        fixed, Py_ssize_t most_untold,
     ):
+        self.event, self.closed, self.settled = _checked(event, _EVENT), closed, settled
         self.row_of, self.run, self.row = row_of, _checked(run, _RUN), _checked(row, _ROW)
         self.path, self.p_code, self.p_held = path, _slot(path, "code"), _slot(path, "held")
         self.table, self.t_paths, self.t_forgotten = table, _slot(table, "paths"), _slot(table, "_forgotten")
@@ -514,7 +517,7 @@ cdef class Usual:
         self.most_untold = most_untold
         self.a_entering, self.a_paths = _slot(agent, "_entering"), _slot(agent, "_paths")
         self.a_recent, self.a_reopenable = _slot(agent, "recent"), _slot(agent, "_reopenable")
-        self.a_rules, self.a_windows = _slot(agent, "_rules"), _slot(agent, "windows")
+        self.a_rules, self.a_seen, self.a_windows = _slot(agent, "_rules"), _slot(agent, "seen"), _slot(agent, "windows")
         self.r_ids, self.r_limit = _slot(recent, "_ids"), _slot(recent, "_limit")
         self.r_loose, self.r_settled = _slot(recent, "_loose"), _slot(recent, "_settled")
         self.w_forgotten, self.w_kept = _slot(window, "_forgotten"), _slot(window, "_kept")
@@ -527,9 +530,44 @@ cdef class Usual:
         self.m_made, self.m_tally, self.m_ways = _slot(measures, "_made"), _slot(measures, "tally"), _slot(measures, "_ways")
         self.one_by_one = _slot(ways, "one_by_one")
 
+    # --- Many runs ----------------------------------------------------------------------------------------------------
+
+    def apply(self, dict agents not None, seen, list events not None, Py_ssize_t at, now, int64_t latest, bint only_settled):
+        """As `Fleet.apply` of these events from a place on: of runs that ended at `latest` or before, and closed or settled. Gives
+        the place of the first that must be applied in Python.
+        """
+        while 0 <= at < len(events) and self.does(agents, seen, events[at], now, latest, only_settled):
+            at += 1
+        return at
+
+    cdef bint does(self, dict agents, object seen, object event, object now, int64_t latest, bint only_settled) except -1:
+        cdef object run, state
+        cdef PyObject *found
+        cdef int64_t end_ns
+        if not _is(event, self.event) or PyTuple_GET_SIZE(event) != EVENT or _of(event, 2) is not None:
+            return False
+        run = _of(event, 1)
+        if not _is(run, self.run) or PyTuple_GET_SIZE(run) != RUN:
+            return False
+        found = PyDict_GetItemWithError(agents, _of(run, 3))
+        if found is NULL or not _is(<object> found, self.agent):
+            return False
+        state = <object> found
+        if _of(event, 0) is self.settled:
+            return self.settle(state, run)
+        if only_settled or _of(event, 0) is not self.closed or not _time(run, 14, &end_ns) or end_ns > latest:
+            return False
+        if not self.close(state, run):
+            return False
+        if not PyObject_RichCompareBool(_get(state, self.a_seen), now, Py_EQ):
+            seen[_of(run, 3)] = now
+            _set(state, self.a_seen, now)
+            seen.move_to_end(_of(run, 3))
+        return True
+
     # --- Coming -------------------------------------------------------------------------------------------------------
 
-    def close(self, state, run):
+    cpdef bint close(self, state, run) except -1:
         """A run was closed. False: nothing was done, it must be done in Python."""
         cdef object run_id, recent, row, window, refused = None
         cdef dict reopenable, windows
@@ -664,7 +702,7 @@ cdef class Usual:
 
     # --- Settling -----------------------------------------------------------------------------------------------------
 
-    def settle(self, state, run):
+    cpdef bint settle(self, state, run) except -1:
         """A run settles. False: nothing was done, it must be done in Python."""
         cdef object run_id, recent, ids, row, window
         cdef dict reopenable, windows

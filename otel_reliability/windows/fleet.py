@@ -10,8 +10,9 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.windows import usual
 from otel_reliability.windows.agent import AgentState
-from otel_reliability.windows.time import clamped
+from otel_reliability.windows.time import AHEAD_NS, clamped
 from otel_reliability.windows.told import Told
 from otel_reliability.windows.usual import close, settle
 
@@ -23,6 +24,8 @@ Asleep: TypeAlias = Callable[[], Mapping[str, Any]]
 """Gives what `AgentState.to_state` wrote of an agent that was restored and not asked for yet."""
 
 _SETTLED, _WITHDRAWN = RunChange.SETTLED, RunChange.WITHDRAWN
+_NEVER: Final = (1 << 63) - 1
+"""No run ends later."""
 
 
 class Fleet:
@@ -96,6 +99,16 @@ class Fleet:
             self._withdraw(gone)
             self._close(run, now, wall_ns)
             self._forget_if_empty(gone.key)
+
+    def apply_usual(
+        self, events: list[RunEvent], at: int, now: float, wall_ns: int | None = None, *, only_settled: bool = False
+    ) -> int:
+        """As `apply` of these events from a place on, as long as they are usual: runs of known agents that closed or settled.
+
+        Gives the place of the first that is left. `only_settled`: somebody wants to look after each of the others.
+        """
+        latest = _NEVER if wall_ns is None else wall_ns + AHEAD_NS
+        return usual.apply(self._agents, self._seen, events, at, now, latest, only_settled)
 
     def advance(self, now: float) -> list[AgentKey]:
         """Let agents expire that had no run for `limits.agent_idle` seconds, and say which: their series end."""

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from otel_reliability.config import LimitSettings, Settings, WindowSettings
-from otel_reliability.model.event import RunEvent
+from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.model_calls import ModelCalls
 from otel_reliability.model.row import Path, Row
 from otel_reliability.model.run import Outcome, Run
@@ -21,6 +21,7 @@ from otel_reliability.windows import fleet, usual
 from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.compiled import NATIVE
 from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.time import AHEAD_NS
 from tests.windows.runs import KEY, call, closed, model_call, revised, run, settled, withdrawn
 from tests.windows.test_compiled import odd
 
@@ -122,6 +123,64 @@ def test_all_is_left_as_python_leaves_it(seed: int, windows: tuple[WindowSetting
     assert ours.accounts == oracle.accounts
 
 
+@given(st.integers(0, 2**32), st.sampled_from((0, 2, 5, 12)), st.booleans())
+@settings(max_examples=25)
+def test_many_at_once_do_what_each_does(seed: int, lag: int, only_settled: bool) -> None:
+    """Of several agents, some of them new, some runs of them from a clock that is ahead."""
+    dice = Random(seed)
+    limits = LimitSettings(recent_runs=3, agents=3)
+    ours, oracle = [Fleet(Settings(windows=FEW, limits=limits), places_return=True) for _ in range(2)]
+    keys = [KEY._replace(agent=f"agent {number}") for number in range(4)]
+    stories = [history(dice, 30, lag) for _ in keys]
+    now, wall, known = 0.0, None if seed % 2 else 1_020 - AHEAD_NS, 0
+    while stories:
+        events: list[RunEvent] = []
+        while stories and len(events) < dice.choice((1, 2, 9, 30)):
+            which = dice.randrange(len(stories))
+            event = next(stories[which], None)
+            if event is None:
+                del stories[which], keys[which]
+            else:
+                before = None if event.previous is None else event.previous._replace(key=keys[which])
+                events.append(RunEvent(event.change, event.run._replace(key=keys[which]), before))
+        now, at = now + dice.choice((0.0, 1.0)), 0
+        while at < len(events):
+            begun, at = at, ours.apply_usual(events, at, now, wall, only_settled=only_settled)
+            known += at - begun
+            assert not only_settled or {event.change for event in events[begun:at]} <= {RunChange.SETTLED}
+            if at < len(events):
+                ours.apply(events[at], now, wall)
+                at += 1
+        for event in events:
+            oracle.apply(event, now, wall)
+        assert list(ours._seen.items()) == list(oracle._seen.items())
+    left = ours.keys()
+    assert left == oracle.keys()
+    assert [everything(ours.agent(key)) for key in left] == [everything(oracle.agent(key)) for key in left]
+    assert ours.accounts == oracle.accounts
+    assert known > 5
+
+
+def test_what_is_no_event_is_left() -> None:
+    """And so is what happens to an agent that nobody knows, or that sleeps."""
+    some = Fleet(Settings(windows=FEW))
+    for event in (closed(plain(0)), closed(plain(1))):
+        some.apply(event, 0.0)
+    strange = (
+        tuple(closed(plain(2))),
+        closed(plain(2)._replace(key=KEY._replace(agent="other"))),
+        revised(plain(2), plain(1)),
+    )
+    asleep = Fleet(Settings(windows=FEW))
+    asleep.restore(some.to_state(), {KEY: dict})
+    assert asleep.apply_usual([closed(plain(2))], 0, 1.0) == 0
+    for one in (*strange, withdrawn(plain(1)), closed(plain(1)), RunEvent(RunChange.CLOSED, tuple(plain(2)))):  # pyright: ignore[reportArgumentType]  # test
+        assert some.apply_usual([closed(plain(3)), one], 1, 1.0) == 1  # pyright: ignore[reportArgumentType]  # test
+    assert some.apply_usual([closed(plain(3))], 0, 1.0, plain(3).end_ns - AHEAD_NS - 1) == 0
+    assert some.apply_usual([closed(plain(3))], 0, 1.0, plain(3).end_ns - AHEAD_NS) == 1
+    assert some.apply_usual([], 0, 1.0) == some.apply_usual([], 7, 1.0) - 7 == 0
+
+
 def plain(number: int) -> Run:
     """The usual run."""
     return run(
@@ -203,6 +262,8 @@ def test_other_classes_are_refused() -> None:
     with pytest.raises(TypeError):
         NATIVE.Usual.__new__(NATIVE.Usual)
     with pytest.raises(AttributeError, match="code"):
-        NATIVE.Usual(None, Run, Row, Row, *[object] * 9, 1)
+        NATIVE.Usual(None, RunEvent, None, None, Run, Row, Row, *[object] * 9, 1)
     with pytest.raises(ValueError, match="no slot"):
-        NATIVE.Usual(None, Run, Row, type("Other", (), {"code": "", "held": 0}), *[object] * 9, 1)
+        NATIVE.Usual(None, RunEvent, None, None, Run, Row, type("Other", (), {"code": "", "held": 0}), *[object] * 9, 1)
+    with pytest.raises(ValueError, match="fields"):
+        NATIVE.Usual(None, Row, None, None, Run, Row, Path, *[object] * 9, 1)
