@@ -65,7 +65,7 @@ cdef enum:
     SESSION = 2
     STENCIL = 5
     MODEL_ROW = 4  # what the rows of model calls have in common
-    SLOTS = 16
+    SLOTS = 64
     UUID_SHORT = 32
     UUID_LONG = 36
     VARINT = 0
@@ -77,7 +77,15 @@ cdef enum:
     ERROR = 2
     REMOTE_KNOWN = 0x100
     REMOTE = 0x200
+    TRACE_ID = 0x0A  # how the fields of a span begin
+    SPAN_ID = 0x12
+    PARENT_ID = 0x22
+    NAME = 0x2A
+    KIND = 0x30
+    START = 0x39
+    END = 0x41
     ATTRIBUTE = 0x4A
+    OFTEN = 2  # so many times in a row, and it is what mostly comes next
 
 ASK, MODEL, TOOL, AGENT, PLAIN = range(5)
 """What is made of a stencil: nothing, a model call, a tool call or an agent, which are filled in, or what it says as it is."""
@@ -174,11 +182,15 @@ cdef inline bint _field(Place *at, Place end, Field *field) noexcept nogil:
 
 
 cdef inline bint _is_zero(Place at, Py_ssize_t size) noexcept nogil:
-    cdef Py_ssize_t number
-    for number in range(size):
-        if at[number]:
-            return False
-    return True
+    cdef uint64_t some, all = 0
+    while size >= 8:
+        memcpy(&some, at, 8)
+        all |= some
+        at, size = at + 8, size - 8
+    while size > 0:
+        all |= at[0]
+        at, size = at + 1, size - 1
+    return all == 0
 
 
 cdef bint _attribute(Part part, Part *key, Part *value) noexcept nogil:
@@ -215,6 +227,30 @@ cdef bint _status(Part part, int *code) noexcept nogil:
     return True
 
 
+cdef inline Place _front(Place at, Place end, Wire *span) noexcept nogil:
+    """Note what nearly every span begins with, as far as it lies as encoders write it: its ids and its parent's, its name, its
+    kind, its times. Gives the place behind that.
+    """
+    if end - at < 28 or at[0] != TRACE_ID or at[1] != 16 or at[18] != SPAN_ID or at[19] != 8:
+        return at
+    span.trace.at, span.trace.size = at + 2, 16
+    span.id.at, span.id.size = at + 20, 8
+    at += 28
+    if end - at >= 10 and at[0] == PARENT_ID and at[1] == 8:
+        span.parent.at, span.parent.size = at + 2, 8
+        at += 10
+    if end - at < 2 or at[0] != NAME or at[1] > 127 or end - at < 2 + at[1]:
+        return at
+    span.name.at, span.name.size = at + 2, at[1]
+    at += 2 + at[1]
+    if end - at >= 20 and at[0] == KIND and at[1] < 128 and at[2] == START and at[11] == END:
+        span.kind = at[1]
+        memcpy(&span.start, at + 3, 8)
+        memcpy(&span.end, at + 12, 8)
+        at += 20
+    return at
+
+
 cdef bint _wire(Part part, Wire *span, Place keys, const uint32_t *sizes, int number) noexcept nogil:
     """The parts of a sound span. False: it is none, or not as encoders write it, or another than was expected.
 
@@ -230,6 +266,7 @@ cdef bint _wire(Part part, Wire *span, Place keys, const uint32_t *sizes, int nu
     span.kind = span.flags = 0
     span.status = span.number = 0
     span.unusual = False
+    at = _front(at, end, span)
     while at < end:
         if keys is not NULL and at[0] == ATTRIBUTE:
             at += 1
@@ -438,7 +475,8 @@ cdef class Layout:
     cdef readonly tuple keys
     cdef readonly bint is_place
     cdef object learn
-    cdef Layout after, otherwise  # what came next, the last time that it was not known, and the time before
+    cdef Layout after, otherwise  # what mostly comes next, and what comes now and then
+    cdef int exceptions  # how often, without a break, that was it
     cdef bytes _joined, _ahead
     cdef int _number
     cdef uint16_t _sizes[MOST_KEYS]
@@ -491,7 +529,7 @@ cdef class Layout:
         """What spans of these values share; None where they are too long to be kept."""
         cdef uint8_t joined[LONGEST_SHARED + 2 * MOST_SHARED + 1]
         cdef Py_ssize_t size = 1
-        cdef int at
+        cdef int at, place
         cdef uint64_t some, mixed = 0
         cdef Part value, all
         joined[0] = span.status == ERROR
@@ -509,14 +547,16 @@ cdef class Layout:
             mixed = (mixed ^ some) * <uint64_t>0x9E3779B97F4A7C15
             mixed ^= mixed >> 29
         at = <int>((mixed ^ (mixed >> 32)) % SLOTS)
-        slot = <object>PyList_GET_ITEM(self._slots, at)
-        if slot is not None and _is(all, <bytes>PyTuple_GET_ITEM(slot, 0)):
-            return <object>PyTuple_GET_ITEM(slot, 1)
+        for place in (at, at ^ 1):
+            slot = <object>PyList_GET_ITEM(self._slots, place)
+            if slot is not None and _is(all, <bytes>PyTuple_GET_ITEM(slot, 0)):
+                return <object>PyTuple_GET_ITEM(slot, 1)
         key = _bytes(all)
         learnt = self._known.get(key)
         if learnt is None:
             values = tuple([_bytes(span.values[self._shared[at]]) for at in range(self._shared_number)])
             learnt = self._known[key] = _sound(self.learn(values, span.status == ERROR))
+        self._slots[at ^ 1] = self._slots[at]
         self._slots[at] = key, learnt
         return learnt
 
@@ -544,16 +584,22 @@ cdef class Group:
         cdef Layout last = self._last, layout = None
         if last is not None:
             layout = last if last.after is None else last.after
-            if not layout.reads(part, span):
+            if layout.reads(part, span):
+                last.exceptions = 0
+            else:
                 layout = last.otherwise
                 if layout is not None and not layout.reads(part, span):
                     layout = None
+                if layout is not None:
+                    last.exceptions += 1
+                    if last.exceptions == OFTEN:
+                        last.after, last.otherwise, last.exceptions = layout, last.after, 0
         if layout is None:
             if not _wire(part, span, NULL, NULL, 0):
                 return None
             layout = self._of(span)
             if last is not None:
-                last.after, last.otherwise = layout, last.after
+                last.after, last.otherwise, last.exceptions = layout, last.after, 0
         self._last = layout
         return layout
 

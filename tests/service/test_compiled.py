@@ -49,7 +49,7 @@ pytestmark = pytest.mark.skipif(
 MOST = 400
 """Spans of a recording that are looked at."""
 CHANGES = 400
-CHAT = {
+CHAT: dict[str, str | int] = {
     "gen_ai.operation.name": "chat",
     "gen_ai.request.model": "gpt-4o",
     "gen_ai.response.id": "r-1",
@@ -92,6 +92,10 @@ class Both:
             assert in_order(found.rest) == in_order(one for one in found if is_apart(one))
             assert all(block.trace_id == one.trace_id for block in found.blocks for one in block)
         return found
+
+
+def _value(of: str | int) -> AnyValue:
+    return AnyValue(string_value=of) if isinstance(of, str) else AnyValue(int_value=of)
 
 
 def in_order(spans: Iterable[Any]) -> list[Any]:
@@ -279,6 +283,54 @@ def test_equal_keys_twice_mean_the_last() -> None:
     again = KeyValue(key="a", value=AnyValue(int_value=2)).SerializeToString()
 
     assert Both().agree(request_with(wire(9, again))) is not None
+
+
+FIELDS = (
+    wire(1, b"t" * 16), wire(1, b"u" * 16), wire(1, b"t" * 15), wire(1, bytes(16)),
+    wire(2, b"s" * 8), wire(2, b"r" * 8), wire(2, b""), wire(3, b"a=b"),
+    wire(4, b"p" * 8), wire(4, b""), wire(4, bytes(8)), wire(4, b"p" * 7),
+    wire(5, b"chat"), wire(5, b"n" * 127), wire(5, b"n" * 128), wire(5, b""),
+    b"\x30\x03", b"\x30\x00", b"\x30\x80\x01",
+    b"\x39" + (5).to_bytes(8, "little"), b"\x41" + (9).to_bytes(8, "little"), b"\x41" + bytes(8),
+    wire(15, b"\x18\x02"), wire(15, b""), b"\x85\x01\x00\x03\x00\x00",
+)  # fmt: skip
+"""Fields of a span: sound ones, odd ones, broken ones."""
+USUAL = (0, 4, 8, 12, 16, 19, 20)
+"""What nearly all spans begin with, as encoders write it."""
+
+
+def test_fields_in_any_order_are_read_the_same() -> None:
+    """In the usual order but for one or two, or in any; some missing, some twice; and cut off anywhere."""
+    dice, both, read = random.Random(7), Both(), 0
+    for at in range(CHANGES):
+        fields = [FIELDS[number] for number in USUAL]
+        for _ in range(dice.randrange(4)):
+            place = dice.randrange(len(fields) + 1)
+            fields[place : place + dice.randrange(2)] = [dice.choice(FIELDS)][: dice.randrange(2)]
+        if at % 3 == 0:
+            dice.shuffle(fields)
+        attributes = [
+            wire(9, KeyValue(key=key, value=_value(value)).SerializeToString()) for key, value in CHAT.items()
+        ]
+        one = b"".join(fields + attributes)
+        cut = one[: dice.randrange(len(one))] if at % 5 == 0 else one
+        try:
+            read += both.agree(wire(1, wire(2, wire(2, cut)))) is not None
+        except UndecodableBody:
+            pytest.fail("the compiled reader took what Python refuses")
+
+    assert CHANGES > read > CHANGES // 5
+
+
+def test_spans_in_any_turn_are_read_the_same() -> None:
+    """What comes next is foreseen by what came; whatever comes instead is read as it is."""
+    dice, both = random.Random(7), Both()
+    kinds = (CHAT, TOOL, AGENT, {"http.route": "/"}, {**CHAT, "server.port": 443})
+    for turn in ((0, 1), (0, 1, 0, 1, 0, 2), (0, 1, 0, 2), (3, 0, 3, 1), (0, 4)):
+        spans = [span(number + 1, attributes=kinds[turn[number % len(turn)]]) for number in range(40)]
+        assert both.agree(traces_protobuf(spans)) is not None
+    spans = [span(number + 1, attributes=dice.choice(kinds)) for number in range(400)]
+    assert both.agree(traces_protobuf(spans)) is not None
 
 
 def changed(body: bytes, dice: random.Random) -> bytes:
