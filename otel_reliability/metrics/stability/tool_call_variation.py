@@ -44,7 +44,8 @@ class CallCounts(PathGroup):
         if self._runs < 2:
             return None
         spreads = [math.sqrt(self._runs * squares - total * total) / total for total, squares in self._sums.values()]
-        value = math.fsum(min(spread, 2.0) / 2.0 for spread in spreads) / len(spreads) if spreads else 0.0
+        halves = [spread / 2.0 if spread < 2.0 else 1.0 for spread in spreads]
+        value = math.fsum(halves) / len(halves) if halves else 0.0
         return Share((value,), self._runs, self._runs)
 
 
