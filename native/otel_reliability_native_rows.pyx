@@ -117,12 +117,17 @@ cdef enum:
     EMITS_NO_TOOLS = 8
     HIDES_FAILURE = 9
     RUN = 32  # fields of a run
+    KEY = 3  # where its key is, and the agent in that
+    AGENT = 3
     MOST_JOINED = 512  # of what packed calls refer to, where they are joined to others
     TRACE_ID_BYTES = 16
     SPAN_ID_BYTES = 8
     NUMBER = 4  # where packed calls say how many they are
     MOST_SLOTS = 32
     EVENT = 3  # fields of an event
+    TOGETHER = 128  # bundles that are fetched at the same time
+    LINE = 64  # bytes that a processor fetches at once
+    POOL = 16384  # bytes that Python's allocator manages together, which it looks at the beginning of when an object is freed
 
 cdef int64_t LATEST = <int64_t>1 << 62  # no time that is meant is beyond
 cdef int64_t LONGEST = <int64_t>1 << 52  # nor takes longer: of so many, the sum fits
@@ -1366,7 +1371,7 @@ cdef class Maker:
         _set(made, 0, run_id)
         _set(made, 1, _at(root, 0))
         _set(made, 2, _at(root, SPAN_ID))
-        _set(made, 3, self.key(name, root))
+        _set(made, KEY, self.key(name, root))
         if session is not None:
             _set(made, 4, session.id)
         _set(made, 13, _at(root, 4) if start <= calls.start else calls.start)
@@ -1511,7 +1516,7 @@ cdef class Beginner:
         _fill(made, self.born, now)
         _fill(made, self.latest, now)
         _fill(made, self.last_seen, now)
-        return made
+        return _no_garbage(made)
 
 
 @cython.final
@@ -1534,6 +1539,7 @@ cdef class Usual:
     cdef double lingers, reopens
     cdef dict held, open
     cdef Py_ssize_t closings, used  # of this call
+    cdef Py_ssize_t ahead  # so many of what is due have been fetched and not been looked at yet
 
     def __init__(
         self, Beginner bundles not None, states, told, reason, weights, limits, Maker maker not None, gathering, settled,
@@ -1606,7 +1612,8 @@ cdef class Usual:
         """Gives its weight."""
         cdef object trace_id = _held_at(block, self.bundles.of_trace), others = _held_at(block, self.bundles.of_others), bundle
         cdef Py_ssize_t number = PyList_GET_SIZE(others)
-        bundle = self.bundles.begin(trace_id, now, _held_at(block, self.bundles.of_rest), PyList_GetSlice(others, 0, number))
+        others = _no_garbage(PyList_GetSlice(others, 0, number))
+        bundle = self.bundles.begin(trace_id, now, _held_at(block, self.bundles.of_rest), others)
         _fill(bundle, self.bundles.due, True)
         PyDict_SetItem(self.held, trace_id, bundle)
         PyDict_SetItem(self.open, bundle, None)
@@ -1670,7 +1677,7 @@ cdef class Usual:
     cdef int close_one(self, object bundle, object run, object now, object remember, list events) except -1:
         """As `Bundles.close_one`, and tell it. Above its root nothing is missing, as in any that grows."""
         cdef object others = _held_at(bundle, self.bundles.others), rest = _held_at(bundle, self.bundles.rest)
-        cdef object ids = ids_of(rest, others), event = self.event_of(self.closed, run), entry = (now, bundle)
+        cdef object ids = ids_of(rest, others), event = self.event_of(self.closed, run), entry = _no_garbage((now, bundle))
         _fill(bundle, self.bundles.told_ids, ids)
         _fill(bundle, self.bundles.due, False)
         _fill(bundle, self.bundles.is_plain, False)
@@ -1692,23 +1699,25 @@ cdef class Usual:
         _put(made, 0, change)
         _put(made, 1, run)
         _put(made, 2, None)
-        return made
+        return _no_garbage(made)
 
-    def settle(self, closed, Py_ssize_t most, now, list events not None):
-        """Settle what was closed first, as many bundles at most. They are taken from there. Gives how many that were."""
+    def settle(self, closed, now, list events not None):
+        """Settle what was closed first. It is taken from there. Gives how many bundles that were."""
         cdef Py_ssize_t number = 0, spans = 0
         cdef double time
-        cdef object entry, bundle, letting_go
+        cdef object entry, letting_go
         if not PyFloat_CheckExact(now):
             return 0
         time, letting_go = now, closed.popleft
         try:
-            while number < most and len(closed):
+            while len(closed):
                 entry = closed[0]
+                if self.ahead <= 0:
+                    self.ahead = self.fetch_due(closed, time)
+                self.ahead -= 1
                 if not self.can_settle(entry, time):
                     break
-                bundle = _at(entry, 1)
-                spans += self.settle_one(bundle, _at(entry, 0), events)
+                spans += self.settle_one(_at(entry, 1), _at(entry, 0), events)
                 number += 1
                 letting_go()
         finally:
@@ -1717,6 +1726,48 @@ cdef class Usual:
                 self.gathering.gone_count += spans
                 self.settled_runs.have_come(number)
         return number
+
+    cdef Py_ssize_t fetch_due(self, object closed, double time) except -1:
+        """Have what is due, and was not looked at for a minute, come nearer: bundles, what of them will be looked at, and what is freed
+        with them. Gives how many are due. It changes nothing.
+        """
+        cdef Py_ssize_t at, due = 0, number = 0
+        cdef PyObject *found[TOGETHER]
+        cdef PyObject *one
+        cdef object entry
+        for at in range(min(<Py_ssize_t>len(closed), TOGETHER)):
+            entry = closed[at]
+            if not PyTuple_CheckExact(entry) or PyTuple_GET_SIZE(entry) != 2 or not PyFloat_CheckExact(_at(entry, 0)):
+                break
+            if PyFloat_AS_DOUBLE(_at(entry, 0)) + self.reopens > time:
+                break
+            due += 1
+            one = PyTuple_GET_ITEM(entry, 1)
+            if <PyObject *>Py_TYPE(<object>one) == <PyObject *>self.bundles.kind:
+                found[number] = one
+                number += 1
+                _fetch_lines(one, 4)
+        for at in range(number):
+            one = found[at]
+            _fetch_lines(_part(one, self.bundles.trace_id), 1)
+            _fetch_lines(_part(one, self.bundles.told_ids), 1)
+            _fetch_lines(_part(one, self.bundles.run), 5)
+            _fetch_lines(_part(one, self.bundles.rest), 1)
+            _fetch_lines(_part(one, self.bundles.others), 1)
+        for at in range(number):
+            found[at] = _part(found[at], self.bundles.others)
+            if found[at] is not NULL and (not PyList_CheckExact(<object>found[at]) or not PyList_GET_SIZE(<object>found[at])):
+                found[at] = NULL
+            if found[at] is not NULL:
+                FETCH((<PyListObject *>found[at]).ob_item)
+        for at in range(number):
+            if found[at] is not NULL:
+                found[at] = PyList_GET_ITEM(<object>found[at], 0)
+                _fetch_lines(found[at], 3)
+        for at in range(number):
+            if found[at] is not NULL and _is_span(<object>found[at]):
+                _fetch_lines(PyTuple_GET_ITEM(<object>found[at], SPAN_FACTS), 2)
+        return due
 
     cdef bint can_settle(self, object entry, double time) except -1:
         """Whether its time to be reopened has passed, and it is one run beside rows at rest, of a trace of which no other has
@@ -1746,7 +1797,7 @@ cdef class Usual:
         cdef object trace_id = _held_at(bundle, self.bundles.trace_id), run = _held_at(bundle, self.bundles.run)
         cdef object ids = _held_at(bundle, self.bundles.told_ids), begun = _held_at(bundle, self.bundles.open)
         cdef object event = self.event_of(self.settled, run)
-        cdef object past = (run.key.agent, ids, _held_at(bundle, self.bundles.places), begun if begun else None)
+        cdef object past = (_agent_of(run), ids, _held_at(bundle, self.bundles.places), begun if begun else None)
         PyObject_SetItem(self.remembered, trace_id, run)
         PyObject_SetItem(self.quiet, trace_id, at)
         PyObject_SetItem(self.pasts, trace_id, past)
@@ -1754,6 +1805,31 @@ cdef class Usual:
         _fill(bundle, self.bundles.state, self.past)
         PyList_Append(events, event)
         return PyBytes_GET_SIZE(ids) // SPAN_ID_BYTES
+
+
+cdef inline object _agent_of(object run):
+    """The name of the agent of a run that was made here."""
+    cdef object key = _at(run, KEY)
+    return _at(key, AGENT) if PyTuple_Check(key) and PyTuple_GET_SIZE(key) > AGENT else key.agent
+
+
+cdef inline object _no_garbage(object made):
+    """What is given, of which it is sure that nothing it will ever hold leads back to it: nobody has to look whether it is garbage."""
+    PyObject_GC_UnTrack(<void *><PyObject *>made)
+    return made
+
+
+cdef inline PyObject *_part(PyObject *one, Py_ssize_t offset) noexcept:
+    return (<PyObject **>(<char *>one + offset))[0]
+
+
+cdef inline void _fetch_lines(PyObject *one, Py_ssize_t lines) noexcept:
+    """Have the processor fetch an object, so much of it, and what is to be known when it is freed."""
+    cdef Py_ssize_t at
+    if one is not NULL:
+        for at in range(lines):
+            FETCH(<char *>one + at * LINE)
+        FETCH(<char *>(<size_t>one & ~<size_t>(POOL - 1)))
 
 
 cdef inline object _held_at(object one, Py_ssize_t offset):
@@ -1776,8 +1852,6 @@ cdef inline int _fill(object made, Py_ssize_t offset, object value) except -1:
 
 
 cdef enum:
-    LINE = 64  # bytes that a processor fetches at once
-    POOL = 16384  # bytes that Python's allocator manages together, which it looks at the beginning of when an object is freed
     MOST_PARTS = 64  # of an object, that are fetched
     DEPTH = 3
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count, islice
+from itertools import count
 from operator import attrgetter
 from typing import Any, Final
 
@@ -23,9 +23,8 @@ from otel_reliability.assembly.bundle import Bundle, State
 from otel_reliability.assembly.bundles import Bundles
 from otel_reliability.assembly.chains import parent_of
 from otel_reliability.assembly.evaluations import Evaluations
-from otel_reliability.assembly.fetching import fetch
 from otel_reliability.assembly.gathering import Gathering
-from otel_reliability.assembly.judged import TOGETHER, SettledRuns
+from otel_reliability.assembly.judged import SettledRuns
 from otel_reliability.assembly.trees import tree_of
 from otel_reliability.assembly.unit import Implicit, SpanKey, Trace, Unit
 from otel_reliability.assembly.usual import usual_of
@@ -551,16 +550,10 @@ class Assembler:
 
     def _settle(self, now: float) -> None:
         waiting: list[tuple[float, Unit | Bundle]] = []
-        closed, reopen, open_above, ahead = self._closed, self._times.reopen, OpenWork(self._gathering.open), 0
+        closed, reopen, open_above = self._closed, self._times.reopen, OpenWork(self._gathering.open)
         while closed and closed[0][0] + reopen <= now:
-            if not ahead:
-                ahead = TOGETHER
-                fetch([unit for at, unit in islice(closed, TOGETHER) if at + reopen <= now])
-            if self._usual is not None:
-                ahead -= self._usual.settle(closed, ahead, now, self._events)
-                if not ahead or not closed or closed[0][0] + reopen > now:
-                    continue
-            ahead -= 1
+            if self._usual is not None and self._usual.settle(closed, now, self._events):
+                continue
             closed_at, unit = closed.popleft()
             if isinstance(unit, Bundle):
                 if unit.unit is None:
