@@ -7,7 +7,7 @@ Python, or leaves it to Python altogether. So there is one judge of what is unus
 
 cimport cython
 from cpython.dict cimport PyDict_GetItemWithError
-from cpython.object cimport Py_EQ, PyObject, PyObject_IsTrue, PyObject_RichCompareBool
+from cpython.object cimport Py_EQ, Py_LT, PyObject, PyObject_IsTrue, PyObject_RichCompareBool
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 

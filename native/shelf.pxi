@@ -332,3 +332,89 @@ cdef inline object _score(One *one, int at):
     if not one.known >> at & 1:
         return None
     return ALL if one.scores[at] == 1.0 else one.scores[at]
+
+
+# --- The latest of an agent -------------------------------------------------------------------------------------------
+
+cdef enum:
+    MOST_LATEST = 100
+
+
+@cython.final
+cdef class Latest:
+    """As `recent_sessions.PlainLatest`: what is compared to find a session's place stands together, apart from the sessions."""
+
+    cdef int64_t[MOST_LATEST + 1] ends
+    cdef Py_hash_t[MOST_LATEST + 1] hashes  # of their ids
+    cdef PyObject* sessions[MOST_LATEST + 1]
+    cdef Py_ssize_t number, most
+
+    def __init__(self, Py_ssize_t most):
+        if not 0 < most <= MOST_LATEST:
+            raise ValueError(f"from 1 to {MOST_LATEST} sessions can be the latest")
+        self.most = most
+
+    def __dealloc__(self):
+        cdef Py_ssize_t at
+        for at in range(self.number):
+            Py_XDECREF(self.sessions[at])
+
+    def __len__(self):
+        return self.number
+
+    def order(self):
+        """As there."""
+        return [<object> self.sessions[at] for at in range(self.number)]
+
+    def add(self, tuple closed not None):
+        """As there."""
+        cdef int overflow = 0
+        cdef int64_t end = PyLong_AsLongLongAndOverflow(closed[0], &overflow)
+        cdef Py_hash_t hashed = hash(closed[1])
+        cdef Py_ssize_t place
+        cdef PyObject *gone = NULL
+        if overflow:
+            end = (<int64_t> 1 << 62) - 1 + (<int64_t> 1 << 62) if overflow > 0 else -(<int64_t> 1 << 62) - (<int64_t> 1 << 62)
+        self.drop(closed[1])
+        place = self.number
+        while place and (
+            self.ends[place - 1] > end
+            or self.ends[place - 1] == end and PyObject_RichCompareBool(closed, <object> self.sessions[place - 1], Py_LT)
+        ):
+            place -= 1
+        if self.number == self.most:
+            if not place:
+                return
+            gone = self.sessions[0]
+            self.close_gap(0)
+            place -= 1
+        self.open_gap(place)
+        Py_INCREF(closed)
+        self.ends[place], self.hashes[place], self.sessions[place] = end, hashed, <PyObject *> closed
+        Py_XDECREF(gone)
+
+    def drop(self, session_id):
+        """As there."""
+        cdef Py_hash_t hashed = hash(session_id)
+        cdef Py_ssize_t at
+        cdef PyObject *gone
+        for at in range(self.number):
+            if self.hashes[at] == hashed and (<tuple> self.sessions[at])[1] == session_id:
+                gone = self.sessions[at]
+                self.close_gap(at)
+                Py_XDECREF(gone)
+                return
+
+    cdef void close_gap(self, Py_ssize_t at) noexcept:
+        cdef Py_ssize_t behind = self.number - at - 1
+        memmove(&self.ends[at], &self.ends[at + 1], behind * sizeof(int64_t))
+        memmove(&self.hashes[at], &self.hashes[at + 1], behind * sizeof(Py_hash_t))
+        memmove(&self.sessions[at], &self.sessions[at + 1], behind * sizeof(PyObject *))
+        self.number -= 1
+
+    cdef void open_gap(self, Py_ssize_t at) noexcept:
+        cdef Py_ssize_t behind = self.number - at
+        memmove(&self.ends[at + 1], &self.ends[at], behind * sizeof(int64_t))
+        memmove(&self.hashes[at + 1], &self.hashes[at], behind * sizeof(Py_hash_t))
+        memmove(&self.sessions[at + 1], &self.sessions[at], behind * sizeof(PyObject *))
+        self.number += 1

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol
 
 from otel_reliability.metrics.sessions.gauges import SPECS, mean_and_worst
 from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.windows.compiled import NATIVE
 from otel_reliability.windows.session import Closed, SessionScores, closed_of
 
 LAST: Final = 100
-TOGETHER: Final = 32
-"""So many are put in their places together, or before anybody looks: most are gone again before that."""
 _ID: Final = 1
 _RELIABILITY: Final = 2
 _CONSISTENCY: Final = 3
@@ -21,73 +20,94 @@ _SURE: Final = 5
 _DERIVED: Final = 6
 
 
-class RecentSessions:
-    """The sessions of one agent whose last run ended latest, at most 100, by (end, session id): not by when they closed."""
+class Latest(Protocol):
+    """As `PlainLatest`."""
 
-    __slots__ = ("_by_id", "_new", "_sorted")
+    def __len__(self) -> int: ...
+    def order(self) -> list[Closed]: ...
+    def add(self, closed: Closed) -> None: ...
+    def drop(self, session_id: str) -> None: ...
 
-    def __init__(self) -> None:
+
+class PlainLatest:
+    """So many sessions whose last run ended latest, each once."""
+
+    __slots__ = ("_by_id", "_most", "_order")
+
+    def __init__(self, most: int) -> None:
         self._by_id: dict[str, Closed] = {}
-        self._sorted: list[Closed] = []
-        self._new: list[Closed] = []
+        self._order: list[Closed] = []
+        self._most = most
 
     def __len__(self) -> int:
         return len(self._order)
 
-    @property
-    def _order(self) -> list[Closed]:
-        if self._new:
-            self._place()
-        return self._sorted
+    def order(self) -> list[Closed]:
+        """The sessions, the earliest first."""
+        return self._order[:]
+
+    def add(self, closed: Closed) -> None:
+        """A session, in the place of what it was before."""
+        order, session_id = self._order, closed[_ID]
+        if session_id in self._by_id:
+            self.drop(session_id)
+        if order and closed < order[-1]:
+            insort(order, closed)
+        else:
+            order.append(closed)
+        self._by_id[session_id] = closed
+        if len(order) > self._most:
+            del self._by_id[order.pop(0)[_ID]]
+
+    def drop(self, session_id: str) -> None:
+        """None of this id."""
+        closed = self._by_id.pop(session_id, None)
+        if closed is not None:
+            del self._order[bisect_left(self._order, closed)]
+
+
+new_latest: Final[Callable[[int], Latest]] = PlainLatest if NATIVE is None else NATIVE.Latest
+
+
+class RecentSessions:
+    """The sessions of one agent whose last run ended latest, at most 100, by (end, session id): not by when they closed."""
+
+    __slots__ = ("_latest", "add", "drop")
+
+    def __init__(self) -> None:
+        self._keep(new_latest(LAST))
+
+    def _keep(self, latest: Latest) -> None:
+        self._latest = latest
+        self.add = latest.add
+        """A session was scored, for the first time or again."""
+        self.drop = latest.drop
+        """A session is none any more: its runs turned out to be another's."""
+
+    def __reduce__(self) -> tuple[Any, tuple[()], list[Closed]]:
+        """The same whether it is compiled or not."""
+        return RecentSessions, (), self._latest.order()
+
+    def __setstate__(self, order: list[Closed]) -> None:
+        for closed in order:
+            self.add(closed)
+
+    def __len__(self) -> int:
+        return len(self._latest)
 
     def ids(self) -> list[str]:
         """The ids of the sessions, the earliest first."""
-        return [closed[_ID] for closed in self._order]
+        return [closed[_ID] for closed in self._latest.order()]
 
     def put(self, scores: SessionScores) -> None:
         """A session was scored, for the first time or again."""
         self.add(closed_of(scores))
 
-    def add(self, closed: Closed) -> None:
-        """The same by what is needed here."""
-        self._new.append(closed)
-        if len(self._new) >= TOGETHER:
-            self._place()
-
-    def _place(self) -> None:
-        """Put those in their places that are new: at once where no session is told of twice."""
-        new = {closed[_ID]: closed for closed in self._new}
-        if len(new) == len(self._new) and self._by_id.keys().isdisjoint(new):
-            order = sorted([*self._sorted, *self._new])[-LAST:]
-            by_id = {closed[_ID]: closed for closed in order}
-            self._sorted, self._by_id, self._new = order, by_id, []
-        while self._new:
-            self._insert(self._new[0])
-            del self._new[0]
-
-    def _insert(self, closed: Closed) -> None:
-        order, session_id = self._sorted, closed[_ID]
-        if session_id in self._by_id:
-            self._remove(session_id)
-        insort(order, closed)
-        self._by_id[session_id] = closed
-        if len(order) > LAST:
-            del self._by_id[order.pop(0)[_ID]]
-
-    def drop(self, session_id: str) -> None:
-        """A session is none any more: its runs turned out to be another's."""
-        self._place()
-        self._remove(session_id)
-
-    def _remove(self, session_id: str) -> None:
-        closed = self._by_id.pop(session_id, None)
-        if closed is not None:
-            del self._sorted[bisect_left(self._sorted, closed)]
-
     def readings(self) -> dict[str, Reading]:
         """The gauges by name; the runs of a reading are the traces that were evaluated."""
-        scored = [closed for closed in self._order if closed[_RELIABILITY] is not None]
-        judged = [closed for closed in self._order if closed[_CONSISTENCY] is not None]
+        order = self._latest.order()
+        scored = [closed for closed in order if closed[_RELIABILITY] is not None]
+        judged = [closed for closed in order if closed[_CONSISTENCY] is not None]
         found = (
             *mean_and_worst(
                 _those([one[_RELIABILITY] for one in scored]), sum([one[_RISKY] for one in scored]), _note(scored)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import copy
+import gc
+import sys
 from random import Random
 from typing import Any
 
@@ -9,8 +12,8 @@ from hypothesis import strategies as st
 
 from otel_reliability.metrics.sessions import SessionScore
 from otel_reliability.model.run import AgentKey
-from otel_reliability.windows import recent_sessions as module
-from otel_reliability.windows.recent_sessions import LAST, RecentSessions
+from otel_reliability.windows.compiled import NATIVE
+from otel_reliability.windows.recent_sessions import LAST, PlainLatest, RecentSessions, new_latest
 from otel_reliability.windows.session import SessionScores
 
 
@@ -87,27 +90,41 @@ def test_a_session_scored_again_counts_once() -> None:
     assert values(found)["min_session_reliability"] == 0.5
 
 
-@given(st.integers(0, 2**32), st.sampled_from((10, 150, 400)))
-@settings(max_examples=40)
-def test_those_that_are_put_in_their_places_together_stand_as_if_they_had_come_alone(seed: int, ids: int) -> None:
-    """Sessions told of once and again, dropped, and looked at now and then."""
-    dice, together, alone = Random(seed), RecentSessions(), RecentSessions()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "TOGETHER", 1)
-        alone.put(scored(1_000))
-    together.put(scored(1_000))
-    for at in range(400):
-        if dice.random() < 0.05:
-            number = dice.randrange(ids)
-            together.drop(f"s{number}")
-            alone.drop(f"s{number}")
-        again = scored(dice.randrange(ids), dice.random())._replace(
-            end_ns=dice.choice((at, at, at, dice.randrange(400)))
-        )
-        together.put(again)
-        alone.put(again)
-        assert len(alone) <= LAST
-        if dice.random() < 0.02:
-            assert together.readings() == alone.readings()
-    assert (together.ids(), together.readings()) == (alone.ids(), alone.readings())
-    assert len(together) == len(together.ids())
+@pytest.mark.skipif(NATIVE is None, reason="the compiled module (native/) is not installed")
+@given(st.integers(0, 2**32), st.sampled_from((1, 5, 100)))
+@settings(max_examples=60)
+def test_the_latest_are_the_same_where_they_are_compiled(seed: int, most: int) -> None:
+    """Sessions told of once and again, dropped, and ending at the same time or beyond all that is meant."""
+    dice, ours, oracle = Random(seed), new_latest(most), PlainLatest(most)
+    for at in range(dice.choice((20, 400))):
+        session_id = f"s{dice.randrange(3 * most)}"
+        if dice.random() < 0.1:
+            ours.drop(session_id)
+            oracle.drop(session_id)
+        end = dice.choice((at, at, at, at - dice.randrange(9), at // 10, 1 << 63, 1 << 80, -(1 << 80), (1 << 63) - 1))
+        closed = (end, session_id, dice.choice((None, dice.random())), None, 1, 0, ())
+        ours.add(closed)
+        oracle.add(closed)
+        assert (len(ours), ours.order()) == (len(oracle), oracle.order())
+
+
+@pytest.mark.skipif(NATIVE is None, reason="the compiled module (native/) is not installed")
+def test_whoever_lets_go_of_the_latest_lets_go_of_them() -> None:
+    """Those that went before, too."""
+    name = f"session {gc.isenabled()}"
+    before, latest = sys.getrefcount(name), new_latest(5)
+    for at in range(20):
+        latest.add((at % 13, name if at % 2 else f"{at}", None, None, 0, 0, (name,)))
+        if at % 3:
+            latest.drop(f"{at}")
+    del latest
+    assert sys.getrefcount(name) == before
+
+
+def test_recent_sessions_may_be_written_down() -> None:
+    """And are what they were."""
+    found = recent(scored(1), scored(3), scored(2, None, 0.5))
+    again = copy.deepcopy(found)
+    assert (again.ids(), again.readings()) == (found.ids(), found.readings())
+    again.drop("s1")
+    assert (len(again), len(found)) == (2, 3)
