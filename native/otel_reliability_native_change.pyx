@@ -13,7 +13,7 @@ from libc.string cimport memmove
 
 from hashlib import blake2b
 
-FITS = 5
+FITS = 6
 """`otel_reliability.native` says what that is."""
 
 cdef enum:

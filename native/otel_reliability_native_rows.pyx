@@ -20,7 +20,7 @@ from libc.string cimport memcmp, memcpy, memset
 include "packed.pxi"
 include "slots.pxi"
 
-FITS = 5
+FITS = 6
 """`otel_reliability.native` says what that is."""
 
 cdef extern from "Python.h":
