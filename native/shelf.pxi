@@ -7,6 +7,7 @@ cdef extern from "Python.h":
 cdef enum:
     SIGNALS = 4
     TRACE = 8  # fields of one
+    SESSION_EVENT = 5  # of what is told of a session
     LOOPS = 1  # of the signals
     TOOLS = 2
     IN_BYTES = 1  # the form of a session of one run
@@ -54,7 +55,7 @@ cdef class Shelf(Line):
     cdef Rows rows
     cdef object agent, baseline
     cdef tuple derived
-    cdef Py_ssize_t a_number, a_sessions
+    cdef Py_ssize_t a_key, a_number, a_recent, a_sessions
     cdef object told  # what the session that was closed last scored,
     cdef object told_weights  # by these weights,
     cdef uint8_t told_known  # and its run's scores
@@ -62,7 +63,8 @@ cdef class Shelf(Line):
 
     def __init__(self, Rows rows not None, agent, baseline, tuple derived not None):
         self.rows, self.agent, self.baseline, self.derived = rows, agent, baseline, derived
-        self.a_number, self.a_sessions = _slot(agent, "number"), _slot(agent, "sessions")
+        self.a_key, self.a_number = _slot(agent, "key"), _slot(agent, "number")
+        self.a_recent, self.a_sessions = _slot(agent, "recent"), _slot(agent, "sessions")
 
     def __dealloc__(self):
         cdef Head *one = self.first()
@@ -219,19 +221,22 @@ cdef class Shelf(Line):
         _set(agent, self.a_sessions, _get(agent, self.a_sessions) + 1)
         return self.number + closed.number
 
-    def close(self, dict agents not None, weights, scores_of):
+    def close(self, dict agents not None, weights, scores_of, telling):
         """As there."""
         cdef Head *record = self.first()
         cdef uint64_t since = self.changes
-        cdef object key, session, trace, agent, told
+        cdef object key, session, trace, agent, told, closed, recent, event, kind, by_name
+        cdef list events
         cdef One *one
+        kind, by_name, events = telling
         if record is NULL or record.form != IN_BYTES:
-            return None
+            return False
         key, session = self.key_of(record), self.session_of(record)
         trace = _of(session, 1)
         agent = agents[_of(key, 0)]
-        if not _is(agent, self.agent):
-            return None
+        if not _is(agent, self.agent) or _get(agent, self.a_recent) is None or len(kind._fields) != SESSION_EVENT:
+            return False
+        recent = _get(agent, self.a_recent)
         self.unchanged(since)
         one = <One *> _behind(record)
         if self.told is None or self.told_weights is not weights or one.known != self.told_known or memcmp(one.scores, self.told_scores, sizeof(one.scores)):
@@ -245,9 +250,17 @@ cdef class Shelf(Line):
         told = self.told
         self.remove(record)
         _set(agent, self.a_sessions, _get(agent, self.a_sessions) - 1)
-        return agent, (
-            _of(trace, 2), _of(key, 1), _of(told, 0), _of(told, 1), _of(told, 2), _of(told, 3), _of(trace, TRACE - 1),
-        ), (trace,)
+        closed = (_of(trace, 2), _of(key, 1), _of(told, 0), _of(told, 1), _of(told, 2), _of(told, 3), _of(trace, TRACE - 1))
+        event = PyType_GenericAlloc(<PyTypeObject *> <PyObject *> kind, SESSION_EVENT)
+        FORGET_HASH(event)
+        _put(event, 0, _get(agent, self.a_key))
+        _put(event, 1, closed)
+        _put(event, 2, True)
+        _put(event, 3, (trace,))
+        _put(event, 4, by_name)
+        recent.add(closed)
+        events.append(event)
+        return True
 
     # --- Records ------------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from otel_reliability.config import Settings
@@ -64,11 +63,6 @@ class SessionEvent(NamedTuple):
     def scores(self) -> SessionScores:
         """Its scores with all that explains them, worked out anew each time."""
         return scores_of(self.key, self.closed[1], self.traces, self.weights)
-
-
-_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-_event_of: Final[Callable[[Iterable[Any]], SessionEvent]] = partial(_tuple, SessionEvent)
-"""An event of its fields, without a call in Python."""
 
 
 class Sessions:
@@ -277,13 +271,11 @@ class Sessions:
 
     def _event(self, key: Key, session: Session, first: bool) -> SessionEvent:
         agent, traces = self._numbered[key[0]], tuple(traces_of(session))
-        return self._told(agent, bare_scores(key[1], traces, self._weights), traces, first)
-
-    def _told(self, agent: Agent, closed: Closed, traces: tuple[Trace, ...], first: bool) -> SessionEvent:
+        closed = bare_scores(key[1], traces, self._weights)
         if agent.recent is None:
             agent.recent = RecentSessions()
         agent.recent.add(closed)
-        return _event_of((agent.key, closed, first, traces, self._settings.sessions.weights))
+        return SessionEvent(agent.key, closed, first, traces, self._settings.sessions.weights)
 
     # --- Ceilings -----------------------------------------------------------------------------------------------------
 
@@ -296,28 +288,28 @@ class Sessions:
             self.accounts["session_runs", "ceiling"] += 1
 
     def _make_room(self) -> None:
-        while len(self) > self._most or self.traces > MOST_TRACES:
-            if len(self._closed):
-                key, session = self._closed.popitem(last=False)
+        kept, closed = self._open, self._closed
+        telling = (SessionEvent, self._settings.sessions.weights, self._early)
+        while len(kept) + len(closed) > self._most or self.traces > MOST_TRACES:
+            if len(closed):
+                key, session = closed.popitem(last=False)
                 self._late.pop(key, None)
                 self.traces -= count(session)
                 self._unlist(key)
             else:
-                self._close_early()
+                if kept.close(self._numbered, self._weights, scores_of_one, telling):
+                    self.traces -= 1
+                else:
+                    self._close_early()
                 self.accounts["sessions", "closed_early"] += 1
             self.accounts["sessions", "forgotten"] += 1
 
     def _close_early(self) -> None:
         """Close the session that is idle for longest, and forget it."""
-        plain = self._open.close(self._numbered, self._weights, scores_of_one)
-        if plain is None:
-            key, session = self._open.popitem(last=False)
-            self.traces -= count(session)
-            self._early.append(self._event(key, session, first=True))
-            self._unlist(key)
-        else:
-            self.traces -= 1
-            self._early.append(self._told(*plain, first=True))
+        key, session = self._open.popitem(last=False)
+        self.traces -= count(session)
+        self._early.append(self._event(key, session, first=True))
+        self._unlist(key)
 
     def _forget(self, key: Key) -> None:
         session = self._open.pop(key, None)

@@ -16,8 +16,8 @@ from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows import compiled
 from otel_reliability.windows.recent_sessions import RecentSessions
-from otel_reliability.windows.session import Closed, Session
-from otel_reliability.windows.signals import BOTH, Trace
+from otel_reliability.windows.session import Session
+from otel_reliability.windows.signals import BOTH
 
 Key: TypeAlias = tuple[int, str]
 """The number of an agent, and the id of a session of its: plain values, which cost no looks for garbage."""
@@ -25,6 +25,8 @@ Key: TypeAlias = tuple[int, str]
 
 ScoresOf: TypeAlias = Callable[[Four, tuple[float, ...]], tuple[float | None, float | None, int, int]]
 """`scores_of_one`."""
+Telling: TypeAlias = tuple[type[Any], Mapping[str, float], list[Any]]
+"""What events are, with which weights as they are set, and where they are told."""
 
 
 class Agent:
@@ -56,8 +58,8 @@ class Shelf(Protocol):
         self, run: Run, now: float, agents: Mapping[AgentKey, Agent], known: Callable[[AgentKey], bool], closed: Any
     ) -> int: ...
     def close(
-        self, agents: Mapping[int, Agent], weights: tuple[float, ...], scores_of: ScoresOf
-    ) -> tuple[Agent, Closed, tuple[Trace]] | None: ...
+        self, agents: Mapping[int, Agent], weights: tuple[float, ...], scores_of: ScoresOf, telling: Telling
+    ) -> bool: ...
 
 
 class PlainShelf(OrderedDict[Key, Session]):
@@ -90,12 +92,10 @@ class PlainShelf(OrderedDict[Key, Session]):
         return 0
 
     def close(
-        self, agents: Mapping[int, Agent], weights: tuple[float, ...], scores_of: ScoresOf
-    ) -> tuple[Agent, Closed, tuple[Trace]] | None:
-        """Take away the first session, which is its agent's no more. Gives whose it was, what it scores and its trace; None:
-        nothing was done, it is not so plain.
-        """
-        return None
+        self, agents: Mapping[int, Agent], weights: tuple[float, ...], scores_of: ScoresOf, telling: Telling
+    ) -> bool:
+        """Close the first session and let go of it, and tell so. False: nothing was done, it is not so plain."""
+        return False
 
 
 new_shelf: Final[Callable[[], Shelf]] = (

@@ -20,8 +20,9 @@ from otel_reliability.model.tool_calls import ToolCalls
 from otel_reliability.windows import sessions as module
 from otel_reliability.windows import shelf as shelves
 from otel_reliability.windows.compiled import NATIVE
+from otel_reliability.windows.recent_sessions import RecentSessions
 from otel_reliability.windows.session import Session
-from otel_reliability.windows.sessions import Sessions
+from otel_reliability.windows.sessions import SessionEvent, Sessions
 from otel_reliability.windows.shelf import Agent, Key, PlainShelf, new_shelf
 from otel_reliability.windows.signals import BOTH
 from tests.windows.runs import KEY, call, closed, revised, run, settled, withdrawn
@@ -183,7 +184,7 @@ def test_the_usual_is_done_here() -> None:
 
 def test_the_usual_session_is_closed_here() -> None:
     """The first, if it is of one run; what it scores is what is said of its signals, asked once for the same."""
-    shelf, agents, asked = new_shelf(), {KEY: Agent(KEY, 1)}, list[Any]()
+    shelf, agents, asked, told = new_shelf(), {KEY: Agent(KEY, 1)}, list[Any](), list[Any]()
     for number in range(3):
         shelf.take(plain(number), 0.0, agents, lambda _: True, new_shelf())
 
@@ -191,15 +192,24 @@ def test_the_usual_session_is_closed_here() -> None:
         asked.append((scores, weights))
         return (0.5, None, 1, 0)
 
-    for number in range(3):
-        trace = (number, f"run-{number}", number, None, 1.0, 1.0, None, BOTH)
-        told = shelf.close({1: agents[KEY]}, (1.0,), scores_of)
-        assert told == (agents[KEY], (number, f"{number}", 0.5, None, 1, 0, BOTH), (trace,))
+    telling = (SessionEvent, {"confidence": 0.5}, told)
+    assert not shelf.close({1: agents[KEY]}, (1.0,), scores_of, telling), "its agent had none yet"
+    recent = agents[KEY].recent = RecentSessions()
+    for _ in range(3):
+        assert shelf.close({1: agents[KEY]}, (1.0,), scores_of, telling)
+    traces = [(number, f"run-{number}", number, None, 1.0, 1.0, None, BOTH) for number in range(3)]
+    closings = [(number, f"{number}", 0.5, None, 1, 0, BOTH) for number in range(3)]
+    expected = [
+        SessionEvent(KEY, closing, True, (trace,), {"confidence": 0.5})
+        for closing, trace in zip(closings, traces, strict=True)
+    ]
+    assert told == expected
+    assert {type(event) for event in told} == {SessionEvent}
     assert asked == [((None, 1.0, 1.0, None), (1.0,))]
-    assert (len(shelf), agents[KEY].sessions) == (0, 0)
-    assert shelf.close({1: agents[KEY]}, (1.0,), scores_of) is None
+    assert (len(shelf), agents[KEY].sessions, recent.ids()) == (0, 0, ["0", "1", "2"])
+    assert not shelf.close({1: agents[KEY]}, (1.0,), scores_of, telling)
     shelf[1, "a"] = (0.0, (1, "run", 2, None, None, None, None, ()), (2, "other", 3, None, None, None, None, ()))
-    assert shelf.close({1: agents[KEY]}, (1.0,), scores_of) is None
+    assert not shelf.close({1: agents[KEY]}, (1.0,), scores_of, telling)
 
 
 def test_many_sessions_keep_little_room() -> None:
