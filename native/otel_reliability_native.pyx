@@ -527,7 +527,7 @@ cdef class Layout:
 
     cdef object stencil(self, Wire *span):
         """What spans of these values share; None where they are too long to be kept."""
-        cdef uint8_t joined[LONGEST_SHARED + 2 * MOST_SHARED + 1]
+        cdef uint8_t joined[LONGEST_SHARED + 2 * MOST_SHARED + 9]
         cdef Py_ssize_t size = 1
         cdef int at, place
         cdef uint64_t some, mixed = 0
@@ -542,7 +542,8 @@ cdef class Layout:
             memcpy(joined + size + 2, value.at, value.size)
             size += value.size + 2
         all.at, all.size = joined, size
-        for at in range(0, <int>size - 7, 8):
+        memset(joined + size, 0, 8)  # what is read with its last bytes
+        for at in range(0, <int>size, 8):
             memcpy(&some, joined + at, 8)
             mixed = (mixed ^ some) * <uint64_t>0x9E3779B97F4A7C15
             mixed ^= mixed >> 29
@@ -556,7 +557,8 @@ cdef class Layout:
         if learnt is None:
             values = tuple([_bytes(span.values[self._shared[at]]) for at in range(self._shared_number)])
             learnt = self._known[key] = _sound(self.learn(values, span.status == ERROR))
-        self._slots[at ^ 1] = self._slots[at]
+        if self._slots[at] is not None:
+            self._slots[at ^ 1] = self._slots[at]
         self._slots[at] = key, learnt
         return learnt
 

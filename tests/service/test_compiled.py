@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -373,6 +374,25 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
         assert both.agree(traces_protobuf([span(1, attributes=values, scope=f"scope {at % 90}"), span(2)])) is not None
     assert len(both.compiled._layouts) < 90
+
+
+def at_hand(both: Both, key: str) -> list[tuple[bytes, Any]]:
+    """The shapes that are found first, of spans with this key."""
+    (layout,) = [one for of in both.compiled._layouts.values() for keys, one in of.items() if key.encode() in keys]
+    (slots,) = cast("list[list[Any]]", [one for one in gc.get_referents(layout) if type(one) is list])
+    return [slot for slot in slots if slot is not None]
+
+
+def test_shapes_do_not_drive_each_other_out() -> None:
+    """Two that come by turns are both at hand, whichever they are; and so are many that differ in their last letters only."""
+    both = Both()
+    for at in range(200):
+        kinds = [{**CHAT, f"key {at}": at, "gen_ai.request.model": f"model {at} {number}"} for number in range(2)]
+        assert both.agree(traces_protobuf([span(number + 1, attributes=kinds[number % 2]) for number in range(4)]))
+        assert len(at_hand(both, f"key {at}")) == 2
+    tools = [{**TOOL, "gen_ai.tool.name": f"find_{letter}"} for letter in "abcdefghijkl"]
+    assert both.agree(traces_protobuf([span(number + 1, attributes=one) for number, one in enumerate(tools)]))
+    assert len(at_hand(both, "gen_ai.tool.name")) > 6
 
 
 def test_shapes_in_a_row_are_let_go_on_a_small_stack() -> None:
