@@ -45,7 +45,7 @@ class SettledRuns:
             gone = self.by_trace.popitem(last=False)[1]
             self._count -= _number(gone)
             self._gone.append(gone)
-            if len(self._gone) == TOGETHER:
+            if len(self._gone) >= TOGETHER:
                 fetch(self._gone)
                 self._gone.clear()
 

@@ -55,3 +55,23 @@ def test_the_first_to_have_settled_are_let_go(monkeypatch: pytest.MonkeyPatch) -
     assert settled.judge(GOOD, TRACE) is None
     assert settled.judge(GOOD, testing.trace_id(2)) is not None
     assert settled.judge(GOOD, testing.trace_id(3)) is not None
+
+
+def test_an_exception_out_of_nowhere_has_nobody_keep_those_that_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes just before they would have been; they go with the next."""
+
+    def raising(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(judged, "MOST", 1)
+    settled = SettledRuns(OutcomeSettings())
+    for number in range(judged.TOGETHER):
+        settled.remember(run(number))
+    with monkeypatch.context() as patch:
+        patch.setattr(judged, "fetch", raising)
+        with pytest.raises(KeyboardInterrupt):
+            settled.remember(run(1_000))
+    for number in range(1_001, 1_001 + judged.TOGETHER):
+        settled.remember(run(number))
+
+    assert len(settled._gone) < judged.TOGETHER
