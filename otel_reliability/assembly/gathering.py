@@ -385,7 +385,11 @@ class Gathering:
         return None
 
     def _replace(self, trace: Trace, span: AgentSpan, now: float) -> Unit | None:
-        """A span has changed its kind or its parent: the units of its trace, and those that hang on it, are gathered again."""
+        """A span has changed its kind or its parent: the units of its trace, and those that hang on it, are gathered again.
+
+        One that was gathered came in time, whatever it hangs on now: else what was told of it would be nobody's.
+        """
+        was_gathered = span.span_id in trace.homes
         units = list(dict.fromkeys([*trace.units, *trace.hanging]))
         spans = [known for unit in units for known in unit.spans.values() if _ref(known) != _ref(span)]
         emitted: dict[str, Run] = {}
@@ -405,7 +409,7 @@ class Gathering:
         full: Unit | None = None
         for known in spans:
             full = self._take(self.trace(known.trace_id, now), known, now, known=True) or full
-        full = self._take(trace, span, now) or full
+        full = self._take(trace, span, now, known=was_gathered) or full
         heir = min(trace.units, key=lambda unit: min(unit.spans, default=b""), default=None)
         if heir is not None:
             heir.emitted.update(emitted)

@@ -109,3 +109,20 @@ def test_what_was_gathered_in_time_is_not_late_when_its_trace_is_gathered_again(
 
     assert sum(watched.accounts.values()) == 9
     assert watched.accounts["late", ""] == 1
+
+
+def test_a_span_that_was_gathered_is_not_late_when_it_turns_out_to_hang_on_a_settled_run() -> None:
+    """Its run is told anew, it is accounted for once, and its trace is forgotten in time."""
+    watched = Watched(AssemblySettings(linger=2.0, idle_timeout=20.0, reopen=60.0, remember=100.0))
+    watched.add(agent(1), tool(2, 1))
+    watched.wait(33)
+    watched.add(agent(5, end=1))
+    watched.wait(31)
+    watched.add(agent(5, 1, end=2))
+    told = [(change, run.root_span_id) for change, run in watched.wait(90)]
+    watched.wait(120)
+
+    assert told == [(RunChange.REVISED, span_id(5)), (RunChange.SETTLED, span_id(5))]
+    assert watched.accounts == {("used", ""): 3, ("duplicate", ""): 1}
+    assert watched.assembler.gathered == 0
+    assert watched.assembler.levels["closed_ids"][0] == 0
