@@ -52,14 +52,15 @@ class Service:
         self._now += 1.0
         self.engine.tick()
         self.engine.take_settled()
+        self.engine.take_scored()
         self._taken += 1
         if not self._taken % REQUESTS:
             self.engine.read(_read)
 
 
-def serving(*, chaotic: bool = False, compiled: bool = True) -> Fed[bytes]:
+def serving(*, chaotic: bool = False, compiled: bool = True, web: bool = False) -> Fed[bytes]:
     """The whole job, on a service whose windows are full."""
-    service, traffic = Service(compiled=compiled), Traffic(chaotic=chaotic)
+    service, traffic = Service(compiled=compiled), Traffic(chaotic=chaotic, web=web)
     for body in traffic.requests(WARM):
         service.take(body)
     return Fed(service.take, lambda: traffic.requests(1)[0])
@@ -98,11 +99,13 @@ def rows() -> list[Row]:
     stable, chaotic, python, bare = in_turn(
         serving(), serving(chaotic=True), serving(compiled=False), theirs, each=REQUESTS
     )
+    web, beside = in_turn(serving(web=True), theirs, each=REQUESTS)
     name = "decode + assembly + all windows (100 runs, full), {}"
     return [
         row(name.format("stable paths"), ratios(stable, bare), at_most=3.5, against=by(BARE)),
         row(name.format("chaotic paths"), ratios(chaotic, bare), at_most=3.5, against=by(BARE)),
         row("the same, stable paths, decoded in Python", ratios(python, bare), against=BARE),
+        row("the same, stable paths, below spans of a web server", ratios(web, beside), against=by(BARE)),
         row("the same, a span, stable paths", stable, unit="µs", scale=1e6 / SPANS, against="512 spans of agents"),
         row("the same, a span, chaotic paths", chaotic, unit="µs", scale=1e6 / SPANS, against="512 spans of agents"),
         row(f"CPU a span after {LATE:,} spans".replace(",", " "), aged(LATE), at_most=1.1, against="after 100 000"),

@@ -50,13 +50,16 @@ _MS: Final = 1_000_000
 class Traffic:
     """What one service sends, span after span, for ever and never twice.
 
-    `content`: with arguments and results; `messages`: with so many characters of them a model call.
+    `content`: with arguments and results; `messages`: with so many characters of them a model call; `web`: each run is the work
+    of one request to a web server, whose span stands above it and ends last.
     """
 
     def __init__(
-        self, *, chaotic: bool = False, content: bool = False, messages: int = 0, seed: int = 7, agents: int = AGENTS
-    ) -> None:
+        self, *, chaotic: bool = False, content: bool = False, messages: int = 0, web: bool = False, seed: int = 7,
+        agents: int = AGENTS,
+    ) -> None:  # fmt: skip
         self._dice, self._chaotic, self._content, self._messages = random.Random(seed), chaotic, content, messages
+        self._web = web
         self._agents = [f"{role} agent {number}" for number, role in zip(range(agents), _ROLES * agents, strict=False)]
         self._habits = [self._path() for _ in range(3)]
         self._now = _EPOCH_NS
@@ -86,8 +89,19 @@ class Traffic:
             "gen_ai.request.model": "gpt-4o-mini", "gen_ai.output.type": "text", "server.address": "api.openai.com",
         }  # fmt: skip
         self._now += 40 * _MS
-        whole = _span(trace, root, None, f"invoke_agent {agent}", KIND_INTERNAL, began, self._now, attributes, _SCOPE)
-        return [*found, whole]
+        above = self._id(8) if self._web else None
+        whole = _span(trace, root, above, f"invoke_agent {agent}", KIND_INTERNAL, began, self._now, attributes, _SCOPE)
+        if above is None:
+            return [*found, whole]
+        about = {
+            "http.request.method": "POST", "http.route": "/chat", "url.path": "/chat", "url.scheme": "https",
+            "server.address": "shop.example.com", "http.response.status_code": 200,
+        }  # fmt: skip
+        return [
+            *found,
+            whole,
+            _span(trace, above, None, "POST /chat", KIND_SERVER, began, self._now, about, _WEB_SCOPE),
+        ]
 
     def _model(self, trace: bytes, parent: bytes, agent: str, conversation: str, finish: str) -> RawSpan:
         dice = self._dice
