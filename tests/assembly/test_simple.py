@@ -202,7 +202,13 @@ def test_both_ways_are_taken_often() -> None:
     """The property above is about something: some runs are built by either, whatever their spans say."""
     found: Counter[str] = Counter()
 
-    @settings(max_examples=150, phases=[Phase.generate], database=None, suppress_health_check=(HealthCheck.too_slow,))
+    @settings(
+        max_examples=300,
+        derandomize=True,
+        phases=[Phase.generate],
+        database=None,
+        suppress_health_check=(HealthCheck.too_slow,),
+    )
     @given(traces())
     def look(told: Told) -> None:
         found[compare(told, SETTINGS)] += 1
