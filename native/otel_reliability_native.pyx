@@ -24,7 +24,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 include "packed.pxi"
 
-FITS = 6
+FITS = 7
 """`otel_reliability.native` says what that is."""
 
 cdef extern from "Python.h":

@@ -13,7 +13,7 @@ from libc.string cimport memmove
 
 from hashlib import blake2b
 
-FITS = 6
+FITS = 7
 """`otel_reliability.native` says what that is."""
 
 cdef enum:

@@ -20,7 +20,7 @@ from libc.string cimport memcpy, memmove, memset
 
 include "slots.pxi"
 
-FITS = 6
+FITS = 7
 """`otel_reliability.native` says what that is."""
 
 cdef extern from "Python.h":

@@ -11,7 +11,7 @@ from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZ
 
 include "line.pxi"
 
-FITS = 6
+FITS = 7
 """`otel_reliability.native` says what that is."""
 
 cdef extern from "Python.h":

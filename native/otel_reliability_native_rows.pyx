@@ -20,7 +20,7 @@ from libc.string cimport memcmp, memcpy, memset
 include "packed.pxi"
 include "slots.pxi"
 
-FITS = 6
+FITS = 7
 """`otel_reliability.native` says what that is."""
 
 cdef extern from "Python.h":
@@ -125,6 +125,9 @@ cdef enum:
     NUMBER = 4  # where packed calls say how many they are
     MOST_SLOTS = 32
     EVENT = 3  # fields of an event
+    SEEN_HERE = 1  # as `resting` says it
+    SEEN_AWAITED = 2
+    SEEN_DOUBTFUL = 4
     TOGETHER = 128  # bundles that are fetched at the same time
     LINE = 64  # bytes that a processor fetches at once
     POOL = 16384  # bytes that Python's allocator manages together, which it looks at the beginning of when an object is freed
@@ -935,6 +938,53 @@ cpdef ids_of(packed, others):
     return found
 
 
+def seek(packed, others, span_id):
+    """As `resting.seek`."""
+    cdef Bare bare
+    cdef Py_ssize_t at, other, number, few
+    cdef uint64_t sought = 0
+    cdef uint64_t[FEW] found
+    cdef int told = 0
+    cdef bint is_usual = _put_id(span_id, &sought)
+    cdef object span, id
+    if not PyList_Check(others):
+        raise TypeError("spans stand in a list")
+    _lay_bare(packed, &bare)
+    number = bare.number + PyList_GET_SIZE(others)
+    few = number if is_usual and number <= FEW else 0
+    for at in range(bare.number):
+        if is_usual and bare.records[at].id == sought:
+            told |= SEEN_HERE
+        if is_usual and bare.records[at].marks & HAS_PARENT and bare.records[at].parent == sought:
+            told |= SEEN_AWAITED
+        if few:
+            found[at] = bare.records[at].id
+    for at in range(bare.number, number):
+        span = _of(others, at - bare.number)
+        if not _is_span(span):
+            raise TypeError("no span")
+        id = _at(span, SPAN_ID)
+        if _same(id, span_id):
+            told |= SEEN_HERE
+        if _same(_at(span, PARENT_ID), span_id):
+            told |= SEEN_AWAITED
+        if few and not _put_id(id, &found[at]):
+            few = 0
+    for at in range(1, few):
+        for other in range(at):
+            if found[at] == found[other]:
+                return told | SEEN_DOUBTFUL
+    return told if few or not number and is_usual else told | _doubt(packed, others, span_id, number)
+
+
+cdef int _doubt(object packed, object others, object span_id, Py_ssize_t number) except -1:
+    """Of very many, or odd ones."""
+    cdef object ids = ids_of(packed, others)
+    if ids is None or not PyBytes_CheckExact(span_id) or PyBytes_GET_SIZE(span_id) != SPAN_ID_BYTES:
+        return SEEN_DOUBTFUL
+    return 0 if len({ids[at:at + SPAN_ID_BYTES] for at in range(0, number * SPAN_ID_BYTES, SPAN_ID_BYTES)}) == number else SEEN_DOUBTFUL
+
+
 def lay_down(models, tools):
     """As `resting.lay_down`."""
     cdef Py_ssize_t at, number, size = 0, put = 0
@@ -1478,7 +1528,7 @@ cdef class Beginner:
     cdef Py_ssize_t number
     cdef Py_ssize_t offsets[MOST_SLOTS]
     cdef Py_ssize_t trace_id, rest, others, born, latest, last_seen
-    cdef Py_ssize_t places, open, index, is_plain, due, is_waiting, state, closed_at, run, told_ids
+    cdef Py_ssize_t places, open, index, is_plain, due, is_waiting, state, closed_at, run, told_ids, missing
 
     cdef Py_ssize_t of_rest, of_others, of_trace, of_count  # of a block
 
@@ -1501,6 +1551,7 @@ cdef class Beginner:
         self.is_plain, self.due = _slot(self.kind, "is_plain"), _slot(self.kind, "due")
         self.is_waiting, self.state = _slot(self.kind, "is_waiting"), _slot(self.kind, "state")
         self.closed_at, self.run, self.told_ids = _slot(self.kind, "closed_at"), _slot(self.kind, "run"), _slot(self.kind, "told_ids")
+        self.missing = _slot(self.kind, "missing")
 
     cpdef begin(self, trace_id, now, rest, others):
         cdef Py_ssize_t at
@@ -1527,32 +1578,34 @@ cdef class Usual:
     `bundles` knows where their slots lie. `states` are those of bundles that grow, are closed, are past.
     `told` are the class of events and what is told of runs that are closed and settled; `reason` is why usual ones are closed.
     `weights` are those of a row and of another span. `limits` are how long a bundle lingers, how long a closed one can be reopened,
-    and how many spans one may begin with. `maker` makes runs. The rest is the assembler's: its gathering, the runs that have
+    and how many spans one may begin with. `maker` makes runs, and `top_of` tells what is missing above one that something is above
+    (`simple.top_of`). The rest is the assembler's: its gathering, the runs that have
     settled, and its accounts.
     """
 
     cdef Beginner bundles
     cdef Maker maker
-    cdef object growing, closed_state, past, event, closed, settled, reason, linger
+    cdef object growing, closed_state, past, event, closed, settled, reason, linger, top_of
     cdef object gathering, settled_runs, traces, quiet, pasts, remembered, accounts, of_used, of_closed
     cdef Py_ssize_t row_weight, span_weight, most
     cdef double lingers, reopens
     cdef dict held, open
+    cdef tuple nothing
     cdef Py_ssize_t closings, used  # of this call
     cdef Py_ssize_t ahead  # so many of what is due have been fetched and not been looked at yet
 
     def __init__(
-        self, Beginner bundles not None, states, told, reason, weights, limits, Maker maker not None, gathering, settled,
-        accounts,
+        self, Beginner bundles not None, states, told, reason, weights, limits, Maker maker not None, top_of, gathering,
+        settled, accounts,
     ):
-        self.bundles, self.maker, self.reason = bundles, maker, reason
+        self.bundles, self.maker, self.top_of, self.reason = bundles, maker, top_of, reason
         self.growing, self.closed_state, self.past = states
         self.event, self.closed, self.settled = told
         if not issubclass(self.event, tuple) or len(self.event._fields) != EVENT:
             raise ValueError("events have other fields than this module knows")
         self.row_weight, self.span_weight = weights
         self.linger, self.reopens, self.most = limits
-        self.lingers, self.accounts = self.linger, accounts
+        self.lingers, self.accounts, self.nothing = self.linger, accounts, (None,)
         self.of_used, self.of_closed = ("used", ""), ("closed", reason.value)
         self.gathering, self.quiet, self.open = gathering, gathering.quiet, gathering.open
         self.traces, self.held, self.pasts = gathering.traces, gathering.traces.bundles, gathering.traces.pasts
@@ -1626,6 +1679,7 @@ cdef class Usual:
         """
         cdef double time
         cdef object run, remember, bundle
+        cdef tuple top
         self.closings = self.used = 0
         if not PyFloat_CheckExact(now):
             return False
@@ -1636,12 +1690,13 @@ cdef class Usual:
                 if <PyObject *>Py_TYPE(bundle) != <PyObject *>self.bundles.kind:
                     return False
                 if _held_at(bundle, self.bundles.state) is self.growing:
-                    if not self.is_whole(bundle, time):
+                    top = self.top_of_whole(bundle, time)
+                    if top is None:
                         return False
                     run = self.maker.make(_held_at(bundle, self.bundles.rest), _held_at(bundle, self.bundles.others), self.reason)
                     if run is None:
                         return True
-                    self.close_one(bundle, run, now, remember, events)
+                    self.close_one(bundle, run, _at(top, 0), now, remember, events)
                 left.pop()
         finally:
             if self.closings:
@@ -1662,23 +1717,28 @@ cdef class Usual:
         PyDict_SetItem(self.accounts, what, number if known is NULL else <object>known + number)
         return 0
 
-    cdef bint is_whole(self, object bundle, double time) except -1:
-        """Whether it has lingered, and is rows at rest beside one span that nothing is above."""
+    cdef tuple top_of_whole(self, object bundle, double time):
+        """What is missing above a bundle, in a tuple, if it has lingered and is rows at rest beside one span; None of any other."""
         cdef object others = _held_at(bundle, self.bundles.others), seen = _held_at(bundle, self.bundles.last_seen), root
-        if _held_at(bundle, self.bundles.open) is not None or _held_at(bundle, self.bundles.places) is not None:
-            return False
+        if _held_at(bundle, self.bundles.open) is not None:
+            return None
         if not PyFloat_CheckExact(seen) or PyFloat_AS_DOUBLE(seen) + self.lingers > time:
-            return False
+            return None
         if not PyTuple_CheckExact(_held_at(bundle, self.bundles.rest)) or not PyList_CheckExact(others) or PyList_GET_SIZE(others) != 1:
-            return False
+            return None
         root = _of(others, 0)
-        return _is_span(root) and _at(root, PARENT_ID) is None
+        if not _is_span(root):
+            return None
+        if _at(root, PARENT_ID) is None and _held_at(bundle, self.bundles.places) is None:
+            return self.nothing
+        return self.top_of(bundle)
 
-    cdef int close_one(self, object bundle, object run, object now, object remember, list events) except -1:
-        """As `Bundles.close_one`, and tell it. Above its root nothing is missing, as in any that grows."""
+    cdef int close_one(self, object bundle, object run, object missing, object now, object remember, list events) except -1:
+        """As `Bundles.close_one`, and tell it."""
         cdef object others = _held_at(bundle, self.bundles.others), rest = _held_at(bundle, self.bundles.rest)
         cdef object ids = ids_of(rest, others), event = self.event_of(self.closed, run), entry = _no_garbage((now, bundle))
         _fill(bundle, self.bundles.told_ids, ids)
+        _fill(bundle, self.bundles.missing, missing)
         _fill(bundle, self.bundles.due, False)
         _fill(bundle, self.bundles.is_plain, False)
         _fill(bundle, self.bundles.index, None)

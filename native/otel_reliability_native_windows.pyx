@@ -16,7 +16,7 @@ from libc.stdint cimport int64_t, uint32_t
 include "slots.pxi"
 include "line.pxi"
 
-FITS = 6
+FITS = 7
 """`otel_reliability.native` says what that is."""
 
 cdef extern from "Python.h":

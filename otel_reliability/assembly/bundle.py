@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from otel_reliability.assembly import compiled, rows
 from otel_reliability.assembly.blocks import Block
 from otel_reliability.assembly.quiet import Past, Pasts
+from otel_reliability.assembly.resting import AWAITED, HERE
 from otel_reliability.assembly.rows import ID, ID_BYTES, PARENT, ROW_BYTES, Models, Rows, Tools
 from otel_reliability.assembly.unit import SPAN_BYTES, Place, Trace, Unit
 from otel_reliability.model.packed import HEAD, NUMBER, Packed
@@ -158,6 +159,12 @@ class Bundle:
     def ids(self) -> list[SpanId]:
         """The ids of its spans."""
         return rows.ids_of(self.models, self.tools, self.others)
+
+    def holds(self, span_id: SpanId) -> bool:
+        """Whether a span of this id is here."""
+        if self.rest is None:
+            return span_id in self.ids
+        return bool(compiled.seek(self.rest, self.others, span_id) & HERE)
 
     @property
     def parents(self) -> set[SpanId | None]:
@@ -311,9 +318,11 @@ class Bundle:
 
     def awaits(self, span_id: SpanId) -> bool:
         """Whether anything here hangs on a span."""
-        if span_id in self.models.column(PARENT) or span_id in self.tools.column(PARENT):
-            return True
-        if any(span.parent_id == span_id for span in self.others):
+        if self.rest is not None:
+            is_above = bool(compiled.seek(self.rest, self.others, span_id) & AWAITED)
+        else:
+            is_above = span_id in self.models.column(PARENT) or span_id in self.tools.column(PARENT)
+        if is_above or any(span.parent_id == span_id for span in self.others):
             return True
         places = (self.places or {}).values()
         return any(place.parent is not None and place.parent[1] == span_id for place in places)

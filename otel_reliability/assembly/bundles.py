@@ -10,8 +10,9 @@ from otel_reliability.assembly.beginning import begun
 from otel_reliability.assembly.blocks import Block
 from otel_reliability.assembly.build import Built
 from otel_reliability.assembly.bundle import Bundle, State, count_of, ids_of
-from otel_reliability.assembly.compiled import are_distinct, joined, take_rows
+from otel_reliability.assembly.compiled import are_distinct, joined, seek, take_rows
 from otel_reliability.assembly.gathering import MAX_OPEN, Accounts, Gathering, is_kept, place_of, place_order
+from otel_reliability.assembly.resting import DOUBTFUL, HERE
 from otel_reliability.assembly.rows import ROW_BYTES
 from otel_reliability.assembly.unit import SPAN_BYTES, Trace
 from otel_reliability.model.packed import NUMBER
@@ -287,12 +288,14 @@ class Bundles:
             self._on_growing(bundle)
 
     def _take_with_care(self, bundle: Bundle, span: AgentSpan, now: float) -> bool:
-        span_id = span.span_id
-        if span.link is not None or (bundle.count and not self._indexed(bundle)):
+        span_id, is_place = span.span_id, span.kind is _OTHER and not is_kept(span)
+        if span.link is not None:
+            return self._left(bundle)
+        if not (is_place and _is_surely_new(bundle, span_id)) and bundle.count and not self._indexed(bundle):
             return self._left(bundle)
         if bundle.open:
             bundle.open.pop(span_id, None)
-        if span.kind is _OTHER and not is_kept(span):
+        if is_place:
             return self._take_place(bundle, span, now)
         known = bundle.find(span_id)
         if known == span:
@@ -309,7 +312,7 @@ class Bundles:
         """Of another span its place is kept. Units would wait for some of them, even when they are closed."""
         span_id, place = span.span_id, place_of(span)
         known = None if bundle.places is None else bundle.places.get(span_id)
-        if known is not None or bundle.find(span_id) is not None:
+        if known is not None or (bundle.index is not None and bundle.find(span_id) is not None):
             if known is not None and place_order(place) > place_order(known):
                 return self._left(bundle)
             self._accounts["duplicate", ""] += 1
@@ -362,3 +365,8 @@ class Bundles:
         unit.counted = built.accounts(bundle.count)
         note(unit, built)
         bundle.unit = unit
+
+
+def _is_surely_new(bundle: Bundle, span_id: SpanId) -> bool:
+    """Whether a bundle has rows at rest, holds every span once and none of this id: then nobody need look at its spans."""
+    return bundle.rest is not None and not seek(bundle.rest, bundle.others, span_id) & (HERE | DOUBTFUL)

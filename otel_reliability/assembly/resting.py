@@ -36,9 +36,15 @@ from otel_reliability.assembly.rows import (
 )
 from otel_reliability.model import packed
 from otel_reliability.model.packed import Packed
-from otel_reliability.model.span import AgentSpan
+from otel_reliability.model.span import AgentSpan, SpanId
 
 NO_ROWS: Final[Packed] = (packed.HEAD.pack(0, 0), (), (None, None, 0), (None, None, 0), 0)
+HERE: Final = 1
+"""What `seek` finds: a span of that id is there,"""
+AWAITED: Final = 2
+"""something hangs on one,"""
+DOUBTFUL: Final = 4
+"""and two spans have one id, or one has an odd one."""
 MOST_JOINED: Final = 512
 """As many things rows may refer to that are joined to others: no more come at once."""
 _RECENT: Final = 16
@@ -96,6 +102,22 @@ def ids_of(rest: Packed, others: Sequence[AgentSpan]) -> bytes | None:
     found = [record.id for record in packed.records_of(rest)]
     found += [span.span_id for span in others]
     return b"".join(found) if all(len(one) == ID_BYTES for one in found) else None
+
+
+def seek(rest: Packed, others: Sequence[AgentSpan], span_id: SpanId) -> int:
+    """What rows and other spans have to do with a span of this id: `HERE`, `AWAITED` and `DOUBTFUL` added up.
+
+    >>> seek(NO_ROWS, [], b"12345678")
+    0
+    """
+    records = list(packed.records_of(rest))
+    ids = [*[record.id for record in records], *[span.span_id for span in others]]
+    parents = {record.parent for record in records if record.marks & packed.PARENT} | {
+        span.parent_id for span in others
+    }
+    odd = any(len(one) != ID_BYTES for one in (*ids, span_id))
+    is_doubtful = odd or len(set(ids)) < len(ids)
+    return HERE * (span_id in ids) + AWAITED * (span_id in parents) + DOUBTFUL * is_doubtful
 
 
 def joined(rest: Packed, more: Packed) -> Packed | None:

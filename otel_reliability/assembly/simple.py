@@ -198,10 +198,7 @@ class SimpleBuilder:
 
     def at_once(self, bundle: Bundle, reason: CloseReason) -> Run | None:
         """The run of a bundle, if it is a usual one and holds every span once, which need not be known. None: see otherwise."""
-        if self.maker is None or len(bundle.others) != 1 or (bundle.places and _tells_session(bundle)):
-            return None
-        top = bundle.others[0]
-        if top.parent_id is not None and not is_top(bundle, top):
+        if self.maker is None or len(bundle.others) != 1 or top_of(bundle) is None:
             return None
         if bundle.rest is None and bundle.count > MOST_AT_ONCE:
             return None
@@ -436,6 +433,19 @@ def is_top(bundle: Bundle, root: AgentSpan) -> bool:
         return True
     parent, remote = bundle.above(parent, remote)
     return parent is None or (remote is True and parent not in bundle.ids)
+
+
+def top_of(bundle: Bundle) -> tuple[SpanId | None] | None:
+    """What is missing, in another process, above a bundle with one span beside its rows; None where something of this process is,
+    where an agent span stands there, and where spans of others tell a session.
+    """
+    if bundle.places and _tells_session(bundle):
+        return None
+    root = bundle.others[0]
+    parent, remote = root.parent_id, root.parent_remote
+    if parent is not None:
+        parent, remote = bundle.above(parent, remote)
+    return (parent,) if parent is None or (remote is True and not bundle.holds(parent)) else None
 
 
 def _are_beneath(bundle: Bundle, found: _Found) -> bool:

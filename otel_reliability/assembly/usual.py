@@ -15,6 +15,7 @@ from otel_reliability.assembly.compiled import NATIVE
 from otel_reliability.assembly.gathering import Accounts, Gathering
 from otel_reliability.assembly.judged import SettledRuns
 from otel_reliability.assembly.rows import ROW_BYTES
+from otel_reliability.assembly.simple import top_of
 from otel_reliability.assembly.unit import SPAN_BYTES
 from otel_reliability.config import AssemblySettings
 from otel_reliability.model.event import RunChange, RunEvent
@@ -39,5 +40,5 @@ def usual_of(
         return None
     limits = times.linger, times.reopen, most
     return NATIVE.Usual(
-        BEGINNER, _STATES, _TOLD, CloseReason.ROOT, _WEIGHTS, limits, maker, gathering, settled, accounts
+        BEGINNER, _STATES, _TOLD, CloseReason.ROOT, _WEIGHTS, limits, maker, top_of, gathering, settled, accounts
     )

@@ -37,7 +37,7 @@ from otel_reliability.model.span import (
     ToolFacts,
 )
 from otel_reliability.model.tool_calls import ToolCalls
-from otel_reliability.testing import agent, agent_span, model, tool
+from otel_reliability.testing import agent, agent_span, model, span_id, tool
 from tests.assembly.test_bundles import SETTINGS, plain_runs
 
 needs_native = pytest.mark.skipif(NATIVE is None, reason="the compiled module (native/) is not installed")
@@ -268,6 +268,36 @@ def test_the_same_rows_are_laid_down(spans: list[AgentSpan]) -> None:
 
 
 @needs_native
+@given(usual_runs() | plain_runs(), st.sampled_from((None, 0, 1, 3)), st.integers(0, 2))
+def test_spans_are_sought_among_rows_at_rest(spans: list[AgentSpan], again: int | None, odd: int) -> None:
+    """One that is there, one that others hang on, one of which nobody knows, two of one id, ids of another length."""
+    bundle = bundle_of(spans)
+    rest = resting.lay_down(bundle.models, bundle.tools)
+    if rest is None:
+        return
+    others = [*bundle.others, *([] if again is None else [spans[min(again, len(spans) - 1)]])]
+    others += [one._replace(span_id=b"short", parent_id=b"longer than others") for one in spans[:1]] * odd
+    parents = [one.parent_id for one in others if one.parent_id is not None]
+    for sought in (*[one.span_id for one in spans], *parents, b"unheard!", b"short", b""):
+        assert compiled.seek(rest, others, sought) == resting.seek(rest, others, sought)
+
+
+@needs_native
+@pytest.mark.parametrize("number", [126, 127, 128, 129, 600])
+@pytest.mark.parametrize("twice", [False, True])
+def test_spans_are_sought_among_many(number: int, twice: bool) -> None:
+    """Where they are too many to be compared each with each."""
+    spans = [agent(1), *(model(at, 1) for at in range(2, number + 1)), *([model(2, 1)] if twice else [])]
+    bundle = bundle_of(spans)
+    rest = resting.lay_down(bundle.models, bundle.tools)
+    assert rest is not None
+    for sought, found in ((1, 3), (number, 1), (number + 1, 0)):
+        expected = found + resting.DOUBTFUL * twice
+        assert compiled.seek(rest, bundle.others, span_id(sought)) == expected
+        assert resting.seek(rest, bundle.others, span_id(sought)) == expected
+
+
+@needs_native
 @given(usual_runs() | plain_runs(), st.integers(0, 9))
 def test_rows_at_rest_are_joined(spans: list[AgentSpan], at: int) -> None:
     """To what they are together, if those of both parts are alike, and what was told twice is told once."""
@@ -333,6 +363,8 @@ def test_packed_calls_that_are_cut_off_are_not_read(spans: list[AgentSpan], data
             compiled.wake(spoilt)
         with pytest.raises(ValueError, match="cut off"):
             compiled.ids_of(spoilt, bundle.others)
+        with pytest.raises(ValueError, match="cut off"):
+            compiled.seek(spoilt, bundle.others, b"unheard!")
         with pytest.raises(ValueError, match="cut off"):
             compiled.joined(packed, spoilt)
     assert maker.make((packed[0], (), *packed[2:]), bundle.others, CloseReason.ROOT) is None or not packed[4]

@@ -13,14 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from otel_reliability.assembly import compiled, judged
+from otel_reliability.assembly import bundles, compiled, judged
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.beginning import BEGINNER
 from otel_reliability.assembly.blocks import Block, Blocks
 from otel_reliability.assembly.build import Builder
 from otel_reliability.assembly.bundle import Bundle, Past, State
 from otel_reliability.assembly.compiled import NATIVE
-from otel_reliability.assembly.simple import SimpleBuilder
+from otel_reliability.assembly.simple import SimpleBuilder, top_of
+from otel_reliability.assembly.unit import Place
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.model.event import RunEvent
 from otel_reliability.model.run import AgentKey, CloseReason
@@ -145,6 +146,46 @@ def test_all_is_left_as_python_leaves_it(seed: int, times: AssemblySettings, pac
     assert everything(ours) == everything(oracle)
 
 
+def looked_at(bundle: Bundle, span_id: bytes) -> bool:
+    """Nobody knows without a look."""
+    return False
+
+
+@given(st.integers(0, 2**32), st.sampled_from((TIMES, TIGHT)), st.sampled_from((0.5, 1.0, 1.0)))
+@settings(max_examples=40)
+def test_places_are_kept_as_with_a_look_at_all_spans(seed: int, times: AssemblySettings, pace: float) -> None:
+    """Other spans, of bundles at rest: the same is told at the same time, and counted."""
+    ours, oracle = (Assembler(Settings(assembly=times)) for _ in range(2))
+    dice, now = Random(seed), 0.0
+    for step in history(dice, 60):
+        step(ours, now)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bundles, "_is_surely_new", looked_at)
+            step(oracle, now)
+        now += dice.choice((pace, pace, pace, 0.0, 20.0, -0.5))
+        assert ours.tick(now) == oracle.tick(now)
+        assert (ours.accounts, ours.levels) == (oracle.accounts, oracle.levels)
+    assert ours.close_all(CloseReason.SHUTDOWN, now) == oracle.close_all(CloseReason.SHUTDOWN, now)
+    assert (ours.accounts, ours.levels) == (oracle.accounts, oracle.levels)
+
+
+@pytest.mark.parametrize("when", [0.0, 1.0, 3.0])
+def test_a_run_below_a_request_is_usual(when: float) -> None:
+    """Whether the span of the web server comes with its agent, after it, or is in another process and never does."""
+    assembler, web = Assembler(Settings(assembly=TIMES)), other(8)
+    below = [one._replace(parent_id=web.span_id, parent_remote=when > 2) if one is RUN[0] else one for one in RUN]
+    assembler.add_all(blocks_of(below if when else [*below, web]), 0.0)
+    if 0 < when < 2:
+        assembler.add_all([web], when)
+    (bundle,) = assembler._gathering.traces.bundles.values()
+    assert bundle.rest is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SimpleBuilder, "at_once", None)
+        (told,) = assembler.tick(4.0)
+    assert told.run.span_count == len(RUN)
+    assert (bundle.rest is not None, bundle.missing) == (True, web.span_id if when > 2 else None)
+
+
 def request(first: int, number: int) -> Blocks:
     """So many usual runs."""
     return blocks_of(one._replace(trace_id=trace_id(trace)) for trace in range(first, first + number) for one in RUN)
@@ -212,7 +253,7 @@ def test_what_is_not_usual_is_not_begun() -> None:
     ("slot", "value"),
     [
         ("open", {span_id(9): None}),
-        ("places", {}),
+        ("places", {span_id(9): Place(None, None, Session(1, "s"))}),
         ("last_seen", 0.5),
         ("last_seen", 0),
         ("rest", None),
@@ -349,10 +390,10 @@ def test_what_is_made_otherwise_is_not_touched() -> None:
     """Blocks, events and traces have other parts than the compiled module knows."""
     whole: list[Any] = [
         BEGINNER, tuple(State), (RunEvent, 1, 2), CloseReason.ROOT, (1, 2), (2.0, 9.0, 9), Builder(Settings()).simple.maker,
-        Assembler(Settings())._gathering, Assembler(Settings())._settled, {},
+        top_of, Assembler(Settings())._gathering, Assembler(Settings())._settled, {},
     ]  # fmt: skip
     odds: list[tuple[int, Any]] = [
-        (0, None), (1, ("growing",)), (2, (AgentKey, 1, 2)), (2, (int, 1, 2)), (6, None), (7, 5), (8, 5), (9, 5),
+        (0, None), (1, ("growing",)), (2, (AgentKey, 1, 2)), (2, (int, 1, 2)), (6, None), (8, 5), (9, 5), (10, 5),
     ]  # fmt: skip
     for at, odd in odds:
         with pytest.raises((TypeError, ValueError, AttributeError)):
