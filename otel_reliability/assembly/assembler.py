@@ -295,9 +295,10 @@ class Assembler:
         """Nearly all are one usual run, and closed at once. What is not so plain about the others is looked at with care."""
         looks, usual, is_odd = self._looks, self._usual, False
         while looks and looks[0][0] <= now:
-            due, bundles = looks.popleft()
+            due, bundles = looks[0]
             left = bundles[::-1]
             try:
+                looks.popleft()
                 while left:
                     if usual is not None:
                         is_odd = usual.close(left, now, self._closed, self._events)

@@ -343,6 +343,26 @@ def test_an_exception_out_of_nowhere_costs_no_other_bundle(monkeypatch: pytest.M
     assert assembler.levels == fresh(named).levels
 
 
+def test_an_exception_out_of_nowhere_before_the_first_bundle_costs_none() -> None:
+    """They are looked at the next time."""
+
+    class Raising(list[Bundle]):
+        def __getitem__(self, at: Any) -> Any:
+            raise KeyboardInterrupt
+
+    assembler = Assembler(Settings(assembly=TIMES))
+    assembler.add_all(request(1, 9), 0.0)
+    ((due, bundles),) = assembler._looks
+    assembler._looks[0] = due, Raising(bundles)
+    with pytest.raises(KeyboardInterrupt):
+        assembler.tick(2.0)
+    ((_, left),) = assembler._looks
+    assembler._looks[0] = due, list(left)
+
+    assert len(assembler.tick(2.0)) == 9
+    assert not assembler._looks
+
+
 def fresh(named: list[list[AgentSpan]]) -> Assembler:
     """An assembler that has closed them and was not interrupted."""
     assembler = Assembler(Settings(assembly=TIMES))
