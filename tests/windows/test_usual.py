@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from itertools import islice
 from random import Random
 from typing import Any, Final, cast
 
@@ -11,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from otel_reliability.config import LimitSettings, Settings, WindowSettings
+from otel_reliability.config import ChangeSettings, LimitSettings, SessionSettings, Settings, WindowSettings
+from otel_reliability.engine import Engine
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.model_calls import ModelCalls
 from otel_reliability.model.row import Path, Row
-from otel_reliability.model.run import Outcome, Run
+from otel_reliability.model.run import AgentKey, Outcome, Run
 from otel_reliability.model.tool_calls import ToolCalls
 from otel_reliability.windows import fleet, usual
 from otel_reliability.windows.agent import AgentState
@@ -159,6 +161,59 @@ def test_many_at_once_do_what_each_does(seed: int, lag: int, only_settled: bool)
     assert [everything(ours.agent(key)) for key in left] == [everything(oracle.agent(key)) for key in left]
     assert ours.accounts == oracle.accounts
     assert known > 5
+
+
+@given(st.integers(0, 2**32), st.sampled_from((0, 2, 5, 12)))
+@settings(max_examples=10)
+def test_whether_somebody_looks_on_changes_nothing(seed: int, lag: int) -> None:
+    """Whoever looks on sees the windows as they are after each run that came; sessions are the same, and what is taken."""
+    dice, now = Random(seed), [0.0]
+    chosen = Settings(
+        windows=FEW,
+        limits=LimitSettings(recent_runs=3, agents=2, sessions=3),
+        change=ChangeSettings(enabled=False),
+        sessions=SessionSettings(idle=2.0),
+    )
+    alone, watched = [Engine(chosen, clock=lambda: now[0], wall=None) for _ in range(2)]
+    oracle, looked = Fleet(chosen), list[str]()
+
+    def look(event: RunEvent, at: float) -> None:
+        oracle.apply(event, at)
+        if event.change is not RunChange.SETTLED:
+            looked.append(event.run.run_id)
+            states = [agents.agent(event.run.key) for agents in (watched.fleet, oracle)]
+            one, other = [state and [row.run_id for row in state.windows["few"].rows()] for state in states]
+            assert one == other
+
+    watched.observers.append(look)
+    keys = [KEY._replace(agent=f"agent {number}") for number in range(3)]
+    stories = {key: history(dice, 30, lag) for key in keys}
+    places: dict[str, str | None] = {}
+
+    def placed(one: Run, key: AgentKey) -> Run:
+        session = places.setdefault(f"{key.agent} {one.run_id}", dice.choice((None, "a", "b", "c", "d")))
+        return one._replace(key=key, session_id=session)
+
+    while stories:
+        key = dice.choice(list(stories))
+        events = list(islice(stories[key], dice.choice((1, 2, 9, 30))))
+        if not events:
+            del stories[key]
+        events = [
+            RunEvent(change, placed(one, key), None if gone is None else placed(gone, key))
+            for change, one, gone in events
+        ]
+        now[0] += dice.choice((0.0, 1.0, 3.0))
+        for engine in (alone, watched):
+            engine.receive_events(events)
+            engine.tick()
+        assert alone.take_scored() == watched.take_scored()
+        assert (alone.take_settled(), alone.take_revised()) == (watched.take_settled(), watched.take_revised())
+    assert (alone.closed, alone.recorded, alone.revised) == (watched.closed, watched.recorded, watched.revised)
+    for key in keys:
+        assert alone.fleet.told(key) == watched.fleet.told(key)
+        assert alone.sessions.scores(key) == watched.sessions.scores(key)
+    assert len(looked) > 30
 
 
 def test_what_is_no_event_is_left() -> None:
