@@ -643,8 +643,9 @@ class Assembler:
         for unit in sorted(self._gathering.open, key=lambda unit: (-unit.count, unit.born)):
             if number <= 0 and size <= 0:
                 return
-            number, size = number - 1, size - unit.weight
-            self._close_early(unit, reason, now)
+            if unit in self._gathering.open:
+                number, size = number - 1, size - unit.weight
+                self._close_early(unit, reason, now)
 
     def _forget(self, now: float) -> None:
         """Quiet traces are forgotten in time, or the oldest first when there are too many ids; waiting judgements too."""

@@ -391,6 +391,7 @@ class Gathering:
         """
         was_gathered = span.span_id in trace.homes
         units = list(dict.fromkeys([*trace.units, *trace.hanging]))
+        traces = dict.fromkeys([trace, *(one for unit in units for one in unit.traces)])
         spans = [known for unit in units for known in unit.spans.values() if _ref(known) != _ref(span)]
         emitted: dict[str, Run] = {}
         counted: Accounts = Counter()
@@ -410,12 +411,30 @@ class Gathering:
         for known in spans:
             full = self._take(self.trace(known.trace_id, now), known, now, known=True) or full
         full = self._take(trace, span, now, known=was_gathered) or full
-        heir = min(trace.units, key=lambda unit: min(unit.spans, default=b""), default=None)
-        if heir is not None:
+        if emitted or counted:
+            heir = self._heir(trace, spans, now)
             heir.emitted.update(emitted)
-            heir.counted.update(counted)
+            for key, number in counted.items():
+                heir.counted[key] = heir.counted.get(key, 0) + number
             self.tellers.update(dict.fromkeys(emitted, heir))
+        for one in traces:
+            if not one.units:
+                self.quiet[one.id] = now
         return full
+
+    def _heir(self, trace: Trace, spans: list[AgentSpan], now: float) -> Unit:
+        """Who tells what has become of runs that were told before these spans were gathered again: a unit of the trace, else
+        one that holds any of them. Where all were refused, or turned out to be late, that is one that holds none.
+        """
+        homes = (self.traces[span.trace_id].homes.get(span.span_id) for span in spans)
+        heirs = list(trace.units) or [home.current() for home in homes if home is not None]
+        if heirs:
+            return min(heirs, key=lambda unit: min(unit.spans, default=b""))
+        heir = Unit(trace, now, is_loose=False)
+        trace.units[heir] = self.open[heir] = None
+        self.quiet.pop(trace.id, None)
+        self._on_change(heir)
+        return heir
 
     def _part(self, unit: Unit, now: float) -> None:
         """A unit is about to be another: the run that had adopted it is looked at again."""
