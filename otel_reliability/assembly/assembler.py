@@ -182,9 +182,11 @@ class Assembler:
 
     def close_all(self, reason: CloseReason, now: float) -> list[RunEvent]:
         """Close and settle everything that is open, in the order it began."""
-        for unit in list(self._gathering.open):
-            if unit in self._gathering.open:
-                self._close_early(unit, reason, now)
+        growing = self._gathering.open
+        while growing:  # closing one may have another gathered that it hangs on
+            for unit in list(growing):
+                if unit in growing:
+                    self._close_early(unit, reason, now)
         self._decide()
         while self._closed:
             self._settle_at_once(*self._closed.popleft())

@@ -64,13 +64,32 @@ def test_what_joins_a_run_told_before_is_counted_once() -> None:
     assert watched.accounts == {("used", ""): 3, ("duplicate", ""): 1}
 
 
-def test_above_a_ceiling_one_may_stir_another() -> None:
-    """What it hung on was forgotten, and has come again since: it is gathered when it is asked for."""
-    watched = Watched(AssemblySettings(linger=2.0, idle_timeout=60.0, reopen=9.0, remember=9.0, open_runs=1))
+STIRRING = AssemblySettings(linger=2.0, idle_timeout=60.0, reopen=9.0, remember=9.0, open_runs=1)
+
+
+def stirring() -> Watched:
+    """An assembler where closing one has another gathered: what it hung on was forgotten, and has come again since."""
+    watched = Watched(STIRRING)
     watched.add(far(5, trace=2), tool(6, 5, trace=2))
     watched.wait(20)
     watched.add(agent(1), agent(1, trace=3))
+    return watched
+
+
+def test_above_a_ceiling_one_may_stir_another() -> None:
+    """That one is not closed as what it was."""
+    watched = stirring()
     watched.wait(1)
     watched.end()
 
     assert watched.accounts == {("used", ""): 4}
+
+
+def test_at_the_end_one_may_stir_another() -> None:
+    """That one is closed too."""
+    watched = stirring()
+    settled = [run.trace_id for change, run in watched.end() if change is RunChange.SETTLED]
+
+    assert sorted(settled) == [trace_id(1), trace_id(2), trace_id(3)]
+    assert watched.accounts == {("used", ""): 4}
+    assert watched.assembler.open_runs == 0
