@@ -221,6 +221,8 @@ class Bundles:
         self._replay(trace, bundle)
         if bundle.state is _CLOSED:
             self._close_again(trace, bundle)
+        if not trace.units and trace.id not in gathering.quiet:  # all of it was late
+            gathering.quiet[trace.id] = bundle.last_seen
         bundle.let_go()
         return trace
 

@@ -10,7 +10,7 @@ from otel_reliability.model.event import RunChange
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan
 from otel_reliability.testing import agent, span_id, tool, trace_id
-from tests.assembly.rebuilding import Watched
+from tests.assembly.rebuilding import Watched, noted
 
 SETTINGS = AssemblySettings(linger=2.0, idle_timeout=12.0, reopen=20.0, remember=30.0)
 SMALL = replace(SETTINGS, span_limit=3)
@@ -93,3 +93,15 @@ def test_at_the_end_one_may_stir_another() -> None:
     assert sorted(settled) == [trace_id(1), trace_id(2), trace_id(3)]
     assert watched.accounts == {("used", ""): 4}
     assert watched.assembler.open_runs == 0
+
+
+def test_a_trace_of_which_all_is_late_is_forgotten() -> None:
+    """The run that its work belongs to, by the user's own key, has settled."""
+    watched = Watched(SETTINGS)
+    watched.add(noted(tool(5, trace=2), run_key="aa"))
+    watched.wait(40)
+    watched.add(noted(tool(5, trace=3), run_key="aa"))
+    watched.wait(80)
+
+    assert watched.accounts == {("used", ""): 1, ("late", ""): 1}
+    assert watched.assembler.gathered == 0
