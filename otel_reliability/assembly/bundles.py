@@ -21,6 +21,11 @@ from otel_reliability.model.span import AgentSpan, Kind, SpanId, TraceId
 
 MOST_AT_REST: Final = 512
 """Rows to which others are joined at rest. Each time all of them are copied; so longer traces go on in lists."""
+FEW_PLACES: Final = 16
+FEW_SPANS: Final = 128
+"""So many places of other spans are kept beside so many spans at rest with a look through their ids for each. Where there are
+more, the spans are indexed once.
+"""
 _MODEL, _TOOL, _OTHER = Kind.MODEL, Kind.TOOL, Kind.OTHER
 _GROWING, _CLOSED = State.GROWING, State.CLOSED
 
@@ -370,5 +375,7 @@ class Bundles:
 
 
 def _is_surely_new(bundle: Bundle, span_id: SpanId) -> bool:
-    """Whether a bundle has rows at rest, holds every span once and none of this id: then nobody need look at its spans."""
-    return bundle.rest is not None and not seek(bundle.rest, bundle.others, span_id) & (HERE | DOUBTFUL)
+    """Whether a bundle has few rows, at rest, holds every span once and none of this id: then nobody need look at its spans."""
+    if bundle.rest is None or bundle.count > FEW_SPANS or len(bundle.places or ()) >= FEW_PLACES:
+        return False
+    return not seek(bundle.rest, bundle.others, span_id) & (HERE | DOUBTFUL)

@@ -169,6 +169,23 @@ def test_places_are_kept_as_with_a_look_at_all_spans(seed: int, times: AssemblyS
     assert (ours.accounts, ours.levels) == (oracle.accounts, oracle.levels)
 
 
+@pytest.mark.parametrize(("calls", "looks"), [(100, bundles.FEW_PLACES), (200, 0)])
+def test_many_places_are_not_sought_one_by_one(monkeypatch: pytest.MonkeyPatch, calls: int, looks: int) -> None:
+    """A trace may have thousands of other spans beside hundreds of calls: they are indexed, once."""
+    assembler, sought = Assembler(Settings(assembly=TIMES)), list[bytes]()
+    assembler.add_all(blocks_of([RUN[0], *(model(2 + at, 1) for at in range(calls))]), 0.0)
+
+    def seek(rest: Any, others: list[AgentSpan], one: bytes) -> int:
+        sought.append(one)
+        return compiled.seek(rest, others, one)
+
+    monkeypatch.setattr(bundles, "seek", seek)
+    assembler.add_all([other(1_000 + at, 1) for at in range(500)], 0.0)
+    (bundle,) = assembler._gathering.traces.bundles.values()
+    assert (len(bundle.places or ()), len(sought)) == (500, looks)
+    assert bundle.index is not None
+
+
 @pytest.mark.parametrize("when", [0.0, 1.0, 3.0])
 def test_a_run_below_a_request_is_usual(when: float) -> None:
     """Whether the span of the web server comes with its agent, after it, or is in another process and never does."""
