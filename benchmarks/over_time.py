@@ -1,10 +1,11 @@
 """Whether a service costs after millions of spans what it cost at first: `python -m benchmarks.over_time [spans] [minutes]`.
 
 One service gets spans for so long, at least so many, and its memory is looked at meanwhile. Then another one starts, and both
-get the same requests, at first until the young one too closes runs, settles them and closes sessions as fast as they come, and
-then in turns: the ratio of what a span costs them is what age adds. Every look of the old one for garbage is timed. By default
-that takes some minutes, and what a service remembers of closed runs is kept short, so that it is full well before the end;
-`10000000 60` is the long form, with what the settings say by default, but for sessions: they close after a minute.
+get the same requests without a pause: at first until the young one too closes runs, settles them and closes sessions as fast as
+they come, and then while the CPU time of each is looked at. The ratio of what a span costs them is what age adds. Every look of
+the old one for garbage is timed. By default that takes some minutes, and what a service remembers of closed runs is kept short,
+so that it is full well before the end; `10000000 60` is the long form, with what the settings say by default, but for sessions:
+they close after a minute.
 """
 
 from __future__ import annotations
@@ -17,17 +18,15 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from benchmarks import serving
-from benchmarks.bench_service import Candidate, measured
+from benchmarks.bench_service import Candidate
 from benchmarks.measure import ratios, row
 from benchmarks.payloads import SPANS, Traffic
 from benchmarks.run import machine, versions
 from benchmarks.watched_service import LONG as PAUSE
-from otel_reliability.sources.otlp_write import traces_protobuf
 
 HERE: Final = Path(__file__).parent
 RESULTS: Final = HERE / "over_time.json"
@@ -38,6 +37,8 @@ LONG: Final = 30.0
 """Minutes from which the settings are those by default."""
 BLOCK: Final = 50
 """Requests between two looks at memory."""
+ROUNDS, BLOCKS = 15, 8
+"""Rounds in which services are compared, and the blocks of one: a second of CPU time or so."""
 AT_MOST: Final = 1.1
 """What age may make of the cost of a span."""
 GROWTH: Final = 0.05
@@ -66,10 +67,11 @@ def trial(spans: int = MANY, minutes: float = MINUTES) -> dict[str, Any]:
         folder = Path(name)
         log = folder / "pauses.json"
         old = _service(folder / "old", running, log, *DOORS, *settings)
-        looks = fed([old], spans, minutes)
+        traffic = Traffic()
+        looks = fed([old], traffic, spans, minutes)
         young = _service(folder / "young", running, folder / "other.json", *DOORS, *settings)
-        first = fed([young, old], YOUNG, SETTLED[settings])[-1]
-        times = measured([old, young], rounds=7, requests=50)
+        first = fed([young, old], traffic, YOUNG, SETTLED[settings])[-1]
+        times = costs([old, young], traffic)
         running.close()
         pauses = json.loads(log.read_text())
     cost = row("a span after so many, as a multiple of what it costs a young service", ratios(*times), against="young")
@@ -87,17 +89,36 @@ def trial(spans: int = MANY, minutes: float = MINUTES) -> dict[str, Any]:
     }
 
 
-def fed(services: Sequence[Candidate], spans: int, minutes: float) -> list[Look]:
+def fed(services: Sequence[Candidate], traffic: Traffic, spans: int, minutes: float) -> list[Look]:
     """Send so many spans to each, and for so long, and look at the first."""
-    looks, stream = list[Look](), Traffic(seed=spans).spans()
+    looks = list[Look]()
     began, sent = time.monotonic(), 0
     while sent < spans or time.monotonic() - began < 60 * minutes:
-        bodies = [traces_protobuf(list(islice(stream, SPANS))) for _ in range(BLOCK)]
+        bodies = traffic.requests(BLOCK)
         for service in services:
             serving.send(service.place, bodies)
         sent += BLOCK * SPANS
         looks.append(Look(round(time.monotonic() - began, 1), sent, serving.resident(services[0].process.pid)))
     return looks
+
+
+def costs(services: Sequence[Candidate], traffic: Traffic) -> list[list[float]]:
+    """CPU seconds of each service while it gets the next blocks of requests, the same for all, round after round.
+
+    Nothing waits between rounds: what spans of one cost in the next, when their runs close, is as much as came from the one
+    before.
+    """
+    before = [serving.cpu(one.process.pid) for one in services]
+    times = list[list[float]]()
+    for turn in range(ROUNDS):
+        for block in range(BLOCKS):
+            bodies = traffic.requests(BLOCK)
+            for place in range(len(services)):
+                serving.send(services[(turn + block + place) % len(services)].place, bodies)
+        now = [serving.cpu(one.process.pid) for one in services]
+        times.append([late - early for late, early in zip(now, before, strict=True)])
+        before = now
+    return [list(one) for one in zip(*times, strict=True)]
 
 
 def growth(looks: Sequence[Look]) -> float:
