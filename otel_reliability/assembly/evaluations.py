@@ -57,7 +57,8 @@ class Evaluations:
         if evaluation.trace_id is not None:
             trace = self._gathering.traces.find(evaluation.trace_id)
             if trace is None:
-                self._wait(self._by_trace.setdefault(evaluation.trace_id, []), evaluation, now)
+                if self._has_room():
+                    self._by_trace.setdefault(evaluation.trace_id, []).append((now, evaluation))
             else:
                 self._give(trace, evaluation)
         elif evaluation.response_id is not None:
@@ -117,12 +118,13 @@ class Evaluations:
             if not items:
                 waiting.pop(key)  # pyright: ignore[reportArgumentType]  # the key came from this very mapping
 
-    def _wait(self, waiting: _Waiting, evaluation: Evaluation, now: float) -> None:
+    def _has_room(self) -> bool:
+        """Whether one more may wait; it is counted either way."""
         if self.waiting >= self._ceiling:
             self._accounts["evaluation_refused", "ceiling"] += 1
-            return
+            return False
         self.waiting += 1
-        waiting.append((now, evaluation))
+        return True
 
     def _give(self, trace: Trace, evaluation: Evaluation) -> None:
         """The trace is here: whose judgement it is, is decided with all that is known of the trace."""
@@ -142,7 +144,8 @@ class Evaluations:
         ref = self._responses.get(response_id)
         trace = self._gathering.traces.find(ref[0]) if ref is not None else None
         if ref is None or trace is None:
-            self._wait(self._by_response.setdefault(response_id, []), evaluation, now)
+            if self._has_room():
+                self._by_response.setdefault(response_id, []).append((now, evaluation))
         else:
             self._give(trace, evaluation._replace(trace_id=ref[0], span_id=ref[1]))
 
