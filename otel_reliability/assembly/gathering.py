@@ -226,7 +226,7 @@ class Gathering:
         """A unit of its own for an invocation or a top; other work gathers by what it hangs on."""
         is_loose = span.kind is not _AGENT and span.kind is not _WORKFLOW
         if is_loose and above.anchor != (trace.id, span.span_id):
-            shared = self._gathering_at(above.anchor)
+            shared = self._gathering_at(above)
             if shared is not None:
                 return shared
         first = trace if above.anchor[0] != RUN_KEYS else self.trace(RUN_KEYS, now)
@@ -237,10 +237,14 @@ class Gathering:
         self._hang(unit, above)
         return unit
 
-    def _gathering_at(self, anchor: SpanRef) -> Unit | None:
-        """The unit of the loose work that hangs on a span, there or not."""
-        over = self.traces.find(anchor[0])
-        return over.loose_at.get(anchor[1]) if over is not None else None
+    def _gathering_at(self, above: Above) -> Unit | None:
+        """The unit of the loose work that hangs on a span, there or not. A gap is in this process if any of its work says so."""
+        over = self.traces.find(above.anchor[0])
+        unit = over.loose_at.get(above.anchor[1]) if over is not None else None
+        if unit is not None and unit.remote and not above.remote and not unit.sealed:
+            unit.remote = False
+            self._on_change(unit)
+        return unit
 
     def _hang(self, unit: Unit, above: Above) -> None:
         """A unit hangs on what stands above it: a gap it waits for, or nothing."""
@@ -277,7 +281,7 @@ class Gathering:
         """A unit's gap has moved up, or has closed."""
         self.touch(unit, now)
         self.unhang(unit)
-        shared = self._gathering_at(above.anchor) if unit.is_loose else None
+        shared = self._gathering_at(above) if unit.is_loose else None
         if shared is None:
             self._hang(unit, above)
         else:

@@ -1,0 +1,31 @@
+"""A parent that never came, of which some say that it is in another process."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from otel_reliability.config import AssemblySettings
+from otel_reliability.model.event import RunChange
+from otel_reliability.model.span import AgentSpan
+from otel_reliability.testing import model, other, tool
+from tests.assembly.rebuilding import Watched
+
+SETTINGS = AssemblySettings(linger=2.0, idle_timeout=12.0, reopen=60.0)
+HERE, THERE = tool(2, 1, remote=False), model(3, 1, remote=True)
+BELOW = (tool(4, 5, remote=True), other(5, 1, remote=False))
+"""It hangs on the same, by a span that is in between."""
+
+
+@pytest.mark.parametrize("told", [*permutations((HERE, THERE)), *permutations((THERE, *BELOW))])
+@pytest.mark.parametrize("pause", [0, 1, 5, 14])
+def test_it_is_in_this_process_if_any_says_so(told: tuple[AgentSpan, ...], pause: int) -> None:
+    """Whoever came first: what hangs on it is one run, whose root is missing."""
+    watched = Watched(SETTINGS)
+    for span in told:
+        watched.add(span)
+        watched.wait(pause)
+    (run,) = [run for change, run in watched.end() if change is RunChange.SETTLED]
+
+    assert (run.span_count, run.implicit, run.incomplete) == (2, True, True)
