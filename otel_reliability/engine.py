@@ -222,15 +222,19 @@ class Engine:
                     self._monitor.advance(now)
             return entered
 
-    def flush(self, reason: CloseReason, *, wait: float = -1) -> bool:
-        """Close and settle every run now: no span will come, or somebody wants the numbers at once. As `receive`."""
+    def flush(self, reason: CloseReason, *, sessions: int | None = None, wait: float = -1) -> bool:
+        """Close and settle every run now: no span will come, or somebody wants the numbers at once. As `receive`.
+
+        With the last runs all sessions close, or the first so many: whoever has not the room for what all of them tell at once
+        takes that, and asks again.
+        """
         with self._turn(wait) as entered:
             if entered:
                 now = self._clock()
                 self._apply(self._assembler.tick(now), now)
                 self._apply(self._assembler.close_all(reason, now), now)
                 if reason in _LAST:
-                    self._keep(self._scored, self._sessions.close_all())
+                    self._keep(self._scored, self._sessions.close_all(sessions))
             return entered
 
     def complete(self, traces: Iterable[TraceId], *, wait: float = -1) -> bool:

@@ -90,4 +90,4 @@ def _read(path: str, settings: Settings) -> dict[AgentKey, list[Unit]]:
         units.add(engine.take_settled())
     engine.flush(CloseReason.END_OF_INPUT)
     units.add(engine.take_settled())
-    return units.found()
+    return dict(units.found())

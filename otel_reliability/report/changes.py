@@ -61,8 +61,10 @@ def compared(before: UnitsOf, after: UnitsOf, settings: ChangeSettings, names: I
     return [_compared(key, earlier.get(key), before, after, settings) for key in keys] or [_nobody()]
 
 
-def since(units: UnitsOf, since_ns: int) -> dict[AgentKey, list[Unit]]:
-    """The units that ended then or later; agents without any are left out."""
+def since(units: UnitsOf, since_ns: int) -> UnitsOf:
+    """The units that ended then or later; agents without any are left out. 0: all of them."""
+    if not since_ns:
+        return units
     latest = {key: [unit for unit in every if unit.end_ns >= since_ns] for key, every in units.items()}
     return {key: every for key, every in latest.items() if every}
 
@@ -123,8 +125,9 @@ def _compared(
     if earlier is None:
         where = "earlier" if key in after else "later"
         return Finding(key, Verdict.NO_VERDICT, f"no verdict: it has no unit in the {where} recording")
-    found = compare(before[earlier], after[key], settings.signals)
-    sizes = f"{count(len(before[earlier]), 'unit')} before, {len(after[key]):,} after"
+    old, new = before[earlier], after[key]
+    found = compare(old, new, settings.signals)
+    sizes = f"{count(len(old), 'unit')} before, {len(new):,} after"
     sentence = clean(of_comparison(found), LONGEST_SENTENCE)
     return Finding(key, found.verdict, sentence, found, None if earlier == key else earlier, sizes)
 

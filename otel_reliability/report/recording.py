@@ -19,7 +19,7 @@ from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, CloseReason, Run
 from otel_reliability.model.span import RawSpan, TraceId
 from otel_reliability.report.completion import Completion
-from otel_reliability.report.sessions import END, SESSION_ID, ScoredSessions
+from otel_reliability.report.sessions import END, SESSION_ID, Kept, ScoredSessions
 from otel_reliability.sources.batch import Batch, Malformed
 from otel_reliability.sources.chunks import Progress
 from otel_reliability.sources.mentions import mentions_in
@@ -31,6 +31,8 @@ from otel_reliability.windows.window import AgentWindow
 WINDOW: Final = "recording"
 MOST_RUNS: Final = 100_000
 """Runs of an agent that a report looks at; beyond, the newest."""
+SESSIONS_AT_ONCE: Final = 1_000
+"""Sessions that close together at the end: what all of them tell would take more room than the whole reading."""
 
 REPORT_SETTINGS: Final = Settings(
     windows=(WindowSettings(WINDOW, last=MOST_RUNS),),
@@ -80,7 +82,7 @@ class Recording:
         self.engine = Engine(settings, clock=_standing, wall=None)
         self.problems: Counter[str] = Counter()
         """What could not be used, by reason."""
-        self._scored: dict[AgentKey, dict[str, SessionEvent]] = {}
+        self._scored: dict[AgentKey, dict[str, int | SessionEvent]] = {}
         self._kept: deque[tuple[AgentKey, str]] = deque()
         self._problem, self._tell, self._show = problem, settled, spans
         self._settled: list[Run] = []
@@ -118,9 +120,11 @@ class Recording:
 
     def close(self) -> Recording:
         """No more spans will come. Gives itself back."""
-        self.engine.flush(CloseReason.END_OF_INPUT)
-        self._hand_on()
-        return self
+        while True:
+            self.engine.flush(CloseReason.END_OF_INPUT, sessions=SESSIONS_AT_ONCE)
+            self._hand_on()
+            if not self.engine.sessions.open:
+                return self
 
     @property
     def spans(self) -> Counter[str]:
@@ -148,8 +152,9 @@ class Recording:
 
     def sessions(self, key: AgentKey, since_ns: int = 0) -> Sequence[SessionScores]:
         """The sessions of an agent, by when they ended."""
-        found = [event for event in self._scored.get(key, {}).values() if event.closed[END] >= since_ns]
-        return ScoredSessions(sorted(found, key=lambda event: event.closed[: SESSION_ID + 1]))
+        kept = [_kept(name, told) for name, told in self._scored.get(key, {}).items()]
+        ended = [one for one in kept if one[END] >= since_ns]
+        return ScoredSessions(key, sorted(ended, key=lambda one: one[: SESSION_ID + 1]), self.engine.sessions)
 
     def _complete(self, traces: Sequence[TraceId]) -> None:
         if traces:
@@ -184,12 +189,21 @@ class Recording:
             self._settled = []
 
     def _keep(self, event: SessionEvent) -> None:
-        """Keep what a session scored, of no more sessions than the engine may have open."""
-        if len(self._kept) >= self.settings.limits.sessions:
-            key, session_id = self._kept.popleft()
-            self._scored[key].pop(session_id, None)
-        self._kept.append((event.key, event.closed[SESSION_ID]))
-        self._scored.setdefault(event.key, {})[event.closed[SESSION_ID]] = event
+        """Keep when a session ended, and what it scored where the engine has forgotten it, as long as there is room for
+        those that are still open too.
+        """
+        sessions, session_id = self.engine.sessions, event.closed[SESSION_ID]
+        scored = self._scored.setdefault(event.key, {})
+        if session_id not in scored:
+            self._kept.append((event.key, session_id))
+        scored[session_id] = event.closed[END] if sessions.remembers_closed(event.key, session_id) else event
+        while len(self._kept) + sessions.open > self.settings.limits.sessions and self._kept:
+            key, first = self._kept.popleft()
+            del self._scored[key][first]
+
+
+def _kept(session_id: str, told: int | SessionEvent) -> Kept:
+    return (told, session_id, None) if isinstance(told, int) else (told.closed[END], session_id, told)
 
 
 def _standing() -> float:

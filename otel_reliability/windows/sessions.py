@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from otel_reliability.config import Settings
@@ -131,6 +132,19 @@ class Sessions:
         weights = self._settings.sessions.weights
         return [scores_of(key, one, traces_of(session), weights) for one, session in found if session is not None]
 
+    def closed(self, key: AgentKey, session_id: str) -> SessionScores | None:
+        """A session of an agent that has closed and is still remembered, with its metadata."""
+        agent = self._agents.get(key)
+        session = None if agent is None else self._closed.get((agent.number, session_id))
+        return (
+            None if session is None else scores_of(key, session_id, traces_of(session), self._settings.sessions.weights)
+        )
+
+    def remembers_closed(self, key: AgentKey, session_id: str) -> bool:
+        """Whether there is one."""
+        agent = self._agents.get(key)
+        return agent is not None and (agent.number, session_id) in self._closed
+
     def apply(self, event: RunEvent, now: float) -> None:
         """Something happened to a run, by the engine's clock."""
         change, run, gone = event
@@ -154,9 +168,9 @@ class Sessions:
         """Close what has been idle for long enough, score again what changed since it closed, and say so."""
         return self._settled(self._open.due(now, self._settings.sessions.idle))
 
-    def close_all(self) -> list[SessionEvent]:
-        """Close every session: shutdown, or the end of a recording."""
-        return self._settled(list(self._open))
+    def close_all(self, most: int | None = None) -> list[SessionEvent]:
+        """Close every session, or so many of them: shutdown, or the end of a recording."""
+        return self._settled(list(islice(self._open, most)))
 
     def forget(self, *keys: AgentKey) -> None:
         """Agents expired: their sessions are forgotten with them."""
