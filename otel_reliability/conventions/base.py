@@ -41,10 +41,11 @@ def own_of_all(reader: Callable[..., Any], *keys: str) -> Any:
 
 def own_value(*keys: str) -> Any:
     """Take the value of the first of these keys that is present, whatever it is."""
-    return Own(_itself, keys)
+    return Own(itself, keys)
 
 
-def _itself(value: Any) -> Any:
+def itself(value: Any) -> Any:
+    """The value."""
     return value
 
 

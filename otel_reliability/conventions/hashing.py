@@ -64,6 +64,7 @@ class Hasher:
         self.key = (secrets.token_bytes(32) if key is None else key)[:64]
         self._begun = hashlib.blake2b(digest_size=DIGEST_SIZE, key=self.key)
         self._soft_errors = [re.compile(pattern) for pattern in soft_errors]
+        self.has_soft_errors = bool(self._soft_errors)
         self._known: dict[tuple[Callable[..., Any], bytes], Any] = {}
 
     def once(self, make: Callable[..., T], *given: Any) -> T:
@@ -95,10 +96,17 @@ class Hasher:
         self, name: str | None, call_id: str | None, arguments: object, result: object = None, *, failed: bool
     ) -> Call:
         """A tool call, its arguments and its result hashed; failed also where the result is a soft error to the user."""
-        digest, effect = (None, None) if arguments is None else self.once(self.arguments, arguments)
+        digest, effect = self.hashed_arguments(arguments)
         failed = failed or self.is_soft_error(result)
-        hashed = None if result is None else self.once(self.value, result)
-        return _tuple(Call, (name, call_id, digest, failed, hashed, effect))
+        return _tuple(Call, (name, call_id, digest, failed, self.hashed_value(result), effect))
+
+    def hashed_arguments(self, value: object) -> tuple[bytes | None, bytes | None]:
+        """The same as `arguments`, once for equal texts."""
+        return (None, None) if value is None else self.once(self.arguments, value)
+
+    def hashed_value(self, value: object) -> bytes | None:
+        """The same as `value`, once for equal texts."""
+        return None if value is None else self.once(self.value, value)
 
     def value(self, value: object) -> bytes | None:
         """The hash of a value, or None where it is absent or redacted.

@@ -22,6 +22,7 @@ class ToolNames:
 
     def __init__(self, settings: ToolSettings) -> None:
         self._ignore, self._rename = settings.ignore, dict(settings.rename)
+        self.has_rules = bool(self._ignore or self._rename)
         self._known: dict[str, str | None] = {}
 
     def of(self, name: str) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 from otel_reliability.config import Settings
 from otel_reliability.conventions import evaluations, notes, values
-from otel_reliability.conventions.base import NOTHING, Convention, Own, SpanView
+from otel_reliability.conventions.base import NOTHING, Convention, Own, SpanView, itself
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.conventions.mapping import Mapped
 from otel_reliability.conventions.naming import ToolNames
@@ -88,7 +88,7 @@ class Plan:
 
     __slots__ = (
         "asked", "by_events", "by_kind", "by_name", "conventions", "derived", "has_more", "is_judged", "is_messaging",
-        "is_noted", "keys", "sessions", "take", "templates",
+        "is_noted", "keys", "sessions", "take", "templates", "version",
     )  # fmt: skip
 
     def __init__(self, keys: tuple[str, ...], conventions: Sequence[Convention], *, has_more: bool) -> None:
@@ -99,6 +99,7 @@ class Plan:
         self.asked: tuple[str, ...] = ()
         self.derived: tuple[tuple[Callable[[Any], Any], str], ...] = ()
         self.by_name = self.by_kind = self.by_events = False
+        self.version = 0
         self.take: Callable[[Values], Any] = _nothing
         self.templates: dict[tuple[Any, ...], Template] = {}
         self.sessions = tuple((rank, key) for key, rank in SESSION_RANKS.items() if key in self.keys)
@@ -117,6 +118,7 @@ class Plan:
         if not (asked or derived or by_name or by_kind):
             return False
         self.templates.clear()
+        self.version += 1
         self.by_name, self.by_kind = self.by_name or by_name, self.by_kind or by_kind
         self.derived += tuple(derived)
         self.asked += tuple(sorted(asked))
@@ -131,11 +133,16 @@ class Reader:
     same.
     """
 
+    readers = values.integer, values.text, values.identifier, itself
+    convention_rank = CONVENTION_RANK
+
     def __init__(self, settings: Settings, table: Sequence[Convention], hasher: Hasher | None = None) -> None:
         key = bytes.fromhex(settings.hash_key) if settings.hash_key else None
         self.hasher = hasher if hasher is not None else Hasher(key, settings.tools.soft_errors)
         self._table = tuple(table)
-        self._templates = Templates(self.hasher, ToolNames(settings.tools))
+        names = ToolNames(settings.tools)
+        self._templates = Templates(self.hasher, names)
+        self.has_rules = names.has_rules or self.hasher.has_soft_errors
         mapped = Mapped(settings.mapping)
         self._mapped = mapped if mapped.keys else None
         self._agent_key = settings.agent_key
@@ -147,6 +154,11 @@ class Reader:
         self._memory = 0
         self.generation = 0
         """How often everything was forgotten: what others remember by plans of before is void."""
+
+    @property
+    def builders(self) -> tuple[Callable[[list[Any]], Any], ...]:
+        """What makes facts of the parts of a model call, an invocation and a tool call."""
+        return self._templates.model, self._templates.invocation, self._templates.tool
 
     @property
     def wanted(self) -> frozenset[str]:

@@ -90,17 +90,18 @@ class Templates:
                 parts = _flat(facts, _MODEL_TOKENS)
                 if isinstance(facts.calls, Own):
                     parts[_MODEL_CALLS] = self._once(facts.calls, self._hashed)
-                return parts, self._model
+                return parts, self.model
             case InvocationFacts():
-                return _flat(facts, _INVOCATION_TOKENS), self._invocation
+                return _flat(facts, _INVOCATION_TOKENS), self.invocation
             case ToolFacts(calls=(call,)):
-                return list(call), self._tool
+                return list(call), self.tool
             case Own():
                 return [self._once(facts, self._complete)], _whole
             case _:
                 return [], None
 
-    def _model(self, parts: Parts) -> ModelFacts:
+    def model(self, parts: Parts) -> ModelFacts:
+        """Facts of a model call."""
         model, request_model, given, output, asked, messages, calls, limit, cost, response, no_tools = parts
         if type(given) is Tokens:
             given, output = given
@@ -117,7 +118,8 @@ class Templates:
             ),
         )  # fmt: skip
 
-    def _invocation(self, parts: Parts) -> InvocationFacts:
+    def invocation(self, parts: Parts) -> InvocationFacts:
+        """Facts of an agent, a workflow or a chain."""
         name, weak, fallback, at_root, given, output, limited, finish, call, *marks = parts
         if type(given) is Tokens:
             given, output = given
@@ -126,7 +128,8 @@ class Templates:
             call = next(iter(self._names.renamed((call,))), None)
         return _tuple(InvocationFacts, (name, weak, fallback, at_root, tokens, limited, finish, call, *marks))
 
-    def _tool(self, parts: Parts) -> ToolFacts:
+    def tool(self, parts: Parts) -> ToolFacts:
+        """Facts of a tool span of one call."""
         name, call_id, arguments, failed, result, _ = parts
         call = self._hasher.call(name, call_id, arguments, result, failed=failed)
         return _tuple(ToolFacts, (self._names.renamed((call,)), False))

@@ -6,7 +6,7 @@ Spans are read here, on the receiver's thread. So no text of a request is kept o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 from otel_reliability.conventions.reader import Reader
@@ -18,6 +18,7 @@ from otel_reliability.service.refusal import Problem, Refused
 from otel_reliability.sources import otlp_json, otlp_protobuf
 from otel_reliability.sources.batch import Batch, Malformed
 from otel_reliability.sources.json_request import decode_request
+from otel_reliability.sources.native_decoder import native_decoder
 
 _MAX_REASONS: Final = 5
 """Reasons for malformed spans that one answer names."""
@@ -43,26 +44,30 @@ class Decoded(NamedTuple):
 
 
 class Decoder:
-    """Reads decompressed bodies by the conventions of a reader."""
+    """Reads decompressed bodies by the conventions of a reader, with the native extension where it is installed."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, *, native: bool = True) -> None:
         self._read = reader.read
+        self._native = native_decoder(reader) if native else None
 
     def __call__(self, signal: Signal, encoding: Encoding, body: bytes) -> Decoded:
         """What a body holds. Raises `Refused` where it cannot be read at all."""
         try:
+            if self._native is not None and signal is Signal.TRACES and encoding is Encoding.PROTOBUF:
+                found = self._native(body)
+                if found is not None:
+                    return _decoded(found[0], Batch(malformed=found[1]))
             batch = _batch(signal, encoding, body)
         except UndecodableBody as error:
             raise Refused(Problem.UNDECODABLE, "undecodable", str(error)) from None
-        counts = Counter(str(problem.reason) for problem in batch.malformed)
-        return Decoded(
-            tuple(map(self._read, batch.spans)),
-            tuple(batch.evaluations),
-            tuple(batch.records),
-            counts,
-            _message(batch.malformed, counts) if counts else "",
-            batch.other_logs,
-        )
+        return _decoded(map(self._read, batch.spans), batch)
+
+
+def _decoded(spans: Iterable[AgentSpan], batch: Batch) -> Decoded:
+    counts = Counter(str(problem.reason) for problem in batch.malformed)
+    message = _message(batch.malformed, counts) if counts else ""
+    evaluations, records = tuple(batch.evaluations), tuple(batch.records)
+    return Decoded(tuple(spans), evaluations, records, counts, message, batch.other_logs)
 
 
 def _batch(signal: Signal, encoding: Encoding, body: bytes) -> Batch:

@@ -207,12 +207,12 @@ def _text(data: bytes) -> str:
 
 
 def resource_of(message: bytes) -> Resource:
-    """The resource of this message."""
+    """The resource of this message. Raises `DecodeError`."""
     return _read_resource(message) if len(message) <= _CACHED_BYTES else _read_resource.__wrapped__(message)
 
 
 def scope_of(message: bytes) -> tuple[str, str]:
-    """Name and version of the scope of this message."""
+    """Name and version of the scope of this message. Raises `DecodeError`."""
     return _read_scope(message) if len(message) <= _CACHED_BYTES else _read_scope.__wrapped__(message)
 
 
