@@ -1,66 +1,8 @@
-"""Keyed BLAKE2b of the canonical JSON of a text: `conventions/hashing.py`, for what most texts are.
+"""The canonical JSON of a text, and its hash: `conventions/hashing.py`, for what most texts are.
 
-Whatever is not so common (escapes of characters, redaction marks, wrappers, deep nesting) is left to Python, which is the rule.
+Whatever is not so common (escapes of characters, redaction marks, wrappers, deep nesting, free text in arguments) is left to
+Python, whose rules these are.
 """
-
-cdef extern from *:
-    """
-    #include <stdint.h>
-    #include <string.h>
-    #include <stdlib.h>
-
-    static const uint64_t BLAKE_IV[8] = {
-        0x6a09e667f3bcc908ULL, 0xbb67ae8584caa73bULL, 0x3c6ef372fe94f82bULL, 0xa54ff53a5f1d36f1ULL,
-        0x510e527fade682d1ULL, 0x9b05688c2b3e6c1fULL, 0x1f83d9abfb41bd6bULL, 0x5be0cd19137e2179ULL};
-    static const uint8_t BLAKE_ORDER[10][16] = {
-        {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3},
-        {11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4}, {7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8},
-        {9, 0, 5, 7, 2, 4, 10, 15, 14, 1, 11, 12, 6, 8, 3, 13}, {2, 12, 6, 10, 0, 11, 8, 3, 4, 13, 7, 5, 15, 14, 1, 9},
-        {12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11}, {13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10},
-        {6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5}, {10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0}};
-    #define TURN(x, n) (((x) >> (n)) | ((x) << (64 - (n))))
-    #define MIX(a, b, c, d, x, y) \
-        v[a] += v[b] + (x); v[d] = TURN(v[d] ^ v[a], 32); v[c] += v[d]; v[b] = TURN(v[b] ^ v[c], 24); \
-        v[a] += v[b] + (y); v[d] = TURN(v[d] ^ v[a], 16); v[c] += v[d]; v[b] = TURN(v[b] ^ v[c], 63);
-
-    static void blake_block(uint64_t *h, const uint8_t *block, uint64_t count, int last) {
-        uint64_t v[16], m[16];
-        memcpy(m, block, 128);
-        for (int i = 0; i < 8; i++) { v[i] = h[i]; v[i + 8] = BLAKE_IV[i]; }
-        v[12] ^= count;
-        if (last) v[14] = ~v[14];
-        for (int round = 0; round < 12; round++) {
-            const uint8_t *s = BLAKE_ORDER[round % 10];
-            MIX(0, 4, 8, 12, m[s[0]], m[s[1]]) MIX(1, 5, 9, 13, m[s[2]], m[s[3]])
-            MIX(2, 6, 10, 14, m[s[4]], m[s[5]]) MIX(3, 7, 11, 15, m[s[6]], m[s[7]])
-            MIX(0, 5, 10, 15, m[s[8]], m[s[9]]) MIX(1, 6, 11, 12, m[s[10]], m[s[11]])
-            MIX(2, 7, 8, 13, m[s[12]], m[s[13]]) MIX(3, 4, 9, 14, m[s[14]], m[s[15]])
-        }
-        for (int i = 0; i < 8; i++) h[i] ^= v[i] ^ v[i + 8];
-    }
-
-    /* The state after the block of the key; digests have 8 bytes. */
-    static void blake_begin(uint64_t *h, const uint8_t *key, size_t size) {
-        uint8_t block[128] = {0};
-        memcpy(h, BLAKE_IV, sizeof BLAKE_IV);
-        h[0] ^= 0x01010000 ^ ((uint64_t)size << 8) ^ 8;
-        memcpy(block, key, size);
-        if (size) blake_block(h, block, 128, 0);
-    }
-
-    static void blake_digest(const uint64_t *begun, int keyed, const uint8_t *text, size_t size, uint8_t *digest) {
-        uint64_t h[8], count = keyed ? 128 : 0;
-        uint8_t block[128];
-        memcpy(h, begun, sizeof h);
-        while (size > 128) { count += 128; blake_block(h, text, count, 0); text += 128; size -= 128; }
-        memset(block, 0, 128);
-        memcpy(block, text, size);
-        blake_block(h, block, count + size, 1);
-        memcpy(digest, h, 8);
-    }
-    """
-    void blake_begin(uint64_t *h, const uint8_t *key, size_t size) noexcept nogil
-    void blake_digest(const uint64_t *h, int keyed, const uint8_t *text, size_t size, uint8_t *digest) noexcept nogil
 
 cdef enum:
     MAX_DEPTH = 32
@@ -278,53 +220,35 @@ cdef bint _sorted(Canon *canon, Member *members, int number, Py_ssize_t begin) n
     return True
 
 
-cdef class Digests:
-    """Hashes texts under one key. `digest(text)` is None where only Python can say what a text means."""
+cdef object canonical(const uint8_t *text, Py_ssize_t size, bint is_arguments):
+    """The canonical JSON of a sound text; None where Python must read it. Arguments with free text have two, so Python must."""
+    cdef Canon canon
+    cdef uint8_t near[4096]
+    cdef bint known = False
+    if size == 0 or size > MAX_HASHED or _is_marked(text, size):
+        return None
+    canon.at, canon.end, canon.size, canon.has_free_text = text, text + size, 0, False
+    canon.out = &near[0] if size < 1024 else <uint8_t *>malloc(4 * size)
+    if canon.out is NULL:
+        raise MemoryError
+    if text[0] == 123 or text[0] == 91:
+        known = _canonical_value(&canon, 0)
+        _blank(&canon)
+        known = known and canon.at == canon.end and not (is_arguments and canon.has_free_text)
+    elif not is_arguments and size > 16 and 65 <= text[0] & 0xDF <= 90:  # longer than a word, and no number
+        known = _quoted(&canon)
+    found = PyBytes_FromStringAndSize(<char *>canon.out, canon.size) if known else None
+    if canon.out is not &near[0]:
+        free(canon.out)
+    return found
 
-    cdef uint64_t _begun[8]
-    cdef bint _keyed
 
-    def __init__(self, bytes key not None):
-        self._keyed = len(key) > 0
-        blake_begin(self._begun, <const uint8_t *>PyBytes_AS_STRING(key), min(len(key), 64))
-
-    def arguments(self, str text not None):
-        """The hash of arguments, None where Python must read them: the text is uncommon, or holds free text."""
-        cdef Py_ssize_t size
-        cdef const char *raw = PyUnicode_AsUTF8AndSize(text, &size)
-        return self.of(<const uint8_t *>raw, size, True)
-
-    def value(self, str text not None):
-        """The hash of a result, None where Python must read it."""
-        cdef Py_ssize_t size
-        cdef const char *raw = PyUnicode_AsUTF8AndSize(text, &size)
-        return self.of(<const uint8_t *>raw, size, False)
-
-    cdef object of(self, const uint8_t *text, Py_ssize_t size, bint is_arguments):
-        """The hash of a sound text."""
-        cdef Canon canon
-        cdef uint8_t digest[8]
-        cdef uint8_t near[4096]
-        cdef bint known
-        if size == 0 or size > MAX_HASHED or _is_marked(text, size):
-            return None
-        canon.at, canon.end, canon.size, canon.has_free_text = text, text + size, 0, False
-        canon.out = &near[0] if size < 1024 else <uint8_t *>malloc(4 * size)
-        if canon.out is NULL:
-            raise MemoryError
-        if text[0] == 123 or text[0] == 91:
-            known = _canonical_value(&canon, 0)
-            _blank(&canon)
-            known = known and canon.at == canon.end
-        else:
-            known = not is_arguments and size > 16 and 65 <= text[0] & 0xDF <= 90 and _quoted(&canon)
-        if known and not (is_arguments and canon.has_free_text):
-            blake_digest(self._begun, self._keyed, canon.out, canon.size, digest)
-        else:
-            known = False
-        if canon.out is not &near[0]:
-            free(canon.out)
-        return PyBytes_FromStringAndSize(<char *>digest, 8) if known else None
+def canonical_json(str text not None, bint is_arguments=True):
+    """The same of a text, for tests."""
+    cdef Py_ssize_t size
+    cdef const char *raw = PyUnicode_AsUTF8AndSize(text, &size)
+    found = canonical(<const uint8_t *>raw, size, is_arguments)
+    return None if found is None else found.decode()
 
 
 cdef bint _quoted(Canon *canon) noexcept nogil:

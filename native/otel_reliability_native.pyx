@@ -403,8 +403,7 @@ cdef class Scanner:
     """Reads requests by a `reader` of conventions; `python` has what this needs of the package (`sources.native_decoder`)."""
 
     cdef object _reader, _python, _span, _model, _invocation, _tool, _call, _tokens, _session, _decoded
-    cdef object _hash_arguments, _hash_value, _fault, _raw, _identifier, _rank
-    cdef Digests _digests
+    cdef object _digest, _hash_arguments, _hash_value, _fault, _raw, _identifier, _rank
     cdef dict _groups, _readers, _builders
     cdef object _generation, _no_tokens
     cdef bytes _last_trace, _last_session
@@ -416,8 +415,7 @@ cdef class Scanner:
         self._call, self._tokens, self._session = python.Call, python.Tokens, python.Session
         self._decoded, self._fault, self._raw = python.decoded, python.fault, python.raw
         hasher = reader.hasher
-        self._digests = Digests(hasher.key)
-        self._hash_arguments, self._hash_value = hasher.hashed_arguments, hasher.hashed_value
+        self._digest, self._hash_arguments, self._hash_value = hasher.digest, hasher.hashed_arguments, hasher.hashed_value
         self._identifier, self._rank = reader.readers[2], reader.convention_rank
         self._readers = dict(zip(reader.readers, (AN_INTEGER, A_TEXT, A_TEXT, AS_IT_IS)))
         self._builders = {} if reader.has_rules else dict(zip(reader.builders, (A_MODEL, AN_INVOCATION, A_TOOL)))
@@ -458,9 +456,9 @@ cdef class Scanner:
             parts[0] += 1
             if not _field(&at, end, &field) or field.kind != LENGTH or field.number > 3 or parts[0] > most:
                 return False
+            if field.number != 2 and field.part.size > LARGE:
+                return False
             if field.number == 1:
-                if field.part.size > LARGE:
-                    return False
                 resource += _bytes(field.part)
         at = part.at
         while at < end:
@@ -767,9 +765,9 @@ cdef class Scanner:
                 found = _string(text)  # it must be sound
             except UnicodeDecodeError:
                 return None
-            digest = self._digests.of(text.at, text.size, is_arguments)
-            if digest is not None:
-                return digest
+            known = canonical(text.at, text.size, is_arguments)
+            if known is not None:
+                return self._digest(known)
         else:
             found = self._own(own, span)
         return self._hash_arguments(found) if is_arguments else self._hash_value(found)

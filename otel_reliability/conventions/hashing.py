@@ -61,8 +61,8 @@ class Hasher:
     """
 
     def __init__(self, key: bytes | None = None, soft_errors: Iterable[str] = ()) -> None:
-        self.key = (secrets.token_bytes(32) if key is None else key)[:64]
-        self._begun = hashlib.blake2b(digest_size=DIGEST_SIZE, key=self.key)
+        key = (secrets.token_bytes(32) if key is None else key)[:64]
+        self._begun = hashlib.blake2b(digest_size=DIGEST_SIZE, key=key)
         self._soft_errors = [re.compile(pattern) for pattern in soft_errors]
         self.has_soft_errors = bool(self._soft_errors)
         self._known: dict[tuple[Callable[..., Any], bytes], Any] = {}
@@ -148,10 +148,14 @@ class Hasher:
         shown = result if isinstance(result, str) else canonical(result) or ""
         return any(pattern.search(shown) for pattern in self._soft_errors)
 
-    def _digest(self, text: str) -> bytes:
+    def digest(self, text: bytes) -> bytes:
+        """The keyed hash of bytes."""
         digest = self._begun.copy()
-        digest.update(text.encode("utf-8", "surrogatepass"))
+        digest.update(text)
         return digest.digest()
+
+    def _digest(self, text: str) -> bytes:
+        return self.digest(text.encode("utf-8", "surrogatepass"))
 
 
 def _canonical(value: object) -> tuple[str | None, Any]:
