@@ -18,8 +18,8 @@ from benchmarks.measure import Row, ratio, ratios, row, seconds
 from otel_reliability import conventions
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
-from otel_reliability.service.answers import Encoding, Signal
 from otel_reliability.native import load
+from otel_reliability.service.answers import Encoding, Signal
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.service.memory import look_seldom
 from tests.sources import full_schema

@@ -352,9 +352,13 @@ cdef class Filled:
 
 
 cdef class Layout:
-    """How the spans of one scope and one set of keys are read. `plan` None: by Python, as a whole."""
+    """How the spans of one scope and one set of keys are read, as far as their `plan` knows it; None: by Python, as a whole.
+
+    `asked` are the places of the values that answers depend on. Where the plan learns of more, another layout takes its place.
+    """
 
     cdef object plan
+    cdef bytes key
     cdef tuple keys
     cdef dict places, templates
     cdef bint by_name, by_kind
@@ -364,32 +368,19 @@ cdef class Layout:
     cdef int session_rank[4]
     cdef list derived
 
-    def __init__(self, plan, tuple keys):
-        self.plan, self.keys = plan, keys
-        self.places = {key: at for at, key in enumerate(keys)}
-        self.templates = {}
+    def __init__(self, plan, bytes key, tuple keys):
+        self.plan, self.key, self.keys, self.templates = plan, key, keys, {}
+        self.places = {name: at for at, name in enumerate(keys)}
         if len(self.places) < len(keys) or plan.has_more or plan.is_judged or len(plan.sessions) > 4:
             self.plan = None
             return
-        self.session_number = len(plan.sessions)
-        for at, (rank, key) in enumerate(plan.sessions):
-            self.session_at[at], self.session_rank[at] = self.places[key], rank
-        self.follow()
-
-    cdef follow(self):
-        """Take over what the plan has learned that answers depend on. (The last lines run without a switch of threads.)"""
-        cdef int number, at
-        cdef int asked[MAX_KEYS]
-        plan = self.plan
-        version, keys, by_name, by_kind = plan.version, plan.asked, plan.by_name, plan.by_kind
-        derived = [(reader, self.places[key]) for reader, key in plan.derived]
-        number = len(keys)
-        for at in range(number):
-            asked[at] = self.places[keys[at]]
-        templates = {}
-        self.templates, self.derived, self.version, self.by_name, self.by_kind = templates, derived, version, by_name, by_kind
-        memcpy(self.asked, asked, sizeof(asked))
-        self.asked_number = number
+        self.version, self.by_name, self.by_kind = plan.version, plan.by_name, plan.by_kind
+        self.asked_number, self.session_number = len(plan.asked), len(plan.sessions)
+        for at, name in enumerate(plan.asked):
+            self.asked[at] = self.places[name]
+        for at, (rank, name) in enumerate(plan.sessions):
+            self.session_at[at], self.session_rank[at] = self.places[name], rank
+        self.derived = [(reader, self.places[name]) for reader, name in plan.derived]
 
 
 cdef class Group:
@@ -433,18 +424,16 @@ cdef class Scanner:
         cdef list spans = [], malformed = []
         if self._generation != self._reader.generation or len(self._groups) > MAX_GROUPS:
             self._groups, self._generation = {}, self._reader.generation
-        cdef Py_ssize_t parts = 0, most = self._most_parts(PyBytes_GET_SIZE(body))
+        cdef Py_ssize_t parts = 0, most = end - at  # beyond, Python reads the request, or refuses it
+        if most > LARGE:
+            most //= LEAST_SPAN
         while at < end:
             if not _field(&at, end, &field) or field.kind != LENGTH or field.number != 1:
                 return None
             parts += 1
-            if not self._resource_spans(field.part, spans, malformed, &parts, most):
+            if parts > most or not self._resource_spans(field.part, spans, malformed, &parts, most):
                 return None
         return spans, malformed
-
-    cdef Py_ssize_t _most_parts(self, Py_ssize_t size) except -1:
-        """So many parts a request of this size may have; one with more is read, or refused, by Python."""
-        return size if size <= LARGE else size // LEAST_SPAN
 
     cdef bint _resource_spans(
         self, Part part, list spans, list malformed, Py_ssize_t *parts, Py_ssize_t most
@@ -528,7 +517,7 @@ cdef class Scanner:
         cdef Layout layout = group.layouts.get(key)
         if layout is None:
             keys = tuple([_string(span.keys[place]) for place in range(span.number)])
-            layout = Layout(self._reader.plan(group.scope, keys), keys)
+            layout = Layout(self._reader.plan(group.scope, keys), key, keys)
             self._reader.remember(MAX_ASKED + 2 * size)
             group.layouts[key] = layout
         return layout
@@ -630,7 +619,7 @@ cdef class Scanner:
             if layout.plan is None or (span.has_events and plan.by_events):
                 return None
             if plan.version != layout.version:
-                layout.follow()
+                group.layouts[layout.key] = Layout(plan, layout.key, layout.keys)
             elif is_shared:
                 self._reader.remember(2 * MAX_ASKED + size)
                 layout.templates[key] = filled
@@ -718,29 +707,21 @@ cdef class Scanner:
             else:
                 parts[own.place] = self._own(own, span)
         if filled.builds == A_MODEL and not parts[6] and type(parts[2]) is not self._tokens:
-            return self._model_facts(parts)
+            parts[6] = ()
+            return self._row(self._model, MODEL_FACTS, parts, 2, self._no_tokens)
         if filled.builds == AN_INVOCATION and parts[8] is None and type(parts[4]) is not self._tokens:
-            return self._invocation_facts(parts)
+            return self._row(self._invocation, INVOCATION_FACTS, parts, 4, None)
         return self._tool_facts(parts) if filled.builds == A_TOOL else filled.build(parts)
 
-    cdef object _model_facts(self, list parts):
-        made, tokens = _named(self._model, MODEL_FACTS), self._no_tokens
-        if parts[2] is not None or parts[3] is not None:
+    cdef object _row(self, of, int size, list parts, int place, tokens):
+        """Facts of parts in a row, of which two are the tokens."""
+        made = _named(of, size)
+        if parts[place] is not None or parts[place + 1] is not None:
             tokens = _named(self._tokens, 2)
-            _set(tokens, 0, parts[2])
-            _set(tokens, 1, parts[3])
-        for at in range(MODEL_FACTS):
-            _set(made, at, () if at == 5 else tokens if at == 2 else parts[at] if at < 2 else parts[at + 1])
-        return made
-
-    cdef object _invocation_facts(self, list parts):
-        made, tokens = _named(self._invocation, INVOCATION_FACTS), None
-        if parts[4] is not None or parts[5] is not None:
-            tokens = _named(self._tokens, 2)
-            _set(tokens, 0, parts[4])
-            _set(tokens, 1, parts[5])
-        for at in range(INVOCATION_FACTS):
-            _set(made, at, tokens if at == 4 else parts[at] if at < 4 else parts[at + 1])
+            _set(tokens, 0, parts[place])
+            _set(tokens, 1, parts[place + 1])
+        for at in range(size):
+            _set(made, at, tokens if at == place else parts[at] if at < place else parts[at + 1])
         return made
 
     cdef object _tool_facts(self, list parts):

@@ -109,10 +109,10 @@ class SpanView:
         self.by_events = True
         return self._span.events
 
-    def get(self, key: str, default: Any = None) -> Any:
+    def get(self, key: str, /) -> Any:
         """The value of a key, of those that few values stand under."""
         if key not in self._span.attributes:
-            return default
+            return None
         self.asked.add(key)
         return self._span.attributes.get(key)
 

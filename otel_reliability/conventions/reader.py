@@ -26,7 +26,6 @@ from otel_reliability.model.span import (
     KIND_CONSUMER,
     KIND_PRODUCER,
     AgentSpan,
-    Evaluation,
     InvocationFacts,
     Notes,
     RawSpan,
@@ -221,7 +220,8 @@ class Reader:
 
     def _template(self, scope: Scope, plan: Plan, span: RawSpan, raw: Values, value: Callable[[Any], Any]) -> Template:
         """The template of spans like this one."""
-        named = span.name if plan.by_name or scope.is_named(span.name) else None
+        name = span.name
+        named = name if plan.by_name or scope.is_named(name) else None
         asked = plan.take(raw), span.status, named, span.span_kind if plan.by_kind else None
         if plan.derived:
             asked += tuple([reader(value(raw[key])) for reader, key in plan.derived])
@@ -302,9 +302,9 @@ class Reader:
                     self._last_session = given, session
                 return session
         if isinstance(own, Own):
-            given = [value(raw[key]) if key in raw else None for key in own.keys]
-            found = own.reader(*given) if own.joined else next(filter(None, map(own.reader, given)), None)
-            return None if found is None else Session(CONVENTION_RANK, found)
+            values_of = [value(raw[key]) if key in raw else None for key in own.keys]
+            read = [own.reader(*values_of)] if own.joined else map(own.reader, values_of)
+            own = next((found for found in read if found is not None), None)
         return None if own is None else Session(CONVENTION_RANK, own)
 
     def _sender(self, resource: Resource) -> Resource:

@@ -71,15 +71,12 @@ class Templates:
         """The facts of a span of a template that has parts of its own, and whether it failed; `value` decodes what is raw."""
         parts = cast("Parts", template.facts.copy())
         for place, reader, keys, joined in template.own:
-            found = None
-            if joined:
-                found = reader(*[value(raw[key]) if key in raw else None for key in keys])
+            if len(keys) == 1:
+                parts[place] = reader(value(raw[keys[0]]))
+            elif joined:
+                parts[place] = reader(*[value(raw[key]) if key in raw else None for key in keys])
             else:
-                for key in keys:
-                    found = reader(value(raw[key]))
-                    if found is not None:
-                        break
-            parts[place] = found
+                parts[place] = next((found for key in keys if (found := reader(value(raw[key]))) is not None), None)
         failed = template.failed or (template.fails_with_call and self._hasher.is_soft_error(parts[RESULT]))
         return template.build(parts) if template.build else None, failed
 

@@ -1,8 +1,8 @@
 """A request as bytes: what a journal keeps of it, and gives back equal.
 
 One byte of version, a checksum, and the request as nested plain values in Python's own `marshal` form, whose format 4 every
-supported Python reads. The checksum stands first, so that damaged bytes are never unpacked. Attributes of resources are left out: whatever of them counts was read when the
-request came in. Nothing else of a request is text of its content.
+supported Python reads. The checksum stands first, so that damaged bytes are never unpacked. Attributes of resources are
+left out: whatever of them counts was read when the request came in. Nothing else of a request is text of its content.
 """
 
 from __future__ import annotations
