@@ -10,9 +10,6 @@ All reading goes through `_varint` and `_field`, which check the end of the byte
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_SET_ITEM
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
@@ -21,22 +18,11 @@ FITS = 8
 """`otel_reliability.native` says what that is."""
 
 cdef extern from "Python.h":
-    ctypedef struct PyTypeObject:
-        pass
-    object PyType_GenericAlloc(PyTypeObject *of, Py_ssize_t size)
     object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
-    void PyObject_GC_UnTrack(void *of)
 
-cdef extern from *:
-    """
-    #if PY_VERSION_HEX >= 0x030E0000
-    #define FORGET_HASH(made) (((PyTupleObject *)(made))->ob_hash = -1)
-    #else
-    #define FORGET_HASH(made) ((void)0)
-    #endif
-    """
-    void FORGET_HASH(object made)  # from 3.14 on a tuple remembers its hash: a new one has none yet
+cdef object _new = tuple.__new__
+"""Makes a named tuple from a tuple, without the call in Python that its class would cost."""
 
 include "hashing.pxi"
 
@@ -49,9 +35,6 @@ cdef enum:
     LARGE = 1 << 20  # as `sources.otlp_guard` says
     LEAST_SPAN = 40
     MAX_NAMES = 4096
-    SPAN = 18  # fields of the named tuples
-    MODEL_FACTS = 10
-    INVOCATION_FACTS = 12
     VARINT = 0
     FIXED64 = 1
     LENGTH = 2
@@ -308,19 +291,6 @@ cdef inline bint _integer(Part value, int64_t *number) noexcept nogil:
     return number[0] >= 0
 
 
-cdef inline object _named(object of, Py_ssize_t size):
-    """An instance of a named tuple's class, its fields not set yet. It holds plain values, so nothing of it leads back to it."""
-    made = PyType_GenericAlloc(<PyTypeObject *><PyObject *>of, size)
-    FORGET_HASH(made)
-    PyObject_GC_UnTrack(<void *><PyObject *>made)
-    return made
-
-
-cdef inline void _set(object made, Py_ssize_t at, object value) noexcept:
-    Py_INCREF(value)
-    PyTuple_SET_ITEM(made, at, value)
-
-
 # --- What is known of spans -------------------------------------------------------------------------------------------
 
 
@@ -531,29 +501,20 @@ cdef class Scanner:
         if filled is None:
             return self._by_python(group, span, whole)
         facts = filled.facts if filled.builds == NOTHING else self._facts(filled, span)
-        made = _named(self._span, SPAN)
         cdef bytes trace = self._last_trace
         if PyBytes_GET_SIZE(trace) != 16 or memcmp(PyBytes_AS_STRING(trace), span.trace.at, 16) != 0:
             trace = self._last_trace = _bytes(span.trace)
-        _set(made, 0, trace)
-        _set(made, 1, _bytes(span.id))
-        _set(made, 2, None if span.parent.size == 0 or _is_zero(span.parent.at, 8) else _bytes(span.parent))
-        _set(made, 3, bool(span.flags & REMOTE) if span.flags & REMOTE_KNOWN else None)
-        _set(made, 4, span.start)
-        _set(made, 5, max(span.start, span.end))
-        _set(made, 6, span.kind)
-        _set(made, 7, filled.kind)
-        _set(made, 8, filled.failed)
-        _set(made, 9, facts)
-        _set(made, 10, group.scope.name)
-        _set(made, 11, group.sender)
-        _set(made, 12, self._session_of(layout, filled, span))
-        _set(made, 13, None)
-        _set(made, 14, ())
-        _set(made, 15, None)
-        _set(made, 16, None)
-        _set(made, 17, ())
-        return made
+        parent = None if span.parent.size == 0 or _is_zero(span.parent.at, 8) else _bytes(span.parent)
+        remote = None
+        if span.flags & REMOTE_KNOWN:
+            remote = (span.flags & REMOTE) != 0
+        return _new(
+            self._span,
+            (
+                trace, _bytes(span.id), parent, remote, span.start, max(span.start, span.end), span.kind, filled.kind, filled.failed,
+                facts, group.scope.name, group.sender, self._session_of(layout, filled, span), None, (), None, None, (),
+            ),
+        )
 
     cdef object _by_python(self, Group group, Wire *span, Part whole):
         return self._reader.read(self._undecoded(group, span, whole))
@@ -707,36 +668,18 @@ cdef class Scanner:
             else:
                 parts[own.place] = self._own(own, span)
         if filled.builds == A_MODEL and not parts[6] and type(parts[2]) is not self._tokens:
-            parts[6] = ()
-            return self._row(self._model, MODEL_FACTS, parts, 2, self._no_tokens)
+            a, b, given, output, c, d, _, e, f, g, h = parts
+            tokens = self._no_tokens if given is output is None else _new(self._tokens, (given, output))
+            return _new(self._model, (a, b, tokens, c, d, (), e, f, g, h))
         if filled.builds == AN_INVOCATION and parts[8] is None and type(parts[4]) is not self._tokens:
-            return self._row(self._invocation, INVOCATION_FACTS, parts, 4, None)
-        return self._tool_facts(parts) if filled.builds == A_TOOL else filled.build(parts)
-
-    cdef object _row(self, of, int size, list parts, int place, tokens):
-        """Facts of parts in a row, of which two are the tokens."""
-        made = _named(of, size)
-        if parts[place] is not None or parts[place + 1] is not None:
-            tokens = _named(self._tokens, 2)
-            _set(tokens, 0, parts[place])
-            _set(tokens, 1, parts[place + 1])
-        for at in range(size):
-            _set(made, at, tokens if at == place else parts[at] if at < place else parts[at + 1])
-        return made
-
-    cdef object _tool_facts(self, list parts):
-        name, call_id, arguments, failed, result, _ = parts
-        made, call = _named(self._tool, 2), _named(self._call, 6)
-        digest, effect = arguments if type(arguments) is tuple else (arguments, arguments)
-        _set(call, 0, name)
-        _set(call, 1, call_id)
-        _set(call, 2, digest)
-        _set(call, 3, failed)
-        _set(call, 4, result)
-        _set(call, 5, effect)
-        _set(made, 0, (call,))
-        _set(made, 1, False)
-        return made
+            a, b, c, d, given, output, e, f, g, h, i, j, k = parts
+            tokens = None if given is output is None else _new(self._tokens, (given, output))
+            return _new(self._invocation, (a, b, c, d, tokens, e, f, g, h, i, j, k))
+        if filled.builds == A_TOOL:
+            name, call_id, arguments, failed, result, _ = parts
+            digest, effect = arguments if type(arguments) is tuple else (arguments, arguments)
+            return _new(self._tool, ((_new(self._call, (name, call_id, digest, failed, result, effect)),), False))
+        return filled.build(parts)
 
     cdef object _hashed(self, Own own, Wire *span, bint is_arguments):
         """The hash of a value: of arguments with that of their effect, where the two differ."""
