@@ -31,7 +31,6 @@ class AgentState:
         "_max_tasks",
         "_paths",
         "_reopenable",
-        "_rows",
         "_rules",
         "_tasks",
         "key",
@@ -49,8 +48,8 @@ class AgentState:
         self._rules = ToolRules(settings.tools.helpers, settings.tools.effects, settings.tools.reads)
         self._paths = PathTable()
         self._tasks: Counter[str] = Counter()
-        self._rows: dict[str, Row] = {}
-        self._reopenable: set[str] = set()
+        self._reopenable: dict[str, int] = {}
+        """Ends (ns) of the runs that may still change, by their ids."""
         self._dropped: list[Row] = []
         self.windows: Mapping[str, AgentWindow] = {
             window.name: AgentWindow(window, settings, self._reopenable, self._dropped) for window in settings.windows
@@ -64,7 +63,7 @@ class AgentState:
     @property
     def empty(self) -> bool:
         """True if no run is left."""
-        return not self._rows
+        return not any(window.runs or window.spares for window in self.windows.values())
 
     @property
     def last_run_ns(self) -> int | None:
@@ -84,13 +83,18 @@ class AgentState:
         """Return everything in plain values."""
         return write_agent(self)
 
-    def row(self, run_id: str) -> Row | None:
-        """Return the row of a run that a window still keeps."""
-        return self._rows.get(run_id)
+    def row(self, run_id: str, end_ns: int | None = None) -> Row | None:
+        """Return the row of a run that a window still keeps. A final run is found sooner by its end (ns)."""
+        end_ns = self._reopenable.get(run_id, end_ns)
+        for window in self.windows.values():
+            row = window.find(run_id, end_ns)
+            if row is not None:
+                return row
+        return None
 
     def rows(self) -> list[Row]:
         """Return the rows that any window keeps, by (end time, run id)."""
-        return sorted(self._rows.values())
+        return sorted({row.run_id: row for window in self.windows.values() for row in window.kept()}.values())
 
     def is_reopenable(self, run_id: str) -> bool:
         """Return whether a run may still change."""
@@ -98,15 +102,16 @@ class AgentState:
 
     def close(self, run: Run) -> None:
         """Add a run that was closed; it replaces an earlier version of the same run."""
-        self.withdraw(run)
+        run_id = run.run_id
+        if run_id in self._reopenable or run_id in self.recent or self.row(run_id, run.end_ns) is not None:
+            self.withdraw(run)
         self.recent.add(run)
         row, task = row_of(run, self._paths, self._rules), self._task_of(run)
         self.enter(row if task == run.task_id else row._replace(task=task))
 
     def enter(self, row: Row) -> None:
         """Add the row of a run that may still change to all windows."""
-        self._rows[row.run_id] = row
-        self._reopenable.add(row.run_id)
+        self._reopenable[row.run_id] = row.end_ns
         for name, window in self.windows.items():
             if not window.insert(row):
                 self._accounts["refused", name] += 1
@@ -115,7 +120,7 @@ class AgentState:
     def withdraw(self, run: Run) -> None:
         """Remove a run; do nothing if it is not here."""
         self.recent.remove(run.run_id)
-        row = self._rows.get(run.run_id)
+        row = self.row(run.run_id)
         if row is not None:
             for window in self.windows.values():
                 window.remove(row)
@@ -123,10 +128,11 @@ class AgentState:
 
     def settle(self, run: Run | Row) -> None:
         """Note that a run is final; do nothing if it is not here."""
-        if run.run_id in self._reopenable:
-            self._reopenable.discard(run.run_id)
+        end_ns = self._reopenable.pop(run.run_id, None)
+        if end_ns is not None:
+            self.recent.settle(run.run_id)
             for window in self.windows.values():
-                window.settle(self._rows[run.run_id])
+                window.settle(end_ns, run.run_id)
             self._forget_dropped()
 
     def load(self, runs: Iterable[Run]) -> None:
@@ -152,15 +158,14 @@ class AgentState:
         """Forget the rows that the windows dropped, unless another window keeps them."""
         if not self._dropped:
             return
-        for row in self._dropped:
-            if len(self.windows) == 1 or not any(row in window for window in self.windows.values()):
-                self._forget(row)
+        dropped = {row.run_id: row for row in self._dropped}.values()
         self._dropped.clear()
+        for row in dropped:
+            if len(self.windows) == 1 or not any(window.keeps(row) for window in self.windows.values()):
+                self._forget(row)
 
     def _forget(self, row: Row) -> None:
-        if self._rows.pop(row.run_id, None) is None:
-            return  # several windows dropped it
-        self._reopenable.discard(row.run_id)
+        self._reopenable.pop(row.run_id, None)
         if row.path is not None:
             self._paths.release(row.path)
         if row.task is not None and row.task in self._tasks:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_left, bisect_right
 from collections.abc import Container
 from functools import lru_cache
 from math import inf
-from operator import attrgetter
 from typing import NamedTuple
 
 from otel_reliability.config import WindowSettings
 from otel_reliability.model.row import Row
-
-_end_ns = attrgetter("end_ns")
+from otel_reliability.windows.row_store import RowStore
 
 
 class Rule(NamedTuple):
@@ -25,12 +22,12 @@ class Rule(NamedTuple):
     n: int
     period_ns: int | None = None
 
-    def start(self, rows: list[Row]) -> int:
-        """Return the index of the first row in the window, of rows sorted by (end time, run id)."""
+    def start(self, rows: RowStore) -> int:
+        """Return the index of the first row in the window."""
         begin = max(len(rows) - self.n, 0)
-        if self.period_ns is None or not rows:
+        if self.period_ns is None or not len(rows):
             return begin
-        return max(begin, bisect_right(rows, rows[-1].end_ns - self.period_ns, key=_end_ns))
+        return max(begin, rows.after(rows.end_ns(len(rows) - 1) - self.period_ns))
 
 
 @lru_cache
@@ -47,13 +44,13 @@ def rule_of(window: WindowSettings, max_rows: int) -> Rule:
 class RowRange(ABC):
     """The runs of one agent that are in one window now.
 
-    Rows are sorted by (end time, run id); the window is the part from `_start` on. Rows below are spares: they return when a
-    run of the window is withdrawn. Only runs in `reopenable` can be withdrawn, so spares are kept until n final rows are above
-    them, and, with a period, those that the window would hold if T were the latest end of a final run. Hence which rows count
-    is a function of the rows, not of their order of arrival.
+    The window is the part of the sorted rows from `_start` on. Rows below are spares: they return when a run of the window is
+    withdrawn. Only runs in `reopenable` can be withdrawn, so spares are kept until n final rows are above them, and, with a
+    period, those that the window would hold if T were the latest end of a final run. Hence which rows count is a function of
+    the rows, not of their order of arrival.
 
-    A subclass defines what happens when a row enters (`add`) and leaves (`evict`); either is called while the row is in
-    `rows()`. Rows that the window keeps no more are appended to `dropped`.
+    A subclass defines what happens when a row enters (`add`) and leaves (`evict`). Rows that the window keeps no more are
+    appended to `dropped`.
     """
 
     __slots__ = ("_dropped", "_final_ns", "_forgotten", "_kept", "_open", "_reopenable", "_rule", "_start", "refused")
@@ -62,7 +59,7 @@ class RowRange(ABC):
         self._rule = rule
         self._reopenable = reopenable
         self._dropped = dropped
-        self._kept: list[Row] = []
+        self._kept = RowStore()
         self._start = 0
         self._open = 0
         """Number of kept rows in `reopenable`."""
@@ -81,10 +78,6 @@ class RowRange(ABC):
 
     # --- Reading ------------------------------------------------------------------------------------------------------
 
-    def __contains__(self, row: Row) -> bool:
-        """Return whether the row is kept at all, in the window or as a spare."""
-        return self._index(row) is not None
-
     @property
     def runs(self) -> int:
         """Number of runs in the window, under any condition."""
@@ -98,12 +91,12 @@ class RowRange(ABC):
     @property
     def newest_ns(self) -> int | None:
         """End of the last run; None without a run."""
-        return self._kept[-1].end_ns if self._kept else None
+        return self._kept.end_ns(len(self._kept) - 1) if len(self._kept) else None
 
     @property
     def oldest_ns(self) -> float:
         """End of the first run or spare; infinity without one. Runs that ended earlier are not here."""
-        return self._kept[0].end_ns if self._kept else inf
+        return self._kept.end_ns(0) if len(self._kept) else inf
 
     @property
     def turnover(self) -> int:
@@ -112,28 +105,31 @@ class RowRange(ABC):
 
     def rows(self) -> list[Row]:
         """Return the rows in the window, by (end time, run id)."""
-        return self._kept[self._start :]
+        return self._kept.rows(self._start)
 
     def kept(self) -> list[Row]:
         """Return the rows in the window, and the spares before them."""
-        return self._kept[:]
+        return self._kept.rows()
+
+    def find(self, run_id: str, end_ns: int | None) -> Row | None:
+        """Return the row of a run that ended then (None: at any time), in the window or a spare; None without one."""
+        at = self._kept.find(run_id) if end_ns is None else self._kept.index(end_ns, run_id)
+        return None if at is None else self._kept.row(at)
+
+    def keeps(self, row: Row) -> bool:
+        """Return whether a row is kept, in the window or as a spare."""
+        return self._kept.index(row.end_ns, row.run_id) is not None
 
     def counts(self, row: Row) -> bool:
-        """Return whether the row is in the window, and no spare below it."""
-        at = self._index(row)
+        """Return whether a row is in the window, and no spare."""
+        at = self._kept.index(row.end_ns, row.run_id)
         return at is not None and at >= self._start
 
     # --- Changes ------------------------------------------------------------------------------------------------------
 
     def insert(self, row: Row) -> bool:
-        """Take in the row of a closed run; False: it sorts below all rows worth keeping, and was refused."""
-        kept = self._kept
-        if not kept or kept[-1] < row:
-            at = len(kept)
-            kept.append(row)
-        else:
-            at = bisect_left(kept, row)
-            kept.insert(at, row)
+        """Insert the row of a closed run; False: it sorts below all rows worth keeping, and was refused."""
+        at = self._kept.insert(row)
         self._open += row.run_id in self._reopenable
         if at <= self._start:
             self._start += 1  # `_move` lets it enter if the window begins there
@@ -145,48 +141,41 @@ class RowRange(ABC):
 
     def remove(self, row: Row) -> None:
         """Remove a run that was withdrawn, or is about to be closed again; do nothing if it is not here."""
-        at = self._index(row)
+        at = self._kept.index(row.end_ns, row.run_id)
         if at is None:
             return
         if at >= self._start:
             self.evict(row)
         else:
             self._start -= 1
-        del self._kept[at]
-        self._drop([row])
+        self._drop(at, 1)
         self._move()
 
-    def settle(self, row: Row) -> None:
+    def settle(self, end_ns: int, run_id: str) -> None:
         """Note that a run is final: it is no longer in `reopenable`."""
-        if self._index(row) is None:
+        if self._kept.index(end_ns, run_id) is None:
             return
         self._open -= 1
-        if self._final_ns is None or row.end_ns > self._final_ns:
-            self._final_ns = row.end_ns
+        if self._final_ns is None or end_ns > self._final_ns:
+            self._final_ns = end_ns
         self._drop_spent()
-
-    def _index(self, row: Row) -> int | None:
-        kept = self._kept
-        at = bisect_left(kept, row)
-        return at if at < len(kept) and kept[at].run_id == row.run_id else None
 
     def _move(self) -> int:
         """Let rows leave or return until the window begins where the rule says; return the number of rows dropped."""
         kept, begin = self._kept, self._rule.start(self._kept)
         while self._start < begin:
-            self.evict(kept[self._start])
+            self.evict(kept.row(self._start))
             self._start += 1
         while self._start > begin:
             self._start -= 1
-            self.add(kept[self._start])
+            self.add(kept.row(self._start))
         return self._drop_spent()
 
     def _drop_spent(self) -> int:
         """Drop the spares that can never be in the window again; return their number."""
         spent = self._spent() if self._start else 0
         if spent:
-            self._drop(self._kept[:spent])
-            del self._kept[:spent]
+            self._drop(0, spent)
             self._start -= spent
             self._forgotten += spent
         return spent
@@ -199,11 +188,13 @@ class RowRange(ABC):
         if final < most and horizon is None:
             return 0
         for at in range(self._start):
-            final -= kept[at].run_id not in reopenable
-            if final < most and (horizon is None or kept[at].end_ns > horizon):
+            final -= kept.run_id(at) not in reopenable
+            if final < most and (horizon is None or kept.end_ns(at) > horizon):
                 return at
         return self._start
 
-    def _drop(self, rows: list[Row]) -> None:
+    def _drop(self, first: int, number: int) -> None:
+        rows = self._kept.rows(first, first + number)
         self._open -= sum([row.run_id in self._reopenable for row in rows])
         self._dropped += rows
+        self._kept.delete(first, number)
