@@ -11,10 +11,13 @@ from typing import Final
 import msgspec
 
 from otel_reliability.model.run import Run
-from otel_reliability.windows.run_order import END_BYTES, id_bytes, order_of
+from otel_reliability.windows.run_order import END_BYTES, end_in, id_bytes, order_of, run_id_in
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Run).decode
+_LEVEL: Final = 1
+_RAW: Final = -15
+"""Deflate without a header (`wbits` of zlib)."""
 
 
 class RecentRuns:
@@ -23,18 +26,20 @@ class RecentRuns:
     Final runs are packed, without the hashes of arguments and results. In a busy agent newer runs replace them before.
     """
 
-    __slots__ = ("_limit", "_orders", "_runs")
+    __slots__ = ("_limit", "_orders", "_runs", "_sample")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._orders: list[bytes] = []
         self._runs: list[Run | bytes] = []
+        self._sample = b""
+        """One run of the agent, whose words others need not repeat (a dictionary of zlib)."""
 
     def __len__(self) -> int:
         return len(self._runs)
 
     def __iter__(self) -> Iterator[Run]:
-        return iter([run if isinstance(run, Run) else unpacked(run) for run in self._runs])
+        return iter([self._unpack(*one) for one in zip(self._orders, self._runs, strict=True)])
 
     def __contains__(self, run_id: str) -> bool:
         """Return whether a run is among them."""
@@ -58,29 +63,27 @@ class RecentRuns:
     def settle(self, run_id: str) -> None:
         """Note that a run is final; do nothing if it is not here."""
         at = self._index(run_id)
-        if at is not None:
-            run = self._runs[at]
+        run = None if at is None else self._runs[at]
+        if at is not None and isinstance(run, Run):
             with suppress(OverflowError, UnicodeError, TypeError):  # a run with unusual values stays as it is
-                self._runs[at] = packed(run) if isinstance(run, Run) else run
+                self._runs[at] = self._pack(run)
 
     def _index(self, run_id: str) -> int | None:
         wanted = id_bytes(run_id)
         return next((at for at, order in enumerate(self._orders) if order.startswith(wanted, END_BYTES)), None)
 
+    def _pack(self, run: Run) -> bytes:
+        calls = run.tool_calls
+        calls = None if calls is None else tuple([call._replace(arguments=None, result=None) for call in calls])
+        plain = _encode(run._replace(run_id="", end_ns=0, tool_calls=calls, model_calls=tuple(run.model_calls)))
+        self._sample = self._sample or plain
+        press = zlib.compressobj(_LEVEL, wbits=_RAW, zdict=self._sample)
+        return press.compress(plain) + press.flush()
 
-def packed(run: Run) -> bytes:
-    """Return a run in few bytes, without the hashes of arguments and results.
-
-    >>> from otel_reliability.testing import run
-    >>> unpacked(packed(run(["search"]))).path
-    ('search',)
-    """
-    calls = None if run.tool_calls is None else tuple([call._replace(arguments=None, result=None) for call in run.tool_calls])
-    return zlib.compress(_encode(run._replace(tool_calls=calls, model_calls=tuple(run.model_calls))), 1)
-
-
-def unpacked(data: bytes) -> Run:
-    """Return the run that `packed` was given."""
-    run = _decode(zlib.decompress(data))
-    calls = None if run.tool_calls is None else tuple(run.tool_calls)
-    return run._replace(tool_calls=calls, model_calls=tuple(run.model_calls))
+    def _unpack(self, order: bytes, kept: Run | bytes) -> Run:
+        if isinstance(kept, Run):
+            return kept
+        run = _decode(zlib.decompressobj(_RAW, self._sample).decompress(kept))
+        calls = None if run.tool_calls is None else tuple(run.tool_calls)
+        (run_id, _), end_ns = run_id_in(order), end_in(order)
+        return run._replace(run_id=run_id, end_ns=end_ns, tool_calls=calls, model_calls=tuple(run.model_calls))

@@ -50,7 +50,7 @@ class RowStore:
     def insert(self, row: Row) -> int:
         """Insert a row; return its index."""
         own = (row.end_ns - row.start_ns, *_own(row))
-        record = order_of(row.end_ns, row.run_id) + marshal.dumps(own, 2)
+        record = order_of(row.end_ns, row.run_id) + marshal.dumps(own)
         facts = _facts(row)
         records = self._records
         at = len(records) if not records or records[-1] < record else bisect_left(records, record)
