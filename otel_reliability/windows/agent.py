@@ -102,8 +102,7 @@ class AgentState:
 
     def close(self, run: Run) -> None:
         """Add a run that was closed; it replaces an earlier version of the same run."""
-        run_id = run.run_id
-        if run_id in self._reopenable or run_id in self.recent or self.row(run_id, run.end_ns) is not None:
+        if self.row(run.run_id, run.end_ns) is not None:
             self.withdraw(run)
         self.recent.add(run)
         row, task = row_of(run, self._paths, self._rules), self._task_of(run)
@@ -119,8 +118,8 @@ class AgentState:
 
     def withdraw(self, run: Run) -> None:
         """Remove a run; do nothing if it is not here."""
-        self.recent.remove(run.run_id)
         row = self.row(run.run_id)
+        self.recent.remove(run.end_ns if row is None else row.end_ns, run.run_id)
         if row is not None:
             for window in self.windows.values():
                 window.remove(row)
@@ -130,7 +129,7 @@ class AgentState:
         """Note that a run is final; do nothing if it is not here."""
         end_ns = self._reopenable.pop(run.run_id, None)
         if end_ns is not None:
-            self.recent.settle(run.run_id)
+            self.recent.settle(end_ns, run.run_id)
             for window in self.windows.values():
                 window.settle(end_ns, run.run_id)
             self._forget_dropped()

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from otel_reliability.model.run import Run
-from otel_reliability.windows.run_order import END_BYTES, end_in, id_bytes, order_of, run_id_in
+from otel_reliability.windows.run_order import end_in, order_of, run_id_in
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Run).decode
@@ -41,36 +41,36 @@ class RecentRuns:
     def __iter__(self) -> Iterator[Run]:
         return iter([self._unpack(*one) for one in zip(self._orders, self._runs, strict=True)])
 
-    def __contains__(self, run_id: str) -> bool:
-        """Return whether a run is among them."""
-        return self._index(run_id) is not None
-
     def add(self, run: Run) -> None:
-        """Add a run that was closed."""
+        """Add a run that was closed, in the place of one with the same end and id."""
         order = order_of(run.end_ns, run.run_id)
         at = bisect_left(self._orders, order)
+        if self._orders[at : at + 1] == [order]:
+            self._runs[at] = run
+            return
         self._orders.insert(at, order)
         self._runs.insert(at, run)
         if len(self._runs) > self._limit:
             del self._orders[0], self._runs[0]
 
-    def remove(self, run_id: str) -> None:
+    def remove(self, end_ns: int, run_id: str) -> None:
         """Remove a run that was withdrawn, or is about to be closed again; do nothing if it is not here."""
-        at = self._index(run_id)
+        at = self._index(end_ns, run_id)
         if at is not None:
             del self._orders[at], self._runs[at]
 
-    def settle(self, run_id: str) -> None:
+    def settle(self, end_ns: int, run_id: str) -> None:
         """Note that a run is final; do nothing if it is not here."""
-        at = self._index(run_id)
+        at = self._index(end_ns, run_id)
         run = None if at is None else self._runs[at]
         if at is not None and isinstance(run, Run):
             with suppress(OverflowError, UnicodeError, TypeError):  # a run with unusual values stays as it is
                 self._runs[at] = self._pack(run)
 
-    def _index(self, run_id: str) -> int | None:
-        wanted = id_bytes(run_id)
-        return next((at for at, order in enumerate(self._orders) if order.startswith(wanted, END_BYTES)), None)
+    def _index(self, end_ns: int, run_id: str) -> int | None:
+        order = order_of(end_ns, run_id)
+        at = bisect_left(self._orders, order)
+        return at if self._orders[at : at + 1] == [order] else None
 
     def _pack(self, run: Run) -> bytes:
         calls = run.tool_calls
