@@ -158,7 +158,7 @@ def held(host: Host) -> Generator[None]:
 
 def test_a_busy_engine_refuses_and_counts(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """An export that cannot get at the engine in time lets go of its batch, and says so."""
-    monkeypatch.setattr(exporter_module, "PATIENCE", 0.01)
+    monkeypatch.setattr(exporter_module, "WAIT_TIMEOUT_S", 0.01)
     keeping = Keeping()
     run(provider(keeping).get_tracer("test"))
     with held(host):

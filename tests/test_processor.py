@@ -4,7 +4,7 @@ import asyncio
 import enum
 import threading
 from collections import ChainMap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -34,24 +34,11 @@ from otel_reliability.engine import Engine
 from otel_reliability.model.span import AgentSpan, RawSpan
 from otel_reliability.processor import CAPACITY, HARD_CAPACITY, STRIDE, ReliabilitySpanProcessor
 from otel_reliability.sources import sdk
-from otel_reliability.telemetry import queues
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.live import live_of
 from otel_reliability.testing import FakeClock
-from tests.telemetry.hooks import in_python
 from tests.telemetry.meters import Meters
 from tests.telemetry.spans import TOOL, Calling, Keeping, agent_run, provider, run, tool_call
-
-
-@pytest.fixture(autouse=True, scope="module", params=["plain", "compiled"])
-def ways(request: pytest.FixtureRequest) -> Iterator[None]:
-    """All of it by the hooks in Python, and by the compiled ones where they are installed."""
-    with pytest.MonkeyPatch.context() as patch:
-        if request.param == "plain":
-            in_python(ReliabilitySpanProcessor, patch)
-        elif queues.NATIVE is None:
-            pytest.skip("otel-reliability-native is not installed")
-        yield
 
 
 class Host:
@@ -112,7 +99,7 @@ def test_a_span_that_begins_and_ends_while_others_are_read_waits_for_the_next_ti
         first = next(reading)
         host.tracer.start_span(kind, attributes=TOOL if kind != "GET" else {}).end()
         engine.receive([first, *reading])
-        processor._tell(0)
+        processor._report(0)
     host.settle()
     host.look()
 
@@ -187,18 +174,18 @@ def _shape(span: ReadableSpan) -> str:
     )
 
 
-@pytest.mark.parametrize("hook", ["take", "begin", "queue"])
+@pytest.mark.parametrize("hook", ["put", "started", "queue"])
 def test_a_bug_of_ours_is_kept_from_the_host(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In production a planted error in a hook costs numbers and nothing else; under tests it is loud."""
 
     def planted(*_: Any, **__: Any) -> Any:
         raise RuntimeError("planted")
 
-    in_python(ReliabilitySpanProcessor, monkeypatch)
     host = Host()
-    if hook == "begin":
-        host.processor._begun = None  # pyright: ignore[reportAttributeAccessIssue]
-    if hook == "queue":
+    if hook == "started":
+        host.processor._started = None  # pyright: ignore[reportAttributeAccessIssue]
+        monkeypatch.setattr(host.processor._queue, "start", planted)
+    elif hook == "queue":
         host.processor._queue = None  # pyright: ignore[reportAttributeAccessIssue]
     else:
         monkeypatch.setattr(host.processor._queue, hook, planted)
@@ -308,13 +295,12 @@ def test_whoever_comes_after_a_reading_looks_around() -> None:
         run(host.tracer)
     reading = host.processor._read(CAPACITY)
     next(reading)
-    host.processor._look(ReadableSpan("look", resource=host.provider.resource))
-    queue = host.processor._queue
-    assert queue.mark > STRIDE
+    host.processor._check(ReadableSpan("check", resource=host.provider.resource))
+    assert host.processor._check_at > STRIDE
     for _ in reading:
         pass
 
-    assert (queue.mark, queue.ordinary.mark) == (0, 0)
+    assert (host.processor._check_at, host.processor._check_non_agent_at) == (0, 0)
 
 
 def test_a_full_queue_is_worked_off_one_run_at_every_root() -> None:
@@ -424,7 +410,7 @@ def test_at_a_glance_a_span_is_what_it_is_at_a_closer_look(played: list[dict[str
         play(host.provider.get_tracer, scene)
     read = host.live.engine.reader.read
     expected = sorted(kept(read(sdk.read(span))) for span in keeping.ended)
-    glanced = len(host.processor._ordinary.ended)
+    glanced = len(host.processor._non_agent)
 
     assert glanced >= 2 * len(played)
     assert sorted(kept(span) for span in host.processor._read(1_000)) == expected
@@ -458,7 +444,7 @@ def test_an_ordinary_span_whose_beginning_was_forgotten_is_counted() -> None:
     host = Host()
     for _ in range(2):
         host.tracer.start_span("GET").end()
-    host.processor._begun.clear()
+    host.processor._started.clear()
     look = host.look()
 
     assert look.value("spans", disposition="refused", reason="place_unknown") == 1

@@ -37,7 +37,7 @@ from otel_reliability.windows.fleet import Fleet
 
 _logger = logging.getLogger("otel_reliability")
 
-PATIENCE: Final = 5.0
+WAIT_TIMEOUT_S: Final = 5.0
 """Seconds that a collection, `force_flush` or shutdown waits for the engine. A host's own thread never waits."""
 TICK: Final = 1.0
 """Seconds between two looks at the deadlines."""
@@ -103,10 +103,10 @@ class Live:
     def detach(self, door: Door) -> None:
         """A door was shut down. With the last one every run is closed: no span will come."""
         if door in self._doors:
-            door.drain(PATIENCE)
+            door.drain(WAIT_TIMEOUT_S)
             self._doors.remove(door)
             if not self._doors:
-                self.flush(CloseReason.SHUTDOWN, PATIENCE)
+                self.flush(CloseReason.SHUTDOWN, WAIT_TIMEOUT_S)
 
     def begin(self, resource: Resource) -> None:
         """A span is seen: from the first one on there is something to save at exit."""
@@ -153,8 +153,8 @@ class Live:
     def collect(self) -> Snapshot:
         """What a collection sees."""
         began = self.engine.now()
-        self.pump(PATIENCE)
-        found = self.engine.read(self._snapshot, wait=PATIENCE)
+        self.pump(WAIT_TIMEOUT_S)
+        found = self.engine.read(self._snapshot, wait=WAIT_TIMEOUT_S)
         self._collect_duration = self.engine.now() - began
         return {} if found is None else found
 
@@ -207,7 +207,7 @@ class Live:
                 flush()
         finally:
             context.detach(token)
-        self.flush(CloseReason.SHUTDOWN, PATIENCE)
+        self.flush(CloseReason.SHUTDOWN, WAIT_TIMEOUT_S)
 
     def restart(self) -> None:
         """Begin anew in a forked child: open runs and windows stay the parent's."""

@@ -146,7 +146,7 @@ def test_a_busy_engine_is_left_alone() -> None:
     assert not live.tick(0)
     assert not live.flush(CloseReason.FLUSH, 0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live_module, "PATIENCE", 0.01)
+        patch.setattr(live_module, "WAIT_TIMEOUT_S", 0.01)
         assert set(meters.metrics()) == {"host.requests"}
     leave.set()
     holder.join()
