@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from opentelemetry.trace import get_current_span
 
-from otel_reliability.telemetry.exemplar import NOWHERE, context_of
+from otel_reliability.telemetry.exemplar import NO_SPAN, context_of
 from otel_reliability.testing import run
 
 
@@ -17,6 +17,6 @@ def test_a_run_without_a_root_has_no_exemplar() -> None:
     """And never the host's current span: a context that is empty would be taken for no context at all."""
     context = context_of(run(root_span_id=None))
 
-    assert context is NOWHERE
+    assert context is NO_SPAN
     assert context
     assert not get_current_span(context).get_span_context().is_valid

@@ -91,5 +91,5 @@ def test_an_error_while_observing_leaves_the_collection_whole(monkeypatch: pytes
     assert meters.look().value("host.requests") == 5
     assert Guard.faults["a collection"] > before
     source = Source(("test.gauge", 1, {}))
-    observed._take = source.take
+    observed._read = source.take
     assert meters.look().value("test.gauge") == 1

@@ -109,7 +109,7 @@ def test_settings_of_a_second_door_are_told_to_be_in_vain(caplog: pytest.LogCapt
     assert not caplog.records
 
     live_of(meters.provider, Settings())
-    assert "settings of the first one stand" in caplog.text
+    assert "settings of the first one stay" in caplog.text
     assert live.settings.assembly.linger == 5
 
 
@@ -161,7 +161,7 @@ def test_without_a_meter_provider_it_is_said_once_how_to_see_the_numbers(
     clock = FakeClock()
     live = live_of(provider, None, on(clock))
     live.restart()
-    live._told = False
+    live._warned = False
     for number in range(2):
         Hand(live).queue = [agent(1, trace=number + 1)]
         live.pump(0)
