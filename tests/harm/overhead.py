@@ -41,8 +41,8 @@ def hooks() -> Callable[[ReadableSpan], None]:
         processor.restart()
         processor.on_start(span)
         processor.on_end(span)
-        processor._ordinary.since = 0
-        processor._look_after(0)
+        processor._queue.since = 0
+        processor._check_after(0)
         for _ in range(SPANS):
             processor.on_start(span)
             processor.on_end(span)
