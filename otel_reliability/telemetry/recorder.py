@@ -24,7 +24,7 @@ Attributes: TypeAlias = Mapping[str, str | bool]
 
 
 class Sink(Protocol):
-    """Where counters and histograms live: the user's MeterProvider, or the service's registry. `run` is the exemplar."""
+    """Counters and histograms, of the user's MeterProvider or of the service's registry. `run` is the exemplar."""
 
     def add(self, spec: Instrument, amount: int, attributes: Attributes, run: Run | None = None) -> None: ...
 
@@ -32,7 +32,7 @@ class Sink(Protocol):
 
 
 class RunReadings(NamedTuple):
-    """What the agent's first window says when a run is recorded; None: not enough data. `counted_as` has its counters."""
+    """Readings of the agent's first window when a run is recorded; None: not enough data. `counted_as` has its counters."""
 
     counted_as: AgentKey
     score: float | None = None

@@ -8,8 +8,8 @@ from otel_reliability.telemetry.instruments import Observed, Point, Snapshot, sn
 from otel_reliability.telemetry.names import Instrument
 from tests.telemetry.meters import Meters
 
-SPECS = [Instrument(f"test.{kind}", kind, "{run}", "For a test.", observed=True) for kind in ("gauge", "counter")]
-SPECS.append(Instrument("test.sum", "up_down_counter", "{run}", "For a test.", observed=True))
+SPECS = [Instrument(f"test.{kind}", kind, "{run}", "For a test.") for kind in ("gauge", "counter")]
+SPECS.append(Instrument("test.sum", "up_down_counter", "{run}", "For a test."))
 
 
 class Source:
