@@ -32,7 +32,7 @@ from otel_reliability.assembly.gathering import is_kept, place_of
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.span import AgentSpan, RawSpan
-from otel_reliability.processor import CAPACITY, HARD_CAPACITY, STRIDE, ReliabilitySpanProcessor
+from otel_reliability.processor import CAPACITY, STRIDE, ReliabilitySpanProcessor
 from otel_reliability.sources import sdk
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.live import live_of
@@ -137,20 +137,6 @@ def test_attributes_may_be_members_of_enumerations() -> None:
     for kept in state.recent:
         words = (*kept.key[:4], kept.session_id, kept.task_id, kept.condition, *(kept.path or ()))
         assert {type(word) for word in words} == {str}
-
-
-def test_every_histogram_shows_the_trace_of_a_run() -> None:
-    """The exemplars of the histograms are traces of real runs."""
-    host, traces = Host(), list[int]()
-    for _ in range(3):
-        with agent_run(host.tracer) as root:
-            traces.append(root.get_span_context().trace_id)
-            tool_call(host.tracer)
-    host.provider.force_flush()
-
-    for point in host.look().points("run.path_distance"):
-        assert {exemplar.trace_id for exemplar in point.exemplars} <= set(traces)
-        assert point.exemplars
 
 
 def test_the_hosts_spans_are_untouched() -> None:
@@ -267,17 +253,6 @@ def test_a_child_that_outlives_its_root_is_waited_for() -> None:
     assert host.look().values("tool_calls", "gen_ai.tool.name") == {"slow": 1}
 
 
-def test_nothing_is_read_while_the_queue_has_room() -> None:
-    """The agent's own thread takes and leaves; reading is for a collection. It happens there or at a deadline only."""
-    host = Host()
-    for _ in range(20):
-        run(host.tracer)
-    assert host.waiting >= 59
-
-    host.look()
-    assert host.waiting == 0
-
-
 def test_deadlines_are_met_without_any_collection() -> None:
     """Where nobody collects, threads of the host look at the clock every so often; runs close and settle."""
     host = Host()
@@ -286,21 +261,6 @@ def test_deadlines_are_met_without_any_collection() -> None:
         host.clock.advance(4)
 
     assert host.live.engine.closed["root"] > 10
-
-
-def test_whoever_comes_after_a_reading_looks_around() -> None:
-    """Somebody may look while another thread reads, when the queue is still long: nobody waits for it to be as long again."""
-    host = Host()
-    for _ in range(20):
-        run(host.tracer)
-    reading = host.processor._read(CAPACITY)
-    next(reading)
-    host.processor._check(ReadableSpan("check", resource=host.provider.resource))
-    assert host.processor._check_at > STRIDE
-    for _ in reading:
-        pass
-
-    assert (host.processor._check_at, host.processor._check_non_agent_at) == (0, 0)
 
 
 def test_a_full_queue_is_worked_off_one_run_at_every_root() -> None:
@@ -349,11 +309,6 @@ def test_a_queue_that_nobody_can_work_off_refuses_and_counts(monkeypatch: pytest
     run(host.tracer)
     host.settle()
     assert host.look().value("runs.open") == 0
-
-
-def test_capacities_are_in_order() -> None:
-    """There is room between helping and refusing."""
-    assert STRIDE < CAPACITY < HARD_CAPACITY
 
 
 WEB = {"http.request.method": "GET", "http.route": "/orders/{id}", "server.port": 443}
@@ -451,17 +406,6 @@ def test_an_ordinary_span_whose_beginning_was_forgotten_is_counted() -> None:
     assert look.value("spans", disposition="other") == 1
 
 
-def test_force_flush_records_everything_at_once() -> None:
-    """After it the next collection has all there is; what comes later for those runs is late."""
-    host = Host()
-    run(host.tracer)
-
-    assert host.provider.force_flush()
-    look = host.look()
-    assert look.value("agent.reliability.runs") == look.value("window.runs") == 1
-    assert look.value("runs.closed", reason="force_flush") == 1
-
-
 def test_after_shutdown_spans_are_refused_and_counted() -> None:
     """Shutdown closes every run; a host that goes on harms nobody."""
     host = Host()
@@ -473,30 +417,6 @@ def test_after_shutdown_spans_are_refused_and_counted() -> None:
 
     assert look.value("agent.reliability.runs") == 1
     assert look.value("spans", disposition="refused", reason="shutdown") == 3
-
-
-@pytest.mark.parametrize("meters_first", [True, False])
-def test_providers_may_shut_down_in_any_order(meters_first: bool) -> None:
-    """Neither order raises, hangs, or keeps a run open."""
-    host = Host()
-    run(host.tracer)
-    shutdowns = [host.meters.provider.shutdown, host.provider.shutdown]
-    for shutdown in shutdowns if meters_first else reversed(shutdowns):
-        shutdown()
-
-    assert host.live.engine.open_runs == 0
-
-
-def test_two_processors_count_a_span_once() -> None:
-    """Two doors of one provider share the engine: the second copy of every span is a duplicate."""
-    host = Host()
-    host.provider.add_span_processor(ReliabilitySpanProcessor(meter_provider=host.meters.provider))
-    run(host.tracer)
-    host.provider.force_flush()
-    look = host.look()
-
-    assert look.value("agent.reliability.runs") == 1
-    assert look.value("spans", disposition="duplicate") == 3
 
 
 class Halving(Sampler):

@@ -22,22 +22,6 @@ def plan_for(*keys: str, settings: Settings | None = None) -> AttributePlan:
     return AttributePlans(reader(settings))[keys]
 
 
-def test_only_keys_that_a_convention_reads_are_kept() -> None:
-    """The attributes that only the user reads are not."""
-    plan = plan_for("http.url", "gen_ai.operation.name", "customer.name", "gen_ai.tool.name")
-
-    assert plan.keys == ("gen_ai.operation.name", "gen_ai.tool.name")
-    assert plan.get({"http.url": "u", "gen_ai.operation.name": "chat", "gen_ai.tool.name": "t"}) == ("chat", "t")
-    assert (plan.arguments, plan.messages) == ((), ())
-
-
-def test_values_of_one_key_or_none_are_a_tuple() -> None:
-    """In the order of the keys."""
-    assert plan_for("gen_ai.tool.name").get({"gen_ai.tool.name": "t"}) == ("t",)
-    assert plan_for("http.url").get({"http.url": "u"}) == ()
-    assert plan_for().get({}) == ()
-
-
 def test_arguments_are_distinguished_from_message_text() -> None:
     """Arguments may be held until the drain. Text of messages, and of unknown keys, is read at once."""
     plan = plan_for(

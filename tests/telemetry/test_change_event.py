@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from opentelemetry import _logs as logs
 from opentelemetry import trace
-from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 
 from otel_reliability.change.alarm import Alarm, Summary, Told, ToolShift
 from otel_reliability.change.monitor import Change
 from otel_reliability.config import ChangeSettings, Settings
 from otel_reliability.model.run import AgentKey, CloseReason
-from otel_reliability.telemetry import change_event, names
+from otel_reliability.telemetry import change_event
 from otel_reliability.telemetry.change_event import EVENT_NAME, emit
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.live import live_of
@@ -82,17 +81,6 @@ def test_an_event_belongs_to_no_span_that_happens_to_be_open() -> None:
         assert trace.get_current_span().get_span_context().is_valid
 
     assert [one.log_record.trace_id for one in kept.emitted] == [0, 0]
-
-
-def test_an_exporter_can_write_it() -> None:
-    """OTLP takes the body and all attributes."""
-    kept = Kept()
-    emit([CHANGE], loggers(kept))
-
-    (record,) = encode_logs(kept.emitted).resource_logs[0].scope_logs[0].log_records
-    assert record.event_name == EVENT_NAME
-    assert {item.key for item in record.body.kvlist_value.values} == {"message", "unit", "signals", "tools"}
-    assert {item.key for item in record.attributes} >= {names.SIGNAL, "agent.reliability.change.signals"}
 
 
 def test_without_a_provider_nothing_happens() -> None:

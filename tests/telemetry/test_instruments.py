@@ -65,16 +65,6 @@ def test_a_collection_that_broke_off_leaves_nothing_stale() -> None:
     assert meters.look().value("test.counter") == 2
 
 
-def test_what_has_no_value_has_no_point() -> None:
-    """Absent is absent: neither 0 nor NaN."""
-    meters, source = Meters(), Source()
-    observed = Observed(meters.provider.get_meter("test"), SPECS, source.take, idle)
-
-    assert meters.metrics() == {}
-    observed.restart()
-    assert (meters.metrics(), source.taken) == ({}, 2)
-
-
 def test_an_error_while_observing_leaves_the_collection_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """The host's own metrics are collected although ours failed; the next collection is tried anew."""
 

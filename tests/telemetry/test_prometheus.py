@@ -12,7 +12,6 @@ from otel_reliability.telemetry.instruments import Point
 from otel_reliability.telemetry.names import Instrument
 from otel_reliability.telemetry.otlp import AgentMetrics, requests
 from otel_reliability.telemetry.prometheus import Prometheus, family_of, labels_of
-from otel_reliability.testing import call, run
 from tests.telemetry.numbers import (
     RESOURCE,
     Recorded,
@@ -85,17 +84,6 @@ def test_openmetrics_has_the_trace_of_the_last_run_of_each_bucket() -> None:
     assert {exemplar.labels["span_id"] for exemplar in exemplars} == {"0000000000000001"}
     assert {float(exemplar.timestamp) for exemplar in exemplars} == {of.registry.wall() / 1e9}
     assert " # " not in text_of(of)
-
-
-def test_a_run_without_a_root_has_no_exemplar() -> None:
-    """There is no span to point to."""
-    of = recorded()
-    one = run(root_span_id=None, tool_calls=(call("search"),))
-    of.record([one])
-    text = text_of(of, openmetrics=True)
-
-    assert "agent_reliability_runs_total" in text
-    assert "trace_id" not in text
 
 
 def test_expired_agent_is_absent_from_the_next_scrape() -> None:

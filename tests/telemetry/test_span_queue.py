@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import Iterable, Iterator
 from sys import getsizeof
@@ -20,7 +19,6 @@ from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.engine import Engine
 from otel_reliability.model.span import KIND_CLIENT, AgentSpan, Kind, ModelFacts
 from otel_reliability.sources import sdk
-from otel_reliability.telemetry import span_queue as module
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.span_queue import (
     MAX_MESSAGE,
@@ -137,34 +135,6 @@ def test_an_sdk_that_keeps_its_fields_elsewhere_is_asked_in_public() -> None:
 
     assert private == public
     assert queue._read() == queue._read() == engine.reader.read(sdk.read(span))
-
-
-def test_a_span_of_this_sdk_is_asked_in_private(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The short way is open: no private field is missing, and nothing that a span holds is copied."""
-    monkeypatch.setattr(module, "_public_fields", None)
-    queue, _ = made()
-
-    assert queue.put(ended({**TOOL, "gen_ai.tool.name": "search"})) == 1
-
-
-def test_a_span_lies_in_the_queue_as_plain_values() -> None:
-    """Nothing is made for a usual span that the garbage collector would have to look at, but the one tuple of all there is."""
-    queue, _ = made()
-    span = ended({**TOOL, "gen_ai.tool.name": "search", ARGUMENTS: '{"q": 1}'})
-    queue.put(span)
-    gc.collect()
-    (kept,) = queue._queue
-    shared = {
-        id(shared)
-        for shared in (
-            kept[0], span.parent, span.resource, span.instrumentation_scope, span.kind, span.status.status_code,
-        )
-    }  # fmt: skip
-
-    assert span not in kept
-    assert span.context not in kept
-    made_for_it = [field for field in kept if gc.is_tracked(field) and id(field) not in shared]
-    assert [type(field) for field in made_for_it if field != ()] in ([], [TraceState])
 
 
 def texts(value: Any, depth: int = 0) -> Iterator[str]:
@@ -345,20 +315,6 @@ def test_an_error_of_ours_while_reading_costs_one_span(monkeypatch: pytest.Monke
 
     assert queue._read() is not None
     assert engine.accounts["refused", "fault"] == 1
-
-
-def test_spans_known_to_be_open() -> None:
-    """Told once, unless they ended before anybody asked."""
-    queue, _ = made()
-    one, two = SpanContext(7, 1, False), SpanContext(7, 2, False)
-    queue.start(one, None)
-    queue.start(two, one)
-    queue.start(None, one)
-    found = sorted(queue.opened_since(), key=lambda opened: opened[1])
-
-    seven = (7).to_bytes(16)
-    assert found == [(seven, (1).to_bytes(8), None), (seven, (2).to_bytes(8), (1).to_bytes(8))]
-    assert list(queue.opened_since()) == []
 
 
 @pytest.mark.parametrize("name", ["plain", "at once", "malformed", "refused"])
