@@ -11,12 +11,12 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from otel_reliability.change.alarm import Summary, ToolShift, tool_shifts
-from otel_reliability.change.permutation import Floats, distance_p, scalar_p
-from otel_reliability.change.reference import normalised
 from otel_reliability.change.signals import PATH, SIGNALS, checked
 from otel_reliability.change.units import Steps, Unit
 from otel_reliability.change.verdict import Verdict
-from otel_reliability.metrics.chance import holm
+from otel_reliability.statistics.edits import edit_share
+from otel_reliability.statistics.permutation import Floats, distance_p, scalar_p
+from otel_reliability.statistics.significance import holm
 
 MIN_UNITS: Final = 20
 """Units that either side needs."""
@@ -113,7 +113,7 @@ def distances(paths: Sequence[Steps]) -> Floats:
     for one, i in distinct.items():
         for other, j in distinct.items():
             if i < j:
-                table[i, j] = table[j, i] = normalised(one, other)
+                table[i, j] = table[j, i] = edit_share(one, other)
     at = np.array([distinct[code] for code in codes])
     return table[np.ix_(at, at)]
 

@@ -7,17 +7,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from rapidfuzz.distance.Levenshtein import distance
-from rapidfuzz.process import cdist
-
 from otel_reliability.change.units import Steps
-from otel_reliability.metrics.apart import REMEMBERED
+from otel_reliability.statistics.edits import edit_share
 
 SIZE: Final = 40
 """Units that make the reference."""
 
 NEAREST: Final = 5
 """How many of the nearest reference paths count; with fewer observable ones there is no path signal."""
+
+REMEMBERED: Final = 256
+"""Maximum steps of a path whose distance is cached: a cached path stays in memory."""
 
 _MOST_KNOWN: Final = 64
 """Distances kept, so that an agent with few paths pays for each once: some more than a reference can have."""
@@ -75,7 +75,7 @@ class Reference:
 
     def _measured(self, path: Steps) -> float:
         code = self._coded(path, self._codes.copy())
-        near = sorted(zip(shares(code, list(self._counts)), self._counts.values(), strict=True))
+        near = sorted((edit_share(code, other), count) for other, count in self._counts.items())
         total, left = 0.0, NEAREST
         for share, count in near:
             total += share * min(count, left)
@@ -97,19 +97,3 @@ class Reference:
     def from_state(cls, state: Iterable[Any]) -> Reference:
         """What `to_state` wrote."""
         return cls(None if path is None else tuple(path) for path in state)
-
-
-def shares(one: str, others: Sequence[str]) -> list[float]:
-    """The `normalised` distance of one text to each of these.
-
-    >>> shares("ab", ["ab", "abcd", ""])
-    [0.0, 0.5, 1.0]
-    """
-    length, edits = len(one) or 1, cdist((one,), others, scorer=distance)[0].tolist()
-    return [many / max(length, other) for many, other in zip(edits, map(len, others), strict=True)]
-
-
-def normalised(one: str, other: str) -> float:
-    """Levenshtein distance over the longer length; two empty texts are the same."""
-    longer = max(len(one), len(other))
-    return distance(one, other) / longer if longer else 0.0

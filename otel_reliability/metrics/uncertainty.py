@@ -11,15 +11,13 @@ from collections.abc import Set as AbstractSet
 from math import log2
 from typing import Final
 
-import numpy as np
-
 from otel_reliability.config import Settings
 from otel_reliability.metrics import OWNERS, SPECS, TABLE
 from otel_reliability.metrics.base import DEFAULTS, Derived, Metric
-from otel_reliability.metrics.intervals import wilson
-from otel_reliability.metrics.resampling import MIN_RUNS, Bounds, Interval, bootstrap, jackknife
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import OTHER_TASK, Row
+from otel_reliability.statistics.intervals import MIN_RUNS, Bounds, Interval, jackknife, wilson
+from otel_reliability.statistics.resampling import bootstrap, shuffled
 
 SHARES: Final = frozenset({"retry_explosion_share", "loop_share", "compliance"})
 """Shares of runs: Wilson's interval."""
@@ -175,10 +173,9 @@ def _jackknifed(
 
 def _blocks(rows: Sequence[Row]) -> list[list[Row]]:
     """Single runs, or a hundred blocks of as many; dealt by lot, so that no block is a stretch of time."""
-    order: list[int] = np.random.default_rng(0).permutation(len(rows)).tolist()
-    shuffled = [rows[at] for at in order]
+    order = [rows[at] for at in shuffled(len(rows))]
     count = min(len(rows), BLOCKS)
-    return [shuffled[at::count] for at in range(count)]
+    return [order[at::count] for at in range(count)]
 
 
 def _known(found: Iterable[tuple[str, Interval | None]]) -> dict[str, Interval]:

@@ -5,39 +5,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from otel_reliability import native
 from otel_reliability.model.model_calls import ModelCalls
-from otel_reliability.model.row import BASELINE, Row
-from otel_reliability.model.run import Outcome, Run
+from otel_reliability.model.row import Row
+from otel_reliability.model.run import Run
 from otel_reliability.model.tool_calls import ToolCalls
 from otel_reliability.model.tools import ToolRules
 from otel_reliability.windows import rows
 from otel_reliability.windows.paths import PathTable
-from otel_reliability.windows.tally import Kinds, PlainTally
 
 MODULE: Final = "otel_reliability_native_windows"
 TraceOf: TypeAlias = Callable[[Run, tuple[str, ...]], Any]
 RowOf: TypeAlias = Callable[[Run, PathTable, ToolRules], Row | None]
-
-
-class Tally(Protocol):
-    """As `PlainTally`."""
-
-    @property
-    def kinds(self) -> Kinds: ...
-    @property
-    def number(self) -> int: ...
-    @property
-    def runs(self) -> int: ...
-    @property
-    def known(self) -> int: ...
-    @property
-    def passed(self) -> int: ...
-    def take(self, rest: Kinds | None = None) -> Kinds: ...
-    def note(self, row: Row, step: int) -> int: ...
 
 
 def load() -> Any:
@@ -74,13 +55,6 @@ usual_row_of: Final[RowOf] = _in_python if NATIVE is None else ROWS.of
 usual_trace_of: Final[TraceOf] = _no_trace if NATIVE is None else ROWS.trace
 """What `signals.trace_of` says of a run that nobody judged and that called tools, with the names of what is derived; None: ask
 that."""
-new_tally: Final[Callable[[], Tally]] = (
-    PlainTally
-    if NATIVE is None
-    else partial(NATIVE.Tally, NATIVE.Words(Row, BASELINE, Outcome.SUCCESS, Outcome.FAILURE))
-)
-"""Makes a tally."""
-
 
 def row_of(run: Run, paths: PathTable, rules: ToolRules) -> Row:
     """As `rows.row_of`."""

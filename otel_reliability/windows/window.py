@@ -9,8 +9,7 @@ from typing import Final, TypeAlias, cast
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics import OWNERS, SPECS, TABLE, nearest, specs_of
-from otel_reliability.metrics.base import Derived, Metric
-from otel_reliability.metrics.outcomes import one_sided
+from otel_reliability.metrics.base import Derived, Metric, one_sided
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
@@ -49,7 +48,7 @@ class AgentWindow(Roster):
         rule = rule_of(window, settings.limits.rows)
         super().__init__(rule, reopenable, dropped)
         self.name = window.name
-        self._measures = Measures(settings, self, rule.n)
+        self._measures = Measures(settings)
         self._readings: dict[str, Reading] = {}
         self._series: list[tuple[MetricSpec, Attributes, Reading]] | None = None
 

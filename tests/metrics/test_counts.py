@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.metrics.counts import Multiset
+from otel_reliability.metrics._support.counts import Multiset
 from tests.metrics.reference import entropy
 
 

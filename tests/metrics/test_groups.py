@@ -7,9 +7,9 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.metrics.exact import FixedSum
+from otel_reliability.metrics._support.exact import FixedSum
+from otel_reliability.metrics._support.groups import Group, Groups, Share
 from otel_reliability.metrics.examples import row
-from otel_reliability.metrics.groups import Group, Groups, Share
 from otel_reliability.model.row import Row
 
 
@@ -18,40 +18,34 @@ class Asked(Group):
 
     asked = 0
 
-    def __init__(self) -> None:
-        self.rows = 0
-
-    def __len__(self) -> int:
-        return self.rows
-
     def add(self, row: Row) -> None:
-        self.rows += 1
+        """Nothing but the number of runs matters."""
 
     def evict(self, row: Row) -> None:
-        self.rows -= 1
+        """As `add`."""
 
     def share(self) -> Share | None:
         Asked.asked += 1
-        return Share((1 / self.rows,), self.rows, self.rows, 1) if self.rows >= 2 else None
+        return Share((1 / self.runs,), self.runs, self.runs, 1) if self.runs >= 2 else None
 
 
 def test_an_answer_costs_the_groups_that_changed() -> None:
     """Of a hundred groups the one that changed is asked, and none if none did; an empty one is forgotten."""
-    groups: Groups[Asked] = Groups(Asked, 1)
+    groups: Groups[Asked] = Groups(Asked)
     for key in range(100):
         for _ in range(2):
-            groups.touch(key).add(row())
-    groups.settle()
+            groups.add(key, row())
+    groups.update()
     Asked.asked = 0
-    groups.settle()
+    groups.update()
     assert Asked.asked == 0
-    groups.touch(7).add(row())
-    groups.settle()
+    groups.add(7, row())
+    groups.update()
     assert Asked.asked == 1
     assert (groups.weight, groups.runs, groups.left_out) == (201, 201, 100)
     for _ in range(3):
-        groups.touch(7).evict(row())
-    groups.settle()
+        groups.evict(7, row())
+    groups.update()
     assert groups.get(7) is None
     assert (groups.weight, groups.runs, groups.left_out) == (198, 198, 99)
     assert groups.sums[0].mean(groups.weight) == 0.5

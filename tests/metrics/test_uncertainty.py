@@ -11,7 +11,6 @@ from hypothesis import given
 from otel_reliability.metrics import SPECS
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.examples import row, rows_of
-from otel_reliability.metrics.resampling import MIN_RUNS
 from otel_reliability.metrics.uncertainty import (
     BLOCKS,
     COMPARISONS,
@@ -24,6 +23,7 @@ from otel_reliability.metrics.uncertainty import (
 )
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
+from otel_reliability.statistics.intervals import MIN_RUNS
 from tests.metrics.strategies import rows as some_rows
 
 WITHOUT = {

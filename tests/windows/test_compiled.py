@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from otel_reliability.windows.tally import PlainTally
 
 from otel_reliability.model.model_calls import ModelCall, ModelCalls
 from otel_reliability.model.row import Row
@@ -19,7 +20,6 @@ from otel_reliability.model.tools import DEFAULT_RULES
 from otel_reliability.windows import rows
 from otel_reliability.windows.compiled import NATIVE, Tally, new_tally, row_of, usual_row_of
 from otel_reliability.windows.paths import PathTable
-from otel_reliability.windows.tally import PlainTally
 from tests.metrics.strategies import rows as many_rows
 from tests.windows.runs import call, model_call, run
 

@@ -8,10 +8,10 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from otel_reliability.metrics.alike import like, likeness
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings
 from otel_reliability.metrics import TABLE
-from otel_reliability.metrics.alike import like, likeness
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.evidence import carried
 from otel_reliability.model.reading import Reading

@@ -6,12 +6,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.exact import units
+from otel_reliability.metrics._support.groups import Group, Share, TaskMean, of_one_task
+from otel_reliability.metrics._support.means import mean_of_present, present
 from otel_reliability.metrics.consistency.spread import Spread, variation
 from otel_reliability.metrics.evidence import CONFIDENCE, TASK, UNDISTURBED
-from otel_reliability.metrics.exact import units
-from otel_reliability.metrics.groups import Group, Share
-from otel_reliability.metrics.means import mean_of_present, present
-from otel_reliability.metrics.task_mean import TaskMean, of_one_task
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Row
 
@@ -41,10 +40,8 @@ class _Confidences(Group):
     __slots__ = ("_spread",)
 
     def __init__(self) -> None:
+        super().__init__()
         self._spread = Spread()
-
-    def __len__(self) -> int:
-        return self._spread.count
 
     def add(self, row: Row) -> None:
         if row.confidence is not None:
@@ -55,7 +52,7 @@ class _Confidences(Group):
             self._spread.evict(units(row.confidence))
 
     def share(self) -> Share | None:
-        return of_one_task(steadiness(self._spread.variation()), self._spread.count)
+        return of_one_task(steadiness(self._spread.variation()), self.runs)
 
 
 class ConfidenceConsistency(TaskMean[_Confidences]):
@@ -96,4 +93,4 @@ class ConfidenceConsistency(TaskMean[_Confidences]):
         return _Confidences
 
     def counts(self, row: Row) -> bool:
-        return row.confidence is not None
+        return row.confidence is not None and super().counts(row)

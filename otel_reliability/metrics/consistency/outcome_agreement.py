@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from otel_reliability.metrics.means import mean_of_present
-from otel_reliability.metrics.outcomes import TaskOutcomes, mean_over_tasks, passes
+from otel_reliability.metrics._support.means import mean_of_present
+from otel_reliability.metrics._support.outcomes import TaskOutcomes, mean_over_tasks, passes
 from otel_reliability.model.reading import MetricSpec, Reading
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.means import clamp, mean_of_present
+from otel_reliability.metrics._support.outcomes import TaskOutcomes, mean_over_tasks, passes
+from otel_reliability.metrics._support.profiles import Profile
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.consistency.outcome_agreement import agreement
-from otel_reliability.metrics.means import clamp, mean_of_present
-from otel_reliability.metrics.outcomes import TaskOutcomes, mean_over_tasks, passes
-from otel_reliability.metrics.profiles import Profile
 from otel_reliability.model.reading import MetricSpec, Reading
 
 EPSILON: Final = 1e-8

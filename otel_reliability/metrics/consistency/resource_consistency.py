@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.exact import units
+from otel_reliability.metrics._support.groups import Group, Share, TaskMean, of_one_task
+from otel_reliability.metrics._support.means import mean_of_present, present
 from otel_reliability.metrics.consistency.confidence_consistency import steadiness
 from otel_reliability.metrics.consistency.spread import Spread, variation
-from otel_reliability.metrics.exact import units
-from otel_reliability.metrics.groups import Group, Share
-from otel_reliability.metrics.means import mean_of_present, present
-from otel_reliability.metrics.task_mean import TaskMean, of_one_task
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Row
 
@@ -65,30 +64,25 @@ def amounts(row: Row) -> tuple[int | None, ...]:
 
 
 class _Resources(Group):
-    __slots__ = ("_runs", "_spreads")
+    __slots__ = ("_spreads",)
 
     def __init__(self) -> None:
-        self._runs = 0
+        super().__init__()
         self._spreads = tuple(Spread() for _ in KINDS)
 
-    def __len__(self) -> int:
-        return self._runs
-
     def add(self, row: Row) -> None:
-        self._runs += 1
         for spread, amount in zip(self._spreads, amounts(row), strict=True):
             if amount is not None:
                 spread.add(amount)
 
     def evict(self, row: Row) -> None:
-        self._runs -= 1
         for spread, amount in zip(self._spreads, amounts(row), strict=True):
             if amount is not None:
                 spread.evict(amount)
 
     def share(self) -> Share | None:
         kinds = mean_of_present(spread.variation() for spread in self._spreads)
-        return of_one_task(steadiness(kinds), self._runs)
+        return of_one_task(steadiness(kinds), self.runs)
 
 
 class ResourceConsistency(TaskMean[_Resources]):
@@ -126,6 +120,3 @@ class ResourceConsistency(TaskMean[_Resources]):
 
     def new_task(self, settings: Settings) -> Callable[[], _Resources]:
         return _Resources
-
-    def counts(self, row: Row) -> bool:
-        return True

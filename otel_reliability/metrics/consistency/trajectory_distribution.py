@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import combinations
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.apart import ONE, Shares
+from otel_reliability.metrics._support.means import clamp, mean_of_present
+from otel_reliability.metrics._support.pairs import ONE, Distances
+from otel_reliability.metrics._support.profiles import Profile
 from otel_reliability.metrics.consistency.trajectories import TrajectoryMean
-from otel_reliability.metrics.means import clamp, mean_of_present
-from otel_reliability.metrics.profiles import Profile
 from otel_reliability.model.reading import MetricSpec
 
 
@@ -92,7 +92,7 @@ def apart(code: str, other: str, profile: Profile) -> int:
     return int(distance(spelled(code), spelled(other), profile) * ONE)
 
 
-def distances(code: str, others: Sequence[str], profile: Profile = "published") -> list[int]:
+def distances(code: str, others: Collection[str], profile: Profile = "published") -> list[int]:
     """The distance of a path to each other, in the whole units of `pairs`.
 
     >>> [share / ONE for share in distances("ab", ["ba", "cc"])]
@@ -138,5 +138,5 @@ class TrajectoryDistribution(TrajectoryMean):
         improve="See which tools only some of the successful runs use, and whether they are needed.",
     )
 
-    def shares(self, settings: Settings) -> Shares:
+    def distances(self, settings: Settings) -> Distances[str]:
         return partial(distances, profile=settings.metrics.profile)

@@ -6,23 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
-import Levenshtein
-
 from otel_reliability.config import Settings
-from otel_reliability.metrics.apart import Shares, edit_shares
+from otel_reliability.metrics._support.means import mean_of_present
+from otel_reliability.metrics._support.pairs import Distances, edit_shares
 from otel_reliability.metrics.consistency.trajectories import TrajectoryMean
-from otel_reliability.metrics.means import mean_of_present
 from otel_reliability.model.reading import MetricSpec
-
-
-def edit_share(left: Sequence[str], right: Sequence[str]) -> float:
-    """Levenshtein distance (insert, delete, replace at cost 1) over the longer length; 0 for two empty paths.
-
-    >>> edit_share(["a", "b"], ["a", "b", "c", "d"])
-    0.5
-    """
-    longest = max(len(left), len(right))
-    return Levenshtein.distance(left, right) / longest if longest else 0.0
+from otel_reliability.statistics.edits import edit_share
 
 
 def trajectory_sequence(tasks: Iterable[Sequence[Sequence[str]]]) -> float | None:
@@ -79,5 +68,5 @@ class TrajectorySequence(TrajectoryMean):
         improve="See where the paths of successful runs first diverge, and settle on one way in the prompt.",
     )
 
-    def shares(self, settings: Settings) -> Shares:
+    def distances(self, settings: Settings) -> Distances[str]:
         return edit_shares

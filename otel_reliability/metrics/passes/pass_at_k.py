@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import comb
 
-from otel_reliability.metrics.means import mean_of_present
-from otel_reliability.metrics.outcomes import passes
+from otel_reliability.metrics._support.means import mean_of_present
+from otel_reliability.metrics._support.outcomes import passes
 from otel_reliability.metrics.passes.series import PassSeries
 from otel_reliability.model.reading import MetricSpec
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Final
 
-from otel_reliability.metrics.outcomes import Shape, TaskOutcomes, mean_over_tasks
+from otel_reliability.metrics._support.outcomes import Shape, TaskOutcomes, mean_over_tasks
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 
 LARGEST_K: Final = 8

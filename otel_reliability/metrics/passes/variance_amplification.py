@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from math import isqrt
 
-from otel_reliability.metrics.outcomes import TaskOutcomes
+from otel_reliability.metrics._support.outcomes import TaskOutcomes
 from otel_reliability.metrics.passes.worst_task import Numbers, worst_of
 from otel_reliability.model.reading import MetricSpec, Reading
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.exact import ExactSum
+from otel_reliability.metrics._support.means import clamp
+from otel_reliability.metrics._support.outcomes import told
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.evidence import CONFIDENCE, OUTCOME
-from otel_reliability.metrics.exact import ExactSum
-from otel_reliability.metrics.means import clamp
-from otel_reliability.metrics.outcomes import told
 from otel_reliability.metrics.predictability.samples import sample_of, samples
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row

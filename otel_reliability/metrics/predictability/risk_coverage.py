@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.means import clamp
+from otel_reliability.metrics._support.profiles import Profile
 from otel_reliability.metrics.base import DEFAULTS
-from otel_reliability.metrics.means import clamp
 from otel_reliability.metrics.predictability.samples import Block, RankedSamples, blocks, samples, totals
-from otel_reliability.metrics.profiles import Profile
 from otel_reliability.model.reading import MetricSpec
 
 EPSILON: Final = 1e-8

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.means import clamp
+from otel_reliability.metrics._support.outcomes import told
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.evidence import CONFIDENCE, OUTCOME
-from otel_reliability.metrics.means import clamp
-from otel_reliability.metrics.outcomes import told
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import Row
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.outcomes import passes, told
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.evidence import OUTCOME
-from otel_reliability.metrics.outcomes import passes, told
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import BASELINE, Row
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.means import mean_of_present
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.evidence import JUDGED, UNDISTURBED
-from otel_reliability.metrics.means import mean_of_present
 from otel_reliability.metrics.safety.severity import severities, worst
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from otel_reliability.metrics.aggregates import aggregate
+from otel_reliability.metrics._support.aggregates import aggregate
 from otel_reliability.metrics.base import Derived
 from otel_reliability.model.reading import MetricSpec, Reading
 

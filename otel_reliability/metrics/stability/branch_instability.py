@@ -7,10 +7,10 @@ from collections.abc import Hashable
 from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.counts import Multiset
+from otel_reliability.metrics._support.groups import Group, Groups, Share
 from otel_reliability.metrics.base import DEFAULTS, Metric
-from otel_reliability.metrics.counts import Multiset
 from otel_reliability.metrics.evidence import LIKENESS, UNDISTURBED
-from otel_reliability.metrics.groups import Group, Groups, Share
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, OTHER_TASK, Row
 
@@ -26,11 +26,9 @@ class Branches(Group):
     __slots__ = ("_branches", "_runs")
 
     def __init__(self) -> None:
+        super().__init__()
         self._branches: dict[str | None, Multiset[str]] = {}
         self._runs: Counter[tuple[str | None, ...]] = Counter()
-
-    def __len__(self) -> int:
-        return self._runs.total()
 
     def add(self, row: Row) -> None:
         decisions = decisions_of(row)
@@ -86,7 +84,6 @@ class BranchInstability(Metric):
     __slots__ = ("_groups",)
 
     wants = UNDISTURBED | LIKENESS
-    alike = True
 
     spec = MetricSpec(
         name="branch_instability",
@@ -109,15 +106,15 @@ class BranchInstability(Metric):
 
     def add(self, row: Row) -> None:
         if row.condition == BASELINE and decisions_of(row):
-            self._groups.touch(likeness_of(row)).add(row)
+            self._groups.add(likeness_of(row), row)
 
     def evict(self, row: Row) -> None:
         if row.condition == BASELINE and decisions_of(row):
-            self._groups.touch(likeness_of(row)).evict(row)
+            self._groups.evict(likeness_of(row), row)
 
     def read(self) -> Reading:
         groups = self._groups
-        groups.settle()
+        groups.update()
         deviating, total = groups.sums
         return Reading(deviating.value / total.value, groups.runs) if total.value else NO_EVIDENCE
 

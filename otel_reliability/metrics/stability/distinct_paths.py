@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.counts import Multiset
 from otel_reliability.metrics.base import DEFAULTS, Metric
-from otel_reliability.metrics.compiled import codes_of
-from otel_reliability.metrics.counts import Multiset
 from otel_reliability.metrics.evidence import PATH, UNDISTURBED
-from otel_reliability.metrics.groups import known
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
-from otel_reliability.model.row import BASELINE, Path, Row
+from otel_reliability.model.row import BASELINE, Row
 
 
 class DistinctPaths(Metric):
@@ -32,7 +28,6 @@ class DistinctPaths(Metric):
     __slots__ = ("_paths",)
 
     wants = UNDISTURBED | PATH
-    alike = True
 
     spec = MetricSpec(
         name="distinct_paths",
@@ -62,11 +57,6 @@ class DistinctPaths(Metric):
     def count(self, row: Row, times: int) -> None:
         if row.path is not None and row.condition == BASELINE:
             self._paths.count(row.path.code, times)
-
-    def tell(self, row: Row, paths: Mapping[Path | None, int]) -> None:
-        if row.condition == BASELINE:
-            those, times = known(paths)
-            self._paths.count_all(codes_of(those), times)
 
     def read(self) -> Reading:
         runs = self._paths.total

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection
 from typing import TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.apart import ONE
-from otel_reliability.metrics.base import DEFAULTS, Lender, Metric
-from otel_reliability.metrics.evidence import TASK, UNDISTURBED
-from otel_reliability.metrics.groups import Group, Groups, Share
-from otel_reliability.metrics.means import clamp
-from otel_reliability.metrics.pairs import Fellows, LatestBy, PairSums
-from otel_reliability.metrics.task_mean import repeats_a_task
+from otel_reliability.metrics._support.groups import TaskMean
+from otel_reliability.metrics._support.pairs import ONE, LatestPairs
+from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
 
@@ -21,7 +17,7 @@ Effects: TypeAlias = frozenset[tuple[str, bytes | None]]
 NONE: Effects = frozenset()
 
 
-def effects_apart(one: Effects, others: Sequence[Effects]) -> list[int]:
+def effects_apart(one: Effects, others: Collection[Effects]) -> list[int]:
     """The Jaccard distance of a set of effects to each other, in units of 2^-52; two empty sets are the same.
 
     Where either side does not know the arguments of a call, the two are compared by the names of the tools.
@@ -52,41 +48,12 @@ def _tools(effects: Effects) -> frozenset[object]:
     return frozenset(tool for tool, _ in effects)
 
 
-def _takes(row: Row) -> bool:
-    return row.effects is not None and repeats_a_task(row)
-
-
-def _effects(row: Row) -> Effects:
+def effects_of(row: Row) -> Effects:
+    """Return the effects of a run."""
     return NONE if row.effects is None else row.effects
 
 
-class EffectPairs(Group):
-    """The pairs of one task's runs."""
-
-    __slots__ = ("_runs", "pairs")
-
-    def __init__(self, limit: int, fellows: Fellows | None) -> None:
-        self._runs = 0
-        self.pairs = LatestBy(limit, PairSums(effects_apart), _effects, fellows)
-
-    def __len__(self) -> int:
-        return self._runs
-
-    def add(self, row: Row) -> None:
-        self._runs += 1
-        self.pairs.add(row)
-
-    def evict(self, row: Row) -> None:
-        self._runs -= 1
-        self.pairs.evict(row)
-
-    def share(self) -> Share | None:
-        distance = self.pairs.mean()
-        runs = len(self.pairs)
-        return None if distance is None else Share((1.0 - distance,), runs, runs, self.pairs.left_out)
-
-
-class EffectAgreement(Metric):
+class EffectAgreement(TaskMean[LatestPairs[Effects]]):
     """1 − the mean Jaccard distance of the effects of two attempts at one task, over all pairs; tasks weigh as many as runs.
 
     An *effect* is a call that did not fail and whose tool is judged to change something, with the hash of its arguments less
@@ -112,9 +79,7 @@ class EffectAgreement(Metric):
     docs/validation.md.
     """
 
-    __slots__ = ("_fellows", "_groups", "_unknown")
-
-    wants = UNDISTURBED | TASK
+    __slots__ = ("_unknown",)
 
     spec = MetricSpec(
         name="effect_agreement",
@@ -134,30 +99,25 @@ class EffectAgreement(Metric):
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
-        limit = settings.limits.paths
-        self._fellows: Fellows | None = None
-        self._groups = Groups(lambda: EffectPairs(limit, self._fellows), 1)
         self._unknown = 0
 
-    def lend(self, lender: Lender) -> None:
-        self._fellows = Fellows(lender, _takes, lambda row: row.task)
+    def new_task(self, settings: Settings) -> Callable[[], LatestPairs[Effects]]:
+        return lambda: LatestPairs(settings.limits.paths, effects_apart, effects_of)
+
+    def counts(self, row: Row) -> bool:
+        return row.effects is not None and super().counts(row)
 
     def add(self, row: Row) -> None:
-        if row.effects is not None and repeats_a_task(row):
-            self._groups.touch(row.task).add(row)
-            self._unknown += not arguments_known(row.effects)
+        super().add(row)
+        self._unknown += self.counts(row) and not arguments_known(effects_of(row))
 
     def evict(self, row: Row) -> None:
-        if row.effects is not None and repeats_a_task(row):
-            self._groups.touch(row.task).evict(row)
-            self._unknown -= not arguments_known(row.effects)
+        super().evict(row)
+        self._unknown -= self.counts(row) and not arguments_known(effects_of(row))
 
     def read(self) -> Reading:
-        groups = self._groups
-        groups.settle()
-        if not groups.weight:
-            return NO_EVIDENCE
-        return Reading(clamp(groups.sums[0].mean(groups.weight)), groups.runs, note=self._note())
+        reading = super().read()
+        return reading if reading.value is None else reading._replace(note=self._note())
 
     def distance(self, row: Row) -> Reading:
         """effect_distance of one run: its mean distance to the *other* runs of its task that are now in the window.
@@ -172,8 +132,8 @@ class EffectAgreement(Metric):
         >>> agreement.distance(one)
         Reading(value=1.0, runs=1, parts=(), note='')
         """
-        group = self._groups.get(row.task) if row.effects is not None and repeats_a_task(row) else None
-        found = None if group is None else group.pairs.distance(row)
+        group = self._groups.get(row.task) if self.counts(row) else None
+        found = None if group is None else group.distance(row)
         return NO_EVIDENCE if found is None else Reading(*found)
 
     def _note(self) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.groups import repeats_a_task
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.stability.effect_agreement import EffectAgreement
-from otel_reliability.metrics.task_mean import repeats_a_task
 from otel_reliability.model.row import Row
 
 

@@ -29,8 +29,6 @@ class Loops(Metric):
     __slots__ = ("_looping", "_repeats", "_runs", "_unknown")
 
     wants = UNDISTURBED | CALLS
-    alike = True
-    by_path = False
 
     spec = MetricSpec(
         name="loops",

@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.compiled import codes_of
-from otel_reliability.metrics.counts import Multiset
-from otel_reliability.metrics.groups import PathCountMetric, PathGroup, Share
-from otel_reliability.metrics.means import clamp
+from otel_reliability.metrics._support.counts import Multiset
+from otel_reliability.metrics._support.groups import PathGroup, PathMetric, Share
+from otel_reliability.metrics._support.means import clamp
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Path
 
@@ -20,26 +19,21 @@ class PathCounts(PathGroup):
     __slots__ = ("_paths",)
 
     def __init__(self) -> None:
+        super().__init__()
         self._paths = Multiset[str]()
-
-    def __len__(self) -> int:
-        return self._paths.total
 
     def count(self, path: Path, times: int) -> None:
         self._paths.count(path.code, times)
 
-    def count_all(self, paths: list[Path], times: list[int]) -> None:
-        self._paths.count_all(codes_of(paths), times)
-
     def share(self) -> Share | None:
-        runs = self._paths.total
+        runs = self.runs
         if runs < 2:
             return None
         bits = self._paths.bits()
         return Share((clamp(bits / math.log2(runs)), bits, self._paths.modal / runs), runs, runs)
 
 
-class PathEntropy(PathCountMetric[PathCounts]):
+class PathEntropy(PathMetric[PathCounts]):
     """Shannon entropy of the paths of n runs over its maximum: H = −Σ p log2 p, value H / log2 n.
 
     0: every run took the same path. 1: every run took its own. A path is the ordered tool names of a run; a run that called
@@ -114,4 +108,5 @@ class PathEntropy(PathCountMetric[PathCounts]):
         return PathCounts
 
     def beside(self) -> tuple[Reading, ...]:
-        return (self.mean(1), self.mean(2))
+        self.groups.update()
+        return (self.groups.mean(1), self.groups.mean(2))

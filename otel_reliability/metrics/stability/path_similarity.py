@@ -5,48 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, Lender
-from otel_reliability.metrics.compiled import codes_of
-from otel_reliability.metrics.groups import PathGroup, PathTellMetric, Share
-from otel_reliability.metrics.pairs import Fellows, LatestPairs
+from otel_reliability.metrics._support.groups import PathMetric
+from otel_reliability.metrics._support.pairs import LatestPairs, edit_shares, path_code
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
-from otel_reliability.model.row import Path, Row
+from otel_reliability.model.row import Row
 
 
-class PathPairs(PathGroup):
-    """The pairs of one group of runs."""
-
-    __slots__ = ("_runs", "pairs")
-
-    def __init__(self, limit: int, fellows: Fellows | None) -> None:
-        self._runs = 0
-        self.pairs = LatestPairs(limit, fellows=fellows)
-
-    def __len__(self) -> int:
-        return self._runs
-
-    def add(self, row: Row) -> None:
-        self._runs += 1
-        self.pairs.add(row)
-
-    def evict(self, row: Row) -> None:
-        self._runs -= 1
-        self.pairs.evict(row)
-
-    def count(self, path: Path, times: int) -> None:
-        self.count_all([path], [times])
-
-    def count_all(self, paths: list[Path], times: list[int]) -> None:
-        self._runs += sum(times)
-        self.pairs.count_all(codes_of(paths), times)
-
-    def share(self) -> Share | None:
-        distance = self.pairs.mean()
-        runs = len(self.pairs)
-        return None if distance is None else Share((1.0 - distance,), runs, runs, self.pairs.left_out)
-
-
-class PathSimilarity(PathTellMetric[PathPairs]):
+class PathSimilarity(PathMetric[LatestPairs[str]]):
     """The mean over all pairs of runs of 1 − Levenshtein distance / longer length of their paths.
 
     1: all runs took the same path; 0: no two share a step. Two empty paths are alike. Where path entropy sees two different
@@ -65,9 +30,7 @@ class PathSimilarity(PathTellMetric[PathPairs]):
     trajectory consistency of *Towards a Science of AI Agent Reliability*, over all runs instead of the successful ones.
     """
 
-    __slots__ = ("_fellows",)
-
-    alike_while_few = True
+    __slots__ = ()
 
     spec = MetricSpec(
         name="path_similarity",
@@ -84,18 +47,11 @@ class PathSimilarity(PathTellMetric[PathPairs]):
         improve="Look at the runs unlike the others, and at where paths first diverge.",
     )
 
-    def __init__(self, settings: Settings = DEFAULTS) -> None:
-        super().__init__(settings)
-        self._fellows: Fellows | None = None
-
-    def lend(self, lender: Lender) -> None:
-        self._fellows = Fellows(lender, self.takes, self.group_of)
-
-    def new_group(self, settings: Settings) -> Callable[[], PathPairs]:
-        return lambda: PathPairs(settings.limits.paths, self._fellows)
+    def new_group(self, settings: Settings) -> Callable[[], LatestPairs[str]]:
+        return lambda: LatestPairs(settings.limits.paths, edit_shares, path_code)
 
     def read(self) -> Reading:
-        reading = self.mean(0)
+        reading = super().read()
         left_out = self.groups.left_out
         note = f"{left_out} earlier runs are left out: only the latest distinct paths of a task are compared"
         return reading._replace(note=note) if left_out else reading
@@ -113,6 +69,6 @@ class PathSimilarity(PathTellMetric[PathPairs]):
         >>> similarity.distance(odd).value, similarity.distance(usual).value
         (1.0, 0.5)
         """
-        group = self.groups.get(self.group_of(row)) if self.takes(row) else None
-        found = None if group is None else group.pairs.distance(row)
+        group = self.group_of(row)
+        found = None if group is None else group.distance(row)
         return NO_EVIDENCE if found is None else Reading(*found)

@@ -64,8 +64,6 @@ class RetryExplosion(Metric):
     __slots__ = ("_chains", "_cost_ns", "_exploding", "_retries", "_runs", "_threshold", "_tokens", "_unknown")
 
     wants = UNDISTURBED | CALLS
-    alike = True
-    by_path = False
 
     spec = MetricSpec(
         name="retry_explosion",

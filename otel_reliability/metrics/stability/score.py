@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.means import clamp
 from otel_reliability.metrics.base import DEFAULTS, Derived
-from otel_reliability.metrics.means import clamp
 from otel_reliability.model.reading import MetricSpec, Reading
 
 PENALTIES: Final[Mapping[str, float]] = {

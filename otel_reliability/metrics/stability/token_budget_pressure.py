@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.exact import FINE, FixedSum
+from otel_reliability.metrics._support.means import clamp
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.evidence import PRESSURE, UNDISTURBED
-from otel_reliability.metrics.exact import FINE, FixedSum
-from otel_reliability.metrics.means import clamp
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
 

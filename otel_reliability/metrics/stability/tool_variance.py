@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.compiled import ToolSet, sets_of
-from otel_reliability.metrics.counts import Multiset
-from otel_reliability.metrics.groups import PathCountMetric, PathGroup, Share
+from otel_reliability.metrics._support.counts import Multiset
+from otel_reliability.metrics._support.groups import PathGroup, PathMetric, Share
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Path
 
@@ -18,23 +17,17 @@ class ToolSets(PathGroup):
     __slots__ = ("_sets",)
 
     def __init__(self) -> None:
-        self._sets = Multiset[ToolSet]()
-
-    def __len__(self) -> int:
-        return self._sets.total
+        super().__init__()
+        self._sets = Multiset[tuple[str, ...]]()
 
     def count(self, path: Path, times: int) -> None:
-        self._sets.count(sets_of([path])[0], times)
-
-    def count_all(self, paths: list[Path], times: list[int]) -> None:
-        self._sets.count_all(sets_of(paths), times)
+        self._sets.count(tuple(sorted(set(path.steps))), times)
 
     def share(self) -> Share | None:
-        runs = self._sets.total
-        return Share((self._sets.evenness(),), runs, runs) if runs >= 2 else None
+        return Share((self._sets.evenness(),), self.runs, self.runs) if self.runs >= 2 else None
 
 
-class ToolVariance(PathCountMetric[ToolSets]):
+class ToolVariance(PathMetric[ToolSets]):
     """Shannon entropy of the *sets* of tools that n runs used, over its maximum log2 n.
 
     0: every run used the same tools, in whatever order and however often. 1: every run used another set. Computed per task

@@ -21,8 +21,6 @@ class EffectiveRuns(Metric):
     __slots__ = ("_runs", "_squares", "_weights")
 
     wants = UNDISTURBED
-    alike = True
-    by_path = False
 
     spec = MetricSpec(
         name="window.effective_runs",

@@ -21,8 +21,6 @@ class WindowRuns(Metric):
     __slots__ = ("_runs",)
 
     wants = UNDISTURBED
-    alike = True
-    by_path = False
 
     spec = MetricSpec(
         name="window.runs",

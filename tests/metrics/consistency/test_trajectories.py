@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.config import LimitSettings, Settings
-from otel_reliability.metrics.apart import ONE
+from otel_reliability.metrics._support.pairs import ONE
+from otel_reliability.metrics._support.profiles import Profile
 from otel_reliability.metrics.base import Metric
 from otel_reliability.metrics.consistency.trajectory_distribution import TrajectoryDistribution, distances
 from otel_reliability.metrics.consistency.trajectory_sequence import TrajectorySequence
 from otel_reliability.metrics.examples import rows_of
-from otel_reliability.metrics.profiles import Profile
 from otel_reliability.model.run import Outcome
 
 CODES = st.text("abcdef", min_size=1, max_size=12)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otel_reliability.metrics._support.profiles import Profile
 from otel_reliability.metrics.predictability import risk_coverage
 from otel_reliability.metrics.predictability.risk_coverage import _risks
 from otel_reliability.metrics.predictability.samples import blocks
-from otel_reliability.metrics.profiles import Profile
 
 SAMPLES = st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.9]), st.booleans()), min_size=1, max_size=5)
 

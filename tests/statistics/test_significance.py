@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.metrics.chance import holm, two_sided
+from otel_reliability.statistics.significance import holm, two_sided
 
 
 def test_two_sided_is_the_table() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from otel_reliability.metrics.outcomes import ENDS_COUNT, told
+from otel_reliability.metrics._support.outcomes import ENDS_COUNT, told
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 
 

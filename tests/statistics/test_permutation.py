@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.change.permutation import DEALS, distance_p, scalar_p
+from otel_reliability.statistics.permutation import DEALS, distance_p, scalar_p
 
 
 def test_the_chance_is_that_of_all_deals() -> None:

@@ -10,16 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.metrics.resampling import (
-    MIN_RUNS,
-    SHARE,
-    Bounds,
-    Interval,
-    bootstrap,
-    jackknife,
-    student,
-    unseen,
-)
+from otel_reliability.statistics.intervals import MIN_RUNS, SHARE, Bounds, Interval, jackknife, student, unseen
+from otel_reliability.statistics.resampling import bootstrap
 
 VALUES = st.lists(st.floats(0, 1), min_size=MIN_RUNS, max_size=30)
 

@@ -6,8 +6,6 @@ import math
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from otel_reliability.metrics.compiled import count_all
-
 V = TypeVar("V", bound=Hashable)
 
 
@@ -67,16 +65,6 @@ class Multiset(Generic[V]):
             self.modal = after
         elif self.modal not in sizes:
             self.modal = max(sizes, default=0)
-
-    def count_all(self, values: list[V], times: list[int]) -> None:
-        """The same of each of these values."""
-        if count_all is None:
-            for value, number in zip(values, times, strict=True):
-                self.count(value, number)
-            return
-        count_all(self._counts, self._sizes, values, times)
-        self.total += sum(times)
-        self.modal = max(self._sizes, default=0)
 
     def bits(self) -> float:
         """The Shannon entropy in bits: log2 n − (Σ c log2 c) / n. 0 for one value or none."""

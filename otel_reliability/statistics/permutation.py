@@ -1,7 +1,6 @@
-"""Permutation tests of two samples.
+"""Permutation tests of two samples, which assume nothing about their distribution.
 
-How often does a difference as large as the one seen arise when the values are dealt to the two sides at random? That needs no
-assumption on how they are distributed. `p = (1 + deals with as large a difference) / (1 + deals)`.
+p = (1 + deals with at least the observed difference) / (1 + deals), where a deal assigns the values to the two sides at random.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from numpy.typing import NDArray
 Floats: TypeAlias = NDArray[np.float64]
 
 DEALS: Final = 9_999
-_AT_ONCE: Final = 500
+_DEALS_PER_BATCH: Final = 500
 _ROUNDING: Final = 1e-9
 
 
 def scalar_p(before: Sequence[float], after: Sequence[float], seed: int) -> float:
-    """The chance of so large a difference of the mean ranks. Ranks, so that neither scale nor outliers matter.
+    """Return the p-value of the difference of the mean ranks. Ranks make it independent of scale and outliers.
 
     >>> scalar_p([1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12], seed=0) < 0.01
     True
@@ -33,7 +32,7 @@ def scalar_p(before: Sequence[float], after: Sequence[float], seed: int) -> floa
 
 
 def distance_p(distances: Floats, n: int, seed: int) -> float:
-    """The chance of so large an energy: twice the mean distance between the first n and the others, less those within.
+    """Return the p-value of the energy: twice the mean distance between the first n and the others, less those within.
 
     References: G. Székely, M. Rizzo, *Energy statistics*, Journal of Statistical Planning and Inference 143, 2013.
     """
@@ -50,20 +49,20 @@ def distance_p(distances: Floats, n: int, seed: int) -> float:
 
 
 def _p(statistic: Callable[[Floats], Floats], n: int, size: int, seed: int) -> float:
-    """`statistic` takes rows of 0 and 1 (1: dealt to the first side) and gives a number for each."""
+    """Return the p-value of a statistic, which takes rows of 0 and 1 (1: dealt to the first side) and returns one number a row."""
     rng = np.random.default_rng(seed)
     sides = np.zeros((1, size))
     sides[0, :n] = 1
-    seen = float(statistic(sides)[0])
+    observed = float(statistic(sides)[0])
     as_large = 0
-    for start in range(0, DEALS, _AT_ONCE):
-        dealt = rng.permuted(np.repeat(sides, min(_AT_ONCE, DEALS - start), axis=0), axis=1)
-        as_large += int(np.count_nonzero(statistic(dealt) >= seen - _ROUNDING * (1 + abs(seen))))
+    for start in range(0, DEALS, _DEALS_PER_BATCH):
+        dealt = rng.permuted(np.repeat(sides, min(_DEALS_PER_BATCH, DEALS - start), axis=0), axis=1)
+        as_large += int(np.count_nonzero(statistic(dealt) >= observed - _ROUNDING * (1 + abs(observed))))
     return (1 + as_large) / (1 + DEALS)
 
 
 def _mean_ranks(values: Floats) -> Floats:
-    """Ranks from 1; equal values share the mean of theirs."""
+    """Return the ranks, from 1; equal values share the mean of theirs."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return (last - (counts - 1) / 2)[inverse]

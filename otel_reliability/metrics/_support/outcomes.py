@@ -27,15 +27,6 @@ def passes(outcomes: Iterable[float]) -> int:
     return sum(outcome >= 1 for outcome in outcomes)
 
 
-def one_sided(runs: int, known: int, passed: int) -> bool:
-    """Whether only failures are known, because an end without error tells no success: then nothing says how often runs pass.
-
-    >>> one_sided(runs=5, known=2, passed=0), one_sided(runs=5, known=5, passed=0), one_sided(runs=5, known=2, passed=1)
-    (True, False, False)
-    """
-    return not passed and known < runs
-
-
 ENDS_COUNT: Final = "counts ends without error as success"
 """The note of a reading that rests on `outcome.fallback: status`."""
 
@@ -54,11 +45,11 @@ def told(reading: Reading, by_status: int) -> Reading:
 class TaskOutcomes(Metric):
     """A metric that needs no more of each task than how many attempts there were, and how many passed.
 
-    Baseline runs with a known outcome count. State: two integers a task, and how many tasks have each shape; tasks that
-    changed are sorted in anew at the next read. Reading costs as many steps as there are different shapes, not tasks.
+    Baseline runs with a known outcome count. State: two integers a task, and how many tasks have each (attempts, passes).
+    Reading costs as many steps as there are different such pairs, not tasks.
     """
 
-    __slots__ = ("_by_status", "_changed", "_held", "_shapes", "_tasks")
+    __slots__ = ("_by_status", "_shapes", "_tasks")
 
     wants = UNDISTURBED | OUTCOME
 
@@ -67,54 +58,41 @@ class TaskOutcomes(Metric):
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
         self._by_status = 0
-        self._tasks: dict[str | None, list[int]] = {}
-        self._changed: set[str | None] = set()
-        self._held: dict[str | None, Shape] = {}
+        self._tasks: dict[str | None, Shape] = {}
         self._shapes: dict[Shape, int] = {}
 
     def add(self, row: Row) -> None:
-        success = row.success
-        if success is not None and row.baseline and row.task != OTHER_TASK:
-            self._move(row, 1, success)
+        self._move(row, 1)
 
     def evict(self, row: Row) -> None:
-        success = row.success
-        if success is not None and row.baseline and row.task != OTHER_TASK:
-            self._move(row, -1, -success)
+        self._move(row, -1)
 
     def repeated(self) -> Mapping[Shape, int]:
-        """How many tasks have each shape. Runs without a task id are left out: they are repeats of nothing."""
-        for task in self._changed:
-            self._renew(task)
-        self._changed.clear()
+        """Return how many tasks have each shape. Runs without a task id are left out: they are repeats of nothing."""
         return self._shapes
 
     def attempted(self) -> Mapping[Shape, int]:
-        """The same; but where no run names a task, the window is taken as attempts at one."""
-        shapes = self.repeated()
-        return {self._held[None]: 1} if not shapes and None in self._held else shapes
+        """Return the same; but where no run names a task, the window is taken as attempts at one."""
+        return self._shapes or ({self._tasks[None]: 1} if None in self._tasks else {})
 
     def told(self, reading: Reading) -> Reading:
-        """The reading, with a note where it rests on ends without error."""
+        """Return the reading, with a note where it rests on ends without error."""
         return told(reading, self._by_status)
 
-    def _move(self, row: Row, runs: int, passed: int) -> None:
-        counts = self._tasks.get(row.task)
-        if counts is None:
-            counts = self._tasks[row.task] = [0, 0]
-        counts[0] += runs
-        counts[1] += passed
-        self._by_status += runs * row.by_status
-        self._changed.add(row.task)
-
-    def _renew(self, task: str | None) -> None:
-        old, (runs, passed) = self._held.pop(task, None), self._tasks[task]
-        if runs:
-            self._held[task] = (runs, passed)
+    def _move(self, row: Row, step: int) -> None:
+        success, task = row.success, row.task
+        if success is None or not row.baseline or task == OTHER_TASK:
+            return
+        self._by_status += step * row.by_status
+        old = self._tasks.get(task)
+        runs, passed = old or (0, 0)
+        new = (runs + step, passed + step * success)
+        if new[0]:
+            self._tasks[task] = new
         else:
             del self._tasks[task]
         if task is not None:
-            recount(self._shapes, old, self._held.get(task))
+            recount(self._shapes, old, new if new[0] else None)
 
 
 def recount(counts: dict[V, int], old: V | None, new: V | None) -> None:
