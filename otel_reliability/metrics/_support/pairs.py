@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Hashable
 from itertools import repeat
-from operator import add, mul
+from operator import add
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from otel_reliability.metrics._support.groups import Group, Share
@@ -18,7 +18,11 @@ K = TypeVar("K", bound=Hashable)
 ONE: Final = 1 << 52
 """Distances are whole numbers of 2^-52, so that sums of them are exact and can be undone."""
 
-Distances: TypeAlias = Callable[[K, Collection[K]], list[int]]
+KNOWN: Final = 65
+SHARES: Final = [[edits * ONE // (longer or 1) for edits in range(longer + 1)] for longer in range(KNOWN)]
+"""The share that each number of edits is of each longer length, for most paths: a lookup costs less than a division."""
+
+Distances: TypeAlias = Callable[[K, list[K]], list[int]]
 """The distance of one code to each of some others, in units of 2^-52; symmetric, and 0 to itself."""
 
 
@@ -27,7 +31,7 @@ def path_code(row: Row) -> str:
     return "" if row.path is None else row.path.code
 
 
-def edit_shares(code: str, others: Collection[str]) -> list[int]:
+def edit_shares(code: str, others: list[str]) -> list[int]:
     """Return the edit distance of a path to each other over the longer length of the two, in units of 2^-52.
 
     Insert, delete and replace cost 1; two empty paths are equal.
@@ -35,10 +39,11 @@ def edit_shares(code: str, others: Collection[str]) -> list[int]:
     >>> [share / ONE for share in edit_shares("ab", ["ab", "abcd", ""])]
     [0.0, 0.5, 1.0]
     """
-    length = len(code) or 1
+    length = len(code)
     edits = map(edit_distance, repeat(code), others)
     return [
-        edit * ONE // (size if size > length else length) for size, edit in zip(map(len, others), edits, strict=True)
+        SHARES[longer][edit] if (longer := size if size > length else length) < KNOWN else edit * ONE // longer
+        for size, edit in zip(map(len, others), edits, strict=True)
     ]
 
 
@@ -51,13 +56,15 @@ class PairSums(Generic[K]):
     each run.
     """
 
-    __slots__ = ("_distances", "_entered", "_later", "_noted", "_runs", "total")
+    __slots__ = ("_at", "_codes", "_distances", "_entered", "_later", "_more", "_noted", "total")
 
     def __init__(self, distances: Distances[K]) -> None:
         self._distances = distances
-        self._runs: dict[K, int] = {}
-        self._later: dict[K, int] = {}
-        """In the same order as `_runs`."""
+        self._at: dict[K, int] = {}
+        self._codes: list[K] = []
+        self._more: dict[K, int] = {}
+        """For codes of several runs, how many more than one."""
+        self._later: list[int] = []
         self._entered: deque[K] = deque()
         self._noted: deque[int] = deque()
         self.total = 0
@@ -68,48 +75,63 @@ class PairSums(Generic[K]):
 
     def __contains__(self, code: K) -> bool:
         """Return whether a run has this code."""
-        return code in self._runs
+        return code in self._at
 
     @property
     def distinct(self) -> int:
         """How many different codes there are."""
-        return len(self._runs)
+        return len(self._codes)
 
     def add(self, code: K) -> None:
         """A run enters."""
-        runs, later = self._runs, self._later
-        distances = self._distances(code, runs)
-        self.total += sum(map(mul, distances, runs.values()))
-        self._later = later = dict(zip(later, map(add, later.values(), distances), strict=True))
-        runs[code] = runs.get(code, 0) + 1
+        distances = self._distances(code, self._codes)
+        self.total += self._weighted(distances)
+        self._later = list(map(add, self._later, distances))
+        at = self._at.get(code)
+        if at is None:
+            at = self._at[code] = len(self._codes)
+            self._codes.append(code)
+            self._later.append(0)
+        else:
+            self._more[code] = self._more.get(code, 0) + 1
         self._entered.append(code)
-        self._noted.append(later.setdefault(code, 0))
+        self._noted.append(self._later[at])
 
     def remove(self, code: K) -> None:
         """A run that entered leaves."""
         if self._entered[0] == code:
             self._entered.popleft()
-            self.total -= self._later[code] - self._noted.popleft()
+            self.total -= self._later[self._at[code]] - self._noted.popleft()
         else:
             self._take_out(code)
-        left = self._runs[code] - 1
-        if left:
-            self._runs[code] = left
-        else:
-            del self._runs[code], self._later[code]
+        more = self._more.pop(code, 0)
+        if more > 1:
+            self._more[code] = more - 1
+        elif not more:
+            self._forget(code)
 
     def distance(self, code: K) -> int:
         """Return the sum of the distances of a code to all runs, in units of 2^-52."""
-        return sum(map(mul, self._distances(code, self._runs), self._runs.values()))
+        return self._weighted(self._distances(code, self._codes))
+
+    def _weighted(self, distances: list[int]) -> int:
+        """Return the sum of distances to all codes, each as often as it has runs."""
+        return sum(distances) + sum([distances[self._at[code]] * more for code, more in self._more.items()])
 
     def _take_out(self, code: K) -> None:
         """Subtract a run from the total, and from the sums of the runs that entered before it."""
-        distances = dict(zip(self._runs, self._distances(code, self._runs), strict=True))
-        self.total -= sum(map(mul, distances.values(), self._runs.values()))
-        at = self._entered.index(code)
-        for earlier in range(at):
-            self._noted[earlier] += distances[self._entered[earlier]]
-        del self._entered[at], self._noted[at]
+        distances = self._distances(code, self._codes)
+        self.total -= self._weighted(distances)
+        position = self._entered.index(code)
+        for earlier in range(position):
+            self._noted[earlier] += distances[self._at[self._entered[earlier]]]
+        del self._entered[position], self._noted[position]
+
+    def _forget(self, code: K) -> None:
+        """Remove a code that no run has any more: the last one takes its position."""
+        at, last, later = self._at.pop(code), self._codes.pop(), self._later.pop()
+        if at < len(self._codes):
+            self._codes[at], self._later[at], self._at[last] = last, later, at
 
 
 class LatestPairs(Group, Generic[K]):

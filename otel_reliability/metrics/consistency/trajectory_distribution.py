@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import combinations
 
@@ -92,7 +92,7 @@ def apart(code: str, other: str, profile: Profile) -> int:
     return int(distance(spelled(code), spelled(other), profile) * ONE)
 
 
-def distances(code: str, others: Collection[str], profile: Profile = "published") -> list[int]:
+def distances(code: str, others: list[str], profile: Profile = "published") -> list[int]:
     """The distance of a path to each other, in the whole units of `pairs`.
 
     >>> [share / ONE for share in distances("ab", ["ba", "cc"])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import TypeAlias
 
 from otel_reliability.config import Settings
@@ -17,7 +17,7 @@ Effects: TypeAlias = frozenset[tuple[str, bytes | None]]
 NONE: Effects = frozenset()
 
 
-def effects_apart(one: Effects, others: Collection[Effects]) -> list[int]:
+def effects_apart(one: Effects, others: list[Effects]) -> list[int]:
     """The Jaccard distance of a set of effects to each other, in units of 2^-52; two empty sets are the same.
 
     Where either side does not know the arguments of a call, the two are compared by the names of the tools.
