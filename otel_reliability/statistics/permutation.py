@@ -49,7 +49,7 @@ def distance_p(distances: Floats, n: int, seed: int) -> float:
 
 
 def _p(statistic: Callable[[Floats], Floats], n: int, size: int, seed: int) -> float:
-    """Return the p-value of a statistic, which takes rows of 0 and 1 (1: dealt to the first side) and returns one number a row."""
+    """Return the p-value of a statistic: from rows of 0 and 1 (1: dealt to the first side) to one number a row."""
     rng = np.random.default_rng(seed)
     sides = np.zeros((1, size))
     sides[0, :n] = 1

@@ -16,7 +16,7 @@ DOORS = {
         "otel_reliability.assembly.build.Builder",
     },
     "conventions": {"otel_reliability.conventions", "otel_reliability.conventions.reader.Reader"},
-    "change": {"otel_reliability.change.units.Unit"},
+    "change": {"otel_reliability.change.observation.Observation"},
     "windows": {"otel_reliability.windows.kept.adapted"},
     "metrics": set[str](),
 }

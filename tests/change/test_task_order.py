@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from otel_reliability.change.blocks import MIN_UNITS, TaskOrder, in_blocks
+from otel_reliability.change.task_order import MIN_OBSERVATIONS, TaskOrder, in_blocks
 
 TASKS = list(range(25))
 
@@ -39,7 +39,7 @@ def test_a_change_of_the_mix_is_none() -> None:
     assert not any(in_blocks(dice.choices("abcdef", k=200) + dice.choices("ghijkl", k=200)) for _ in range(200))
 
 
-@pytest.mark.parametrize("tasks", [[], ["a"] * 100, list(range(100)), ["a"] * 5 + ["b"] * (MIN_UNITS - 6)])
+@pytest.mark.parametrize("tasks", [[], ["a"] * 100, list(range(100)), ["a"] * 5 + ["b"] * (MIN_OBSERVATIONS - 6)])
 def test_too_little_to_tell(tasks: list[object]) -> None:
     """One task only, no task twice, or fewer than twenty units are no blocks."""
     assert not in_blocks(tasks)
@@ -55,4 +55,4 @@ def test_only_the_last_500_units_count() -> None:
     for _ in range(500):
         order.add(str(dice.choice(TASKS)))
     assert not order.in_blocks
-    assert TaskOrder(order.to_state()).to_state() == order.to_state()
+    assert TaskOrder(order.to_data()).to_data() == order.to_data()

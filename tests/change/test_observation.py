@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability import config
+from otel_reliability.change.observation import MAX_STEPS, counts_for_change, in_order, joined, observation_of
 from otel_reliability.change.signals import SIGNALS
-from otel_reliability.change.units import MAX_STEPS, counts_for_change, in_order, joined, unit_of
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.run import ModelCall, Outcome
 from otel_reliability.testing import at, call, run
@@ -28,21 +28,21 @@ def test_a_run_gives_its_numbers() -> None:
     """Calls, failures, tokens and path are read from the run; the largest input is of one model call."""
     calls = (call("search"), call("book", ok=False))
     facts = {"model_calls": MODEL_CALLS, "output_tokens": 130, "outcome": Outcome.FAILURE, "task_id": "t"}
-    one = unit_of(run(("search", "book"), 1, tool_calls=calls, **facts))
+    one = observation_of(run(("search", "book"), 1, tool_calls=calls, **facts))
     assert one[:5] == ("run-1", at(100), at(103), ("search", "book"), 2)
     assert one[5:] == (1, 130, 3_000, 1, 120, 2, "t")
 
 
 def test_no_evidence_is_none() -> None:
     """Unobservable tools, absent tokens and an unknown outcome are None, not 0."""
-    bare = unit_of(run(None, model_calls=MODEL_CALLS[2:]))
+    bare = observation_of(run(None, model_calls=MODEL_CALLS[2:]))
     assert bare[3:9] == (None,) * 6
     assert {name: signal.read(bare) for name, signal in SIGNALS.items()} == dict.fromkeys(SIGNALS)
 
 
 def test_a_run_without_tool_calls_has_none_of_them() -> None:
     """No tool was called: that is a path, and zero calls."""
-    assert unit_of(run(()))[3:6] == ((), 0, 0)
+    assert observation_of(run(()))[3:6] == ((), 0, 0)
 
 
 def test_signals_are_those_of_the_settings() -> None:
@@ -88,7 +88,7 @@ def test_a_session_of_one_run_is_that_run(dice: random.Random) -> None:
 
 def test_paths_are_bounded() -> None:
     """Of a path, or of joined ones, the first thousand steps are kept."""
-    long = unit_of(run(("a",) * 5_000))
+    long = observation_of(run(("a",) * 5_000))
     assert len(long.path or ()) == MAX_STEPS
     assert len(joined("session", [long, long]).path or ()) == MAX_STEPS
     assert len(joined("session", [long._replace(path=("a",) * 5_000)]).path or ()) == MAX_STEPS
