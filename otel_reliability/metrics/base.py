@@ -66,6 +66,22 @@ class Metric(ABC):
         return (((), self.read()),)
 
 
+class SumMetric(Metric):
+    """A metric made of sums, for which a row that leaves is a row that enters with the sign changed."""
+
+    __slots__ = ()
+
+    def add(self, row: Row) -> None:
+        self.count(row, 1)
+
+    def evict(self, row: Row) -> None:
+        self.count(row, -1)
+
+    @abstractmethod
+    def count(self, row: Row, sign: int) -> None:
+        """Count a row that enters (1) or leaves (-1)."""
+
+
 class Derived(ABC):
     """A number computed from other metrics' readings (score, R_Con, R). It has no state of its own."""
 

@@ -31,13 +31,13 @@ class MetricSpec(NamedTuple):
     name: str
     title: str
     family: str
-    unit: str
-    low: float | None
-    high: float | None
     direction: Direction
     description: str
     formula: str
     evidence: str
     source: str
     improve: str
+    unit: str = "{ratio}"
+    low: float | None = 0.0
+    high: float | None = 1.0
     stability: str = "development"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias, TypeVar
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.base import DEFAULTS, SumMetric
 from otel_reliability.metrics.evidence import OUTCOME, UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import OTHER_TASK, Row
@@ -42,7 +42,7 @@ def told(reading: Reading, by_status: int) -> Reading:
     return reading._replace(note=f"{reading.note}; {ENDS_COUNT}" if reading.note else ENDS_COUNT)
 
 
-class TaskOutcomes(Metric):
+class TaskOutcomes(SumMetric):
     """A metric that needs no more of each task than how many attempts there were, and how many passed.
 
     Baseline runs with a known outcome count. State: two integers a task, and how many tasks have each (attempts, passes).
@@ -61,12 +61,6 @@ class TaskOutcomes(Metric):
         self._tasks: dict[str | None, Shape] = {}
         self._shapes: dict[Shape, int] = {}
 
-    def add(self, row: Row) -> None:
-        self._move(row, 1)
-
-    def evict(self, row: Row) -> None:
-        self._move(row, -1)
-
     def repeated(self) -> Mapping[Shape, int]:
         """Return how many tasks have each shape. Runs without a task id are left out: they are repeats of nothing."""
         return self._shapes
@@ -79,14 +73,14 @@ class TaskOutcomes(Metric):
         """Return the reading, with a note where it rests on ends without error."""
         return told(reading, self._by_status)
 
-    def _move(self, row: Row, step: int) -> None:
+    def count(self, row: Row, sign: int) -> None:
         success, task = row.success, row.task
         if success is None or not row.baseline or task == OTHER_TASK:
             return
-        self._by_status += step * row.by_status
+        self._by_status += sign * row.by_status
         old = self._tasks.get(task)
         runs, passed = old or (0, 0)
-        new = (runs + step, passed + step * success)
+        new = (runs + sign, passed + sign * success)
         if new[0]:
             self._tasks[task] = new
         else:

@@ -71,7 +71,6 @@ class DecayCurve(WorstTask):
         title="Reliability decay",
         family="passes",
         unit="{percent}",
-        low=0.0,
         high=100.0,
         direction="higher",
         description="The estimate that all of the first k attempts at a task pass, as k grows. Of several tasks the worst.",

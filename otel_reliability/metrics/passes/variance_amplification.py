@@ -47,7 +47,6 @@ class VarianceAmplification(TaskOutcomes):
         title="Variance amplification",
         family="passes",
         unit="{percent}",
-        low=0.0,
         high=100.0,
         direction="lower",
         description="How flaky the attempts at a task are: 0 all end alike, 100 half and half. Of several tasks the worst.",

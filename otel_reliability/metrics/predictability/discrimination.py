@@ -60,9 +60,6 @@ class Discrimination(RankedSamples):
         name="discrimination",
         title="Discrimination (P_auroc)",
         family="predictability",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="higher",
         description="Whether the agent is surer of the runs that succeed than of those that fail; 0.5 is chance.",
         formula="(concordant + ½ tied) / (n₊ · n₋)",
@@ -71,5 +68,5 @@ class Discrimination(RankedSamples):
         improve="Below 0.5 its confidence misleads: do not route by it. Let a second model judge instead.",
     )
 
-    def _value(self, found: Sequence[Block]) -> float | None:
+    def formula(self, found: Sequence[Block]) -> float | None:
         return area(found)

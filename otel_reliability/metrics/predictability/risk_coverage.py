@@ -103,9 +103,6 @@ class RiskCoverage(RankedSamples):
         name="risk_coverage",
         title="Risk–coverage (P_rc)",
         family="predictability",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="higher",
         description="How much is gained by taking only the agent's surest answers: 1 the best choice, 0 no better than chance.",
         formula="1 − (A − A*) / (A_rand − A* + 1e-8), cut to [0, 1]; A: mean error share among the i surest, i = 1 … N",
@@ -118,5 +115,5 @@ class RiskCoverage(RankedSamples):
         super().__init__(settings)
         self._profile: Profile = settings.metrics.profile
 
-    def _value(self, found: Sequence[Block]) -> float | None:
+    def formula(self, found: Sequence[Block]) -> float | None:
         return selective_gain(found, self._profile)

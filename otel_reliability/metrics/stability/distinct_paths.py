@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.counts import Multiset
-from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.base import DEFAULTS, SumMetric
 from otel_reliability.metrics.evidence import PATH, UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
 
 
-class DistinctPaths(Metric):
+class DistinctPaths(SumMetric):
     """The number of different paths that the window's runs took, all tasks together.
 
     State: integers, for each distinct path.
@@ -34,7 +34,6 @@ class DistinctPaths(Metric):
         title="Distinct paths",
         family="stability",
         unit="{path}",
-        low=0.0,
         high=None,
         direction="lower",
         description="How many different orders of tool calls the window's runs took.",
@@ -48,15 +47,9 @@ class DistinctPaths(Metric):
         super().__init__(settings)
         self._paths = Multiset[str]()
 
-    def add(self, row: Row) -> None:
-        self.count(row, 1)
-
-    def evict(self, row: Row) -> None:
-        self.count(row, -1)
-
-    def count(self, row: Row, times: int) -> None:
+    def count(self, row: Row, sign: int) -> None:
         if row.path is not None and row.condition == BASELINE:
-            self._paths.count(row.path.code, times)
+            self._paths.count(row.path.code, sign)
 
     def read(self) -> Reading:
         runs = self._paths.total

@@ -35,8 +35,6 @@ class Flag(Derived):
         title="Flags",
         family="stability",
         unit="{flag}",
-        low=0.0,
-        high=1.0,
         direction="lower",
         description="Warnings beside the score: token_pressure_high where the context window is on average above 80 % full.",
         formula="1 if token_budget_pressure > 0.8, else 0",

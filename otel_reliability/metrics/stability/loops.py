@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.base import DEFAULTS, SumMetric
 from otel_reliability.metrics.evidence import CALLS, UNDISTURBED
 from otel_reliability.metrics.stability.arguments import arguments_note
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
 
 
-class Loops(Metric):
+class Loops(SumMetric):
     """Repeats per run: calls of the same tool with the same arguments after a success (and, where known, the same result).
 
     Beside it the share of runs with any. A retry repeats a *failed* call and is counted apart. Needs 1 run with observable
@@ -35,7 +35,6 @@ class Loops(Metric):
         title="Repeated calls per run",
         family="stability",
         unit="{call}",
-        low=0.0,
         high=None,
         direction="lower",
         description="How many calls per run repeat one that already succeeded, with the same arguments.",
@@ -49,9 +48,6 @@ class Loops(Metric):
             name="loop_share",
             title="Share of looping runs",
             family="stability",
-            unit="{ratio}",
-            low=0.0,
-            high=1.0,
             direction="lower",
             description="The share of runs that repeat a call that already succeeded.",
             formula="runs with a repeat / n",
@@ -65,19 +61,13 @@ class Loops(Metric):
         super().__init__(settings)
         self._runs = self._looping = self._repeats = self._unknown = 0
 
-    def add(self, row: Row) -> None:
-        self.count(row, 1)
-
-    def evict(self, row: Row) -> None:
-        self.count(row, -1)
-
-    def count(self, row: Row, times: int) -> None:
+    def count(self, row: Row, sign: int) -> None:
         if row.retries is not None and row.condition == BASELINE:
-            self._runs += times
-            self._unknown += times * (not row.arguments_known)
+            self._runs += sign
+            self._unknown += sign * (not row.arguments_known)
             if row.retries.repeats:
-                self._looping += times
-                self._repeats += times * row.retries.repeats
+                self._looping += sign
+                self._repeats += sign * row.retries.repeats
 
     def read(self) -> Reading:
         return self._over_runs(self._repeats)

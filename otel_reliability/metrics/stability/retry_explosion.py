@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.base import DEFAULTS, SumMetric
 from otel_reliability.metrics.evidence import CALLS, UNDISTURBED
 from otel_reliability.metrics.stability.arguments import arguments_note
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
@@ -21,7 +21,6 @@ def _beside(name: str, title: str, unit: str, description: str, formula: str) ->
         title=title,
         family="stability",
         unit=unit,
-        low=0.0,
         high=1.0 if unit == RATIO else None,
         direction="lower",
         description=description,
@@ -32,12 +31,12 @@ def _beside(name: str, title: str, unit: str, description: str, formula: str) ->
     )
 
 
-class RetryExplosion(Metric):
+class RetryExplosion(SumMetric):
     """1 if any run of the window has a chain of at least `metrics.retry_threshold` (3) retries of one call, else 0.
 
     A retry is a call of the same tool with the same arguments whose latest earlier attempt failed; a success ends the chain.
     So the fourth attempt at a failing call exceeds the threshold of 3. A streak of calls without a failure is none.
-    Beside it: the share of exploding runs, the longest chain, and what retries cost per run. Needs 1 run with observable
+    With it: the share of exploding runs, the longest chain, and what retries cost per run. Needs 1 run with observable
     tools. State: integers.
 
     The source's example is a call that failed and was retried 5 times; the third retry made it an explosion:
@@ -69,9 +68,6 @@ class RetryExplosion(Metric):
         name="retry_explosion",
         title="Retry explosion",
         family="stability",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="lower",
         description="1 if any run retried one failing call at least three times, else 0.",
         formula="1 if any run has a chain of ≥ 3 retries, else 0",
@@ -123,24 +119,18 @@ class RetryExplosion(Metric):
         self._runs = self._exploding = self._retries = self._tokens = self._cost_ns = self._unknown = 0
         self._chains: Counter[int] = Counter()
 
-    def add(self, row: Row) -> None:
-        self.count(row, 1)
-
-    def evict(self, row: Row) -> None:
-        self.count(row, -1)
-
-    def count(self, row: Row, times: int) -> None:
+    def count(self, row: Row, sign: int) -> None:
         retries = row.retries
         if retries is None or row.condition != BASELINE:
             return
-        self._runs += times
-        self._unknown += times * (not row.arguments_known)
+        self._runs += sign
+        self._unknown += sign * (not row.arguments_known)
         if retries.number:
-            self._exploding += times * (retries.longest_chain >= self._threshold)
-            self._retries += times * retries.number
-            self._tokens += times * retries.tokens
-            self._cost_ns += times * retries.duration_ns
-            self._chains[retries.longest_chain] += times
+            self._exploding += sign * (retries.longest_chain >= self._threshold)
+            self._retries += sign * retries.number
+            self._tokens += sign * retries.tokens
+            self._cost_ns += sign * retries.duration_ns
+            self._chains[retries.longest_chain] += sign
             if not self._chains[retries.longest_chain]:
                 del self._chains[retries.longest_chain]
 

@@ -48,7 +48,6 @@ class Score(Derived):
         title="Reliability score",
         family="stability",
         unit="{score}",
-        low=0.0,
         high=100.0,
         direction="higher",
         description="100 less what variance, retries and a full context window cost.",

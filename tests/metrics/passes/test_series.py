@@ -6,9 +6,7 @@ from hypothesis import strategies as st
 from otel_reliability.metrics.base import Metric
 from otel_reliability.metrics.examples import row
 from otel_reliability.metrics.passes.decay_curve import DecayCurve
-from otel_reliability.metrics.passes.pass_at_k import PassAtK
-from otel_reliability.metrics.passes.pass_hat_k import PassHatK
-from otel_reliability.metrics.passes.series import LARGEST_K
+from otel_reliability.metrics.passes.series import LARGEST_K, PassAtK, PassHatK
 from otel_reliability.model.run import Outcome
 
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.metrics.safety import compliance, harm_severity, safety
-from otel_reliability.metrics.safety.severity import weight
+from otel_reliability.metrics.safety import compliance, harm_severity, safety, weight
 
 RUNS = st.lists(
     st.none() | st.lists(st.sampled_from(["low", "medium", "high", "odd", "HIGH"]), max_size=3), max_size=15
