@@ -11,7 +11,7 @@ A metric declares, as class attributes, what it is (`spec`, `companions`) and wh
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final, TypeAlias
 
 from otel_reliability.config import Settings
@@ -20,6 +20,9 @@ from otel_reliability.model.row import Row
 
 DEFAULTS: Final = Settings()
 """The default settings."""
+
+Rows: TypeAlias = Callable[[], Sequence[Row]]
+"""Returns the rows that are in the window now, in order; a row that enters is among them already, one that leaves still."""
 
 Series: TypeAlias = tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]
 """(attributes, reading) of each series of a metric."""
@@ -44,6 +47,9 @@ class Metric(ABC):
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         """Start without a row."""
         super().__init__()
+
+    def bind(self, rows: Rows) -> None:  # noqa: B027 (most metrics do not need it)
+        """Receive the window's rows, before the first of them is added. A metric that needs them need not keep them itself."""
 
     @abstractmethod
     def add(self, row: Row) -> None:

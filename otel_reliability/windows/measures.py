@@ -6,7 +6,7 @@ from typing import Final, TypeAlias, cast
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics import TABLE
-from otel_reliability.metrics.base import Derived, Metric
+from otel_reliability.metrics.base import Derived, Metric, Rows
 from otel_reliability.metrics.evidence import carried
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
@@ -54,9 +54,10 @@ class Tally:
 class Measures:
     """The object of each row of the table of metrics. Those without a row yet are the same for all windows."""
 
-    __slots__ = ("_blank", "_made", "_settings", "tally")
+    __slots__ = ("_blank", "_made", "_rows", "_settings", "tally")
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, rows: Rows) -> None:
+        self._rows = rows
         self._settings = settings
         self._blank = blank(settings)
         self._made: dict[int, Metric] = {}
@@ -75,6 +76,7 @@ class Measures:
             metric = made.get(at)
             if metric is None:
                 metric = made[at] = cast("type[Metric]", TABLE[at])(self._settings)
+                metric.bind(self._rows)
             metric.add(row)
 
     def evict(self, row: Row) -> None:

@@ -48,7 +48,7 @@ class AgentWindow(Roster):
         rule = rule_of(window, settings.limits.rows)
         super().__init__(rule, reopenable, dropped)
         self.name = window.name
-        self._measures = Measures(settings)
+        self._measures = Measures(settings, self.rows)
         self._readings: dict[str, Reading] = {}
         self._series: list[tuple[MetricSpec, Attributes, Reading]] | None = None
 
@@ -92,7 +92,7 @@ class AgentWindow(Roster):
 
     def path_distance(self, row: Row) -> Reading:
         """How unlike the other runs of its group in the window a run is: its mean distance to them."""
-        return cast("PathSimilarity", self.metric(PathSimilarity.spec.name)).distance(row)
+        return cast("PathSimilarity", self.metric(PathSimilarity.spec.name)).distance(row, inside=self.counts(row))
 
     def add(self, row: Row) -> None:
         """A row enters."""

@@ -70,7 +70,7 @@ def test_a_run_is_not_its_own_other() -> None:
     pairs = LatestPairs(10, edit_shares, path_code)
     one, other, outside = row("a"), row("b"), row("b")
     pairs.add(one)
-    assert pairs.distance(one) is None
+    assert pairs.distance(one, inside=True) is None
     pairs.add(other)
-    assert pairs.distance(one) == (1.0, 1)
-    assert pairs.distance(outside) == (0.5, 2)
+    assert pairs.distance(one, inside=True) == (1.0, 1)
+    assert pairs.distance(outside, inside=False) == (0.5, 2)

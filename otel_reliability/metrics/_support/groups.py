@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.exact import FixedSum
 from otel_reliability.metrics._support.means import clamp
-from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.base import DEFAULTS, Metric, Rows
 from otel_reliability.metrics.evidence import PATH, TASK, UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import BASELINE, OTHER_TASK, Path, Row
@@ -119,48 +119,78 @@ class Groups(Generic[G]):
         self.left_out += sign * left_out
 
 
-class PathMetric(Metric, Generic[G]):
-    """A metric about the paths of runs, averaged over the groups of at least 2 runs, each weighing as many as it has.
+class GroupMetric(Metric, Generic[G]):
+    """A metric computed for each group of runs, averaged over groups by their weight."""
 
-    A group is a task; the runs without one form one further group. With `metrics.group_by: none` all runs are one group.
-    Runs without a path (tools unobservable, incomplete), perturbed runs and those of a task beyond the limit are left out.
-    """
-
-    __slots__ = ("_by_task", "groups")
-
-    wants = UNDISTURBED | PATH
+    __slots__ = ("_rows", "groups")
 
     values = 1
     """How many values a group gives; the first is the metric's, the others its companions'."""
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
-        self._by_task = settings.metrics.group_by == "task"
+        self._rows: Rows | None = None
         self.groups: Groups[G] = Groups(self.new_group(settings), self.values)
 
     @abstractmethod
     def new_group(self, settings: Settings) -> Callable[[], G]:
         """Return what makes an empty group."""
 
+    @abstractmethod
+    def counts(self, row: Row) -> bool:
+        """Return whether a run has the data that is compared."""
+
+    @abstractmethod
+    def key(self, row: Row) -> Hashable:
+        """Return the key of the group of a run that counts."""
+
+    def bind(self, rows: Rows) -> None:
+        self._rows = rows
+
     def add(self, row: Row) -> None:
         if self.counts(row):
-            self.groups.add(row.task if self._by_task else None, row)
+            self.groups.add(self.key(row), row)
 
     def evict(self, row: Row) -> None:
         if self.counts(row):
-            self.groups.evict(row.task if self._by_task else None, row)
+            self.groups.evict(self.key(row), row)
 
     def read(self) -> Reading:
         self.groups.update()
         return self.groups.mean()
 
+    def group_of(self, row: Row) -> G | None:
+        """Return the group of a run, None if the run does not count or the group is empty."""
+        return self.groups.get(self.key(row)) if self.counts(row) else None
+
+    def rows_with(self) -> Callable[[Row], list[Row]] | None:
+        """Return the function from a run that counts to the window's rows of its group, in order; None without a window."""
+        window = self._rows
+        if window is None:
+            return None
+        return lambda row: [one for one in window() if self.counts(one) and self.key(one) == self.key(row)]
+
+
+class PathMetric(GroupMetric[G]):
+    """A metric about the paths of runs, averaged over the groups of at least 2 runs, each weighing as many as it has.
+
+    A group is a task; the runs without one form one further group. With `metrics.group_by: none` all runs are one group.
+    Runs without a path (tools unobservable, incomplete), perturbed runs and those of a task beyond the limit are left out.
+    """
+
+    __slots__ = ("_by_task",)
+
+    wants = UNDISTURBED | PATH
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._by_task = settings.metrics.group_by == "task"
+
     def counts(self, row: Row) -> bool:
-        """Return whether a row has a path that is compared with others."""
         return row.path is not None and row.condition == BASELINE and not (self._by_task and row.task == OTHER_TASK)
 
-    def group_of(self, row: Row) -> G | None:
-        """Return the group of a row, None if the row does not count or nothing is in the group."""
-        return self.groups.get(row.task if self._by_task else None) if self.counts(row) else None
+    def key(self, row: Row) -> Hashable:
+        return row.task if self._by_task else None
 
 
 class PathGroup(Group):
@@ -181,51 +211,36 @@ class PathGroup(Group):
             self.count(row.path, -1)
 
 
+def of_one_task(value: float | None, runs: int) -> Share | None:
+    """Return a task's contribution to a mean over tasks: its number with weight one; None without a number."""
+    return None if value is None else Share((value,), 1, runs)
+
+
 def repeats_a_task(row: Row) -> bool:
     """Return whether a run can be compared with others of its task: undisturbed, and of a known task."""
     return row.task is not None and row.task != OTHER_TASK and row.baseline
 
 
-def of_one_task(value: float | None, runs: int, left_out: int = 0) -> Share | None:
-    """Return a task's contribution to a mean over tasks: its number with weight one; None without a number."""
-    return None if value is None else Share((value,), 1, runs, left_out)
-
-
-class TaskMean(Metric, Generic[G]):
-    """A metric that each task's runs give together, averaged over tasks, every task weighing the same.
+class TaskMean(GroupMetric[G]):
+    """A metric that each task's runs give together, averaged over tasks.
 
     Runs without a task id are not attempts at the same work, so they do not count; neither do perturbed runs.
     """
 
-    __slots__ = ("_groups",)
+    __slots__ = ()
 
     wants = UNDISTURBED | TASK
 
-    def __init__(self, settings: Settings = DEFAULTS) -> None:
-        super().__init__(settings)
-        self._groups: Groups[G] = Groups(self.new_task(settings))
-
-    @abstractmethod
-    def new_task(self, settings: Settings) -> Callable[[], G]:
-        """Return what makes the sums of a task without a run."""
-
     def counts(self, row: Row) -> bool:
-        """Return whether a run is an attempt that counts."""
         return repeats_a_task(row)
 
-    def add(self, row: Row) -> None:
-        if self.counts(row):
-            self._groups.add(row.task, row)
-
-    def evict(self, row: Row) -> None:
-        if self.counts(row):
-            self._groups.evict(row.task, row)
+    def key(self, row: Row) -> Hashable:
+        return row.task
 
     def read(self) -> Reading:
-        groups = self._groups
-        groups.update()
-        mean = groups.mean()
+        mean = super().read()
         if mean.value is None:
             return mean
-        note = f"{groups.left_out} runs beyond the ceiling of distinct paths left out" if groups.left_out else ""
+        left_out = self.groups.left_out
+        note = f"{left_out} runs beyond the ceiling of distinct paths left out" if left_out else ""
         return Reading(clamp(mean.value), mean.runs, note=note)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Callable, Hashable
 from itertools import repeat
 from operator import add
@@ -65,8 +64,8 @@ class PairSums(Generic[K]):
         self._more: dict[K, int] = {}
         """For codes of several runs, how many more than one."""
         self._later: list[int] = []
-        self._entered: deque[K] = deque()
-        self._noted: deque[int] = deque()
+        self._entered: list[K] = []
+        self._noted: list[int] = []
         self.total = 0
         """The sum over all pairs, in units of 2^-52."""
 
@@ -100,8 +99,8 @@ class PairSums(Generic[K]):
     def remove(self, code: K) -> None:
         """A run that entered leaves."""
         if self._entered[0] == code:
-            self._entered.popleft()
-            self.total -= self._later[self._at[code]] - self._noted.popleft()
+            self.total -= self._later[self._at[code]] - self._noted[0]
+            del self._entered[0], self._noted[0]
         else:
             self._take_out(code)
         more = self._more.pop(code, 0)
@@ -135,10 +134,11 @@ class PairSums(Generic[K]):
 
 
 class LatestPairs(Group, Generic[K]):
-    """Pairs of the latest runs, in the order of their ends, that have at most `limit` different codes.
+    """Pairs of the latest runs of a group, in the order of their ends, that have at most `limit` different codes.
 
     The limit bounds the cost of one run. Below it all runs count; above it the latest, as many as the limit admits. Which
-    they are depends on the runs alone, not on their order of arrival. State: the rows, and the sums of those that count.
+    they are depends on the runs alone, not on their order of arrival. Rows are kept only while the limit is reached: `rows`
+    returns those of the group, given one of them. Without it they are kept from the start.
 
     >>> from otel_reliability.metrics.examples import rows_of
     >>> pairs = LatestPairs(2, edit_shares, path_code)
@@ -148,39 +148,53 @@ class LatestPairs(Group, Generic[K]):
     (2, 2, 1.0)
     """
 
-    __slots__ = ("_code", "_limit", "_rows", "_sums", "left_out")
+    __slots__ = ("_code", "_limit", "_read_rows", "_rows", "_sums", "left_out")
 
-    def __init__(self, limit: int, distances: Distances[K], code: Callable[[Row], K]) -> None:
+    def __init__(
+        self, limit: int, distances: Distances[K], code: Callable[[Row], K], rows: Callable[[Row], list[Row]] | None = None
+    ) -> None:
         super().__init__()
         self._limit = limit
         self._code = code
-        self._rows: list[Row] = []
+        self._read_rows = rows
+        self._rows: list[Row] | None = [] if rows is None else None
         self._sums = PairSums(distances)
         self.left_out = 0
         """How many runs, the earliest, the limit excludes."""
 
     def __len__(self) -> int:
-        return len(self._rows) - self.left_out
+        return len(self._sums)
 
     def add(self, row: Row) -> None:
         rows = self._rows
-        at = bisect_left(rows, row)
-        rows.insert(at, row)
-        if at < self.left_out or (at == self.left_out and at > 0):
-            self.left_out += 1
-        else:
+        if rows is None:
             self._sums.add(self._code(row))
-        self._fit()
+            if self._sums.distinct <= self._limit or self._read_rows is None:
+                return
+            rows = self._rows = self._read_rows(row)
+        else:
+            at = bisect_left(rows, row)
+            rows.insert(at, row)
+            if at < self.left_out or (at == self.left_out and at > 0):
+                self.left_out += 1
+            else:
+                self._sums.add(self._code(row))
+        self._fit(rows)
 
     def evict(self, row: Row) -> None:
         rows = self._rows
+        if rows is None:
+            self._sums.remove(self._code(row))
+            return
         at = bisect_left(rows, row)
         del rows[at]
         if at < self.left_out:
             self.left_out -= 1
         else:
             self._sums.remove(self._code(row))
-        self._fit()
+        self._fit(rows)
+        if self._read_rows and not self.left_out and self._sums.distinct <= self._limit // 2:
+            self._rows = None
 
     def mean(self) -> float | None:
         """Return the mean distance over all pairs; None for fewer than 2 runs."""
@@ -192,18 +206,20 @@ class LatestPairs(Group, Generic[K]):
         distance, runs = self.mean(), len(self)
         return None if distance is None else Share((1.0 - distance,), runs, runs, self.left_out)
 
-    def distance(self, row: Row) -> tuple[float, int] | None:
-        """Return (mean distance of a run to the other runs here, how many they are); None if there is no other."""
-        others = len(self) - self._holds(row)
+    def distance(self, row: Row, *, inside: bool) -> tuple[float, int] | None:
+        """Return (mean distance of a run to the other runs here, how many they are); None if there is no other.
+
+        `inside`: the run is in the window, so that it is not one of the others.
+        """
+        others = len(self) - (inside and self._counts(row))
         return (self._sums.distance(self._code(row)) / (ONE * others), others) if others else None
 
-    def _holds(self, row: Row) -> bool:
-        at = bisect_left(self._rows, row)
-        return self.left_out <= at < len(self._rows) and self._rows[at].run_id == row.run_id
+    def _counts(self, row: Row) -> bool:
+        return self._rows is None or bisect_left(self._rows, row) >= self.left_out
 
-    def _fit(self) -> None:
+    def _fit(self, rows: list[Row]) -> None:
         """Exclude the earliest runs while there are too many codes, and admit earlier ones while there are not."""
-        rows, sums = self._rows, self._sums
+        sums = self._sums
         while sums.distinct > self._limit:
             sums.remove(self._code(rows[self.left_out]))
             self.left_out += 1

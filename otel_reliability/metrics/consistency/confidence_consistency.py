@@ -86,7 +86,7 @@ class ConfidenceConsistency(TaskMean[_Confidences]):
         improve="Ask for the confidence in the same words and at the same point of each run.",
     )
 
-    def new_task(self, settings: Settings) -> Callable[[], _Confidences]:
+    def new_group(self, settings: Settings) -> Callable[[], _Confidences]:
         return _Confidences
 
     def counts(self, row: Row) -> bool:

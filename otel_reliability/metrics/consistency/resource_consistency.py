@@ -115,5 +115,5 @@ class ResourceConsistency(TaskMean[_Resources]):
         improve="Find the kind that varies most, then the runs at its ends: retries and detours cost first.",
     )
 
-    def new_task(self, settings: Settings) -> Callable[[], _Resources]:
+    def new_group(self, settings: Settings) -> Callable[[], _Resources]:
         return _Resources

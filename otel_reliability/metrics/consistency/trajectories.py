@@ -55,9 +55,9 @@ class TrajectoryMean(TaskMean[Trajectories]):
     def distances(self, settings: Settings) -> Distances[str]:
         """Return the distance of two paths."""
 
-    def new_task(self, settings: Settings) -> Callable[[], Trajectories]:
+    def new_group(self, settings: Settings) -> Callable[[], Trajectories]:
         distances = self.distances(settings)
-        return lambda: Trajectories(settings.limits.paths, distances, path_code)
+        return lambda: Trajectories(settings.limits.paths, distances, path_code, self.rows_with())
 
     def counts(self, row: Row) -> bool:
         return row.success is True and row.path is not None and bool(row.path.code) and super().counts(row)

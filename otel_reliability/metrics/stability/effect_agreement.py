@@ -98,8 +98,8 @@ class EffectAgreement(TaskMean[LatestPairs[Effects]]):
         super().__init__(settings)
         self._unknown = 0
 
-    def new_task(self, settings: Settings) -> Callable[[], LatestPairs[Effects]]:
-        return lambda: LatestPairs(settings.limits.paths, effects_apart, effects_of)
+    def new_group(self, settings: Settings) -> Callable[[], LatestPairs[Effects]]:
+        return lambda: LatestPairs(settings.limits.paths, effects_apart, effects_of, self.rows_with())
 
     def counts(self, row: Row) -> bool:
         return row.effects is not None and super().counts(row)
@@ -116,8 +116,10 @@ class EffectAgreement(TaskMean[LatestPairs[Effects]]):
         reading = super().read()
         return reading if reading.value is None else reading._replace(note=self._note())
 
-    def distance(self, row: Row) -> Reading:
+    def distance(self, row: Row, *, inside: bool = True) -> Reading:
         """effect_distance of one run: its mean distance to the *other* runs of its task that are now in the window.
+
+        `inside`: the run itself is in the window.
 
         >>> from otel_reliability.metrics.examples import row
         >>> agreement = EffectAgreement()
@@ -129,16 +131,16 @@ class EffectAgreement(TaskMean[LatestPairs[Effects]]):
         >>> agreement.distance(one)
         Reading(value=1.0, runs=1, parts=(), note='')
         """
-        group = self._groups.get(row.task) if self.counts(row) else None
-        found = None if group is None else group.distance(row)
+        group = self.group_of(row)
+        found = None if group is None else group.distance(row, inside=inside)
         return NO_EVIDENCE if found is None else Reading(*found)
 
     def _note(self) -> str:
         told: list[str] = []
         if self._unknown:
             told.append(f"arguments unknown in {self._unknown} runs: their effects are compared by tool name")
-        if self._groups.left_out:
+        if self.groups.left_out:
             told.append(
-                f"{self._groups.left_out} earlier runs are left out: only the latest distinct effects are compared"
+                f"{self.groups.left_out} earlier runs are left out: only the latest distinct effects are compared"
             )
         return "; ".join(told)

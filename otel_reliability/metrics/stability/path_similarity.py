@@ -45,7 +45,7 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
     )
 
     def new_group(self, settings: Settings) -> Callable[[], LatestPairs[str]]:
-        return lambda: LatestPairs(settings.limits.paths, edit_shares, path_code)
+        return lambda: LatestPairs(settings.limits.paths, edit_shares, path_code, self.rows_with())
 
     def read(self) -> Reading:
         reading = super().read()
@@ -53,10 +53,11 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
         note = f"{left_out} earlier runs are left out: only the latest distinct paths of a task are compared"
         return reading._replace(note=note) if left_out else reading
 
-    def distance(self, row: Row) -> Reading:
+    def distance(self, row: Row, *, inside: bool = True) -> Reading:
         """path_distance of one run: its mean distance to the *other* runs that are now in its group.
 
         A run unlike the others is worth a look; which of them is wrong, it does not say. No value without another run.
+        `inside`: the run itself is in the window.
 
         >>> from otel_reliability.metrics.examples import rows_of
         >>> similarity = PathSimilarity()
@@ -67,5 +68,5 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
         (1.0, 0.5)
         """
         group = self.group_of(row)
-        found = None if group is None else group.distance(row)
+        found = None if group is None else group.distance(row, inside=inside)
         return NO_EVIDENCE if found is None else Reading(*found)
