@@ -1,11 +1,13 @@
-"""The protocol of a metric: `add(row)`, `evict(row)`, `read()`.
+"""The protocol of a metric: `add(row)`, `evict(row)`, `value()`.
 
-A window owns the rows. It passes each row that enters to `add` and each that leaves to `evict`, and asks `read` for the value
-when somebody needs it. `evict` undoes `add` exactly (integers, or the exact sums of `_support.exact`), so a value never
-depends on the rows that have passed through, nor on their order.
+A window owns the rows. It passes each row that enters to `add` and each that leaves to `evict`, and asks for `value` when
+somebody reads it. `evict` undoes `add` exactly (integers, or the exact sums of `_support.exact`), so a value never depends on
+the rows that have passed through, nor on their order.
 
-A metric declares, as class attributes, what it is (`spec`, `companions`) and which data a row must have to reach it
-(`wants`). To add a metric: one file with one class, one row in `metrics.TABLE`, one fixture (docs/recipe-metric.md).
+A class declares what the metric is (`spec`), which further numbers come from the same sums (`companions`, with
+`companion_values`), and which data a row must have to reach it (`requires`). A metric made of sums derives from `SumMetric`
+and writes one method, `count`. To add a metric: one file with one class, one row in `metrics.TABLE`, one fixture
+(docs/recipe-metric.md).
 """
 
 from __future__ import annotations
@@ -29,18 +31,15 @@ Series: TypeAlias = tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]
 
 
 class Metric(ABC):
-    """A number about a window, kept up to date as rows enter and leave.
-
-    `companions` are further numbers from the same sums (a share next to a yes or no). They are emitted and listed like
-    metrics; `beside` gives their readings.
-    """
+    """A number about a window, kept up to date as rows enter and leave."""
 
     __slots__ = ()
 
     spec: ClassVar[MetricSpec]
     companions: ClassVar[tuple[MetricSpec, ...]] = ()
-    wants: ClassVar[int] = 0
-    """The data that a row must have to reach the metric, as a sum of the flags of `metrics.evidence`."""
+    """Further numbers from the same sums (a share next to a yes or no), emitted and listed like metrics."""
+    requires: ClassVar[int] = 0
+    """The data that a row must have to reach the metric, as a sum of the flags of `metrics.data`."""
     of_outcomes: ClassVar[bool] = False
     """Whether it measures how often runs succeed. It has no value in a window in which only failures are known (`one_sided`)."""
 
@@ -60,16 +59,16 @@ class Metric(ABC):
         """A row that was added leaves the window. Undoes `add` exactly."""
 
     @abstractmethod
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         """Return the value for the rows in the window, with the number of runs behind it. Changes no later value."""
 
-    def beside(self) -> tuple[Reading, ...]:
+    def companion_values(self) -> tuple[Reading, ...]:
         """Return the readings of `companions`, in their order."""
         return ()
 
     def series(self) -> Series:
         """Return the readings as emitted: one without attributes, unless a metric has several (pass^k by k)."""
-        return (((), self.read()),)
+        return (((), self.value()),)
 
 
 class SumMetric(Metric):

@@ -13,7 +13,7 @@ from otel_reliability.metrics._support.aggregates import Aggregate
 from otel_reliability.metrics._support.means import mean_of_present
 from otel_reliability.metrics._support.outcomes import passes, told
 from otel_reliability.metrics.base import DEFAULTS, SumMetric
-from otel_reliability.metrics.evidence import OUTCOME
+from otel_reliability.metrics.data import OUTCOME
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
 
@@ -53,7 +53,7 @@ class KeptAccuracy(SumMetric):
     >>> metric = FaultRobustness()
     >>> for condition, outcome in (("baseline", "success"), ("fault", "success"), ("fault", "failure")):
     ...     metric.add(row(condition=condition, outcome=Outcome(outcome)))
-    >>> metric.read()
+    >>> metric.value()
     Reading(value=0.5, runs=3, parts=(), note='2 fault, 1 baseline')
 
     References: HAL Reliability, *Methodology*, "Robustness".
@@ -61,7 +61,7 @@ class KeptAccuracy(SumMetric):
 
     __slots__ = ("_by_status", "_passed", "_runs")
 
-    wants = OUTCOME
+    requires = OUTCOME
 
     of_outcomes = True
 
@@ -80,7 +80,7 @@ class KeptAccuracy(SumMetric):
             self._runs[row.condition] += sign
             self._passed[row.condition] += sign * success
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         runs, baseline = self._runs[self.condition], self._runs[BASELINE]
         value = kept_share(self._passed[self.condition], runs, self._passed[BASELINE], baseline)
         if value is None:

@@ -85,8 +85,8 @@ class Numbers:
         """What all of them say now."""
         readings: dict[str, Reading] = {}
         for metric in self._metrics:
-            readings[metric.spec.name] = metric.read()
-            readings.update(zip((spec.name for spec in metric.companions), metric.beside(), strict=True))
+            readings[metric.spec.name] = metric.value()
+            readings.update(zip((spec.name for spec in metric.companions), metric.companion_values(), strict=True))
         for name in self._derived:
             self._derive(name, readings)
         return readings

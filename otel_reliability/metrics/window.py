@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, SumMetric
-from otel_reliability.metrics.evidence import UNDISTURBED
+from otel_reliability.metrics.data import UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
 
@@ -20,7 +20,7 @@ class WindowRuns(SumMetric):
 
     __slots__ = ("_runs",)
 
-    wants = UNDISTURBED
+    requires = UNDISTURBED
 
     spec = MetricSpec(
         name="window.runs",
@@ -43,7 +43,7 @@ class WindowRuns(SumMetric):
     def count(self, row: Row, sign: int) -> None:
         self._runs += sign * (row.condition == BASELINE)
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         return Reading(float(self._runs), self._runs)
 
 
@@ -58,7 +58,7 @@ class EffectiveRuns(SumMetric):
 
     __slots__ = ("_runs", "_squares", "_weights")
 
-    wants = UNDISTURBED
+    requires = UNDISTURBED
 
     spec = MetricSpec(
         name="window.effective_runs",
@@ -84,7 +84,7 @@ class EffectiveRuns(SumMetric):
             self._weights += sign * row.weight
             self._squares += sign * row.weight * row.weight
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         return Reading(self._weights**2 / self._squares, self._runs) if self._squares else NO_EVIDENCE
 
 

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias, cast
 from otel_reliability.config import Settings
 from otel_reliability.metrics import TABLE
 from otel_reliability.metrics.base import Derived, Metric, Rows
-from otel_reliability.metrics.evidence import carried
+from otel_reliability.metrics.data import data_of
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
 
@@ -28,7 +28,7 @@ class Concerned(dict[int, tuple[int, ...]]):
     """
 
     def __missing__(self, evidence: int) -> tuple[int, ...]:
-        found = self[evidence] = tuple([at for at, row in METRICS if row.wants & evidence == row.wants])
+        found = self[evidence] = tuple([at for at, row in METRICS if row.requires & evidence == row.requires])
         return found
 
 
@@ -72,7 +72,7 @@ class Measures:
         """A row enters."""
         made = self._made
         self.tally.note(row, 1)
-        for at in CONCERNED[carried(row)]:
+        for at in CONCERNED[data_of(row)]:
             metric = made.get(at)
             if metric is None:
                 metric = made[at] = cast("type[Metric]", TABLE[at])(self._settings)
@@ -82,7 +82,7 @@ class Measures:
     def evict(self, row: Row) -> None:
         """A row that entered leaves."""
         self.tally.note(row, -1)
-        for at in CONCERNED[carried(row)]:
+        for at in CONCERNED[data_of(row)]:
             self._made[at].evict(row)
 
 

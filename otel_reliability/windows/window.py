@@ -117,9 +117,9 @@ class AgentWindow(Roster):
     def _read(self, metric: Metric) -> None:
         readings = self._readings
         absent = metric.of_outcomes and self.one_sided
-        readings[metric.spec.name] = NO_EVIDENCE if absent else metric.read()
+        readings[metric.spec.name] = NO_EVIDENCE if absent else metric.value()
         if metric.companions:
-            for spec, reading in zip(metric.companions, metric.beside(), strict=True):
+            for spec, reading in zip(metric.companions, metric.companion_values(), strict=True):
                 readings[spec.name] = NO_EVIDENCE if absent else reading
 
     def _derive(self, number: Derived) -> None:

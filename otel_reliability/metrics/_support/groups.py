@@ -10,7 +10,7 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics._support.exact import FixedSum
 from otel_reliability.metrics._support.means import clamp
 from otel_reliability.metrics.base import DEFAULTS, Metric, Rows
-from otel_reliability.metrics.evidence import PATH, TASK, UNDISTURBED
+from otel_reliability.metrics.data import PATH, TASK, UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import BASELINE, OTHER_TASK, Path, Row
 
@@ -155,7 +155,7 @@ class GroupMetric(Metric, Generic[G]):
         if self.counts(row):
             self.groups.evict(self.key(row), row)
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         self.groups.update()
         return self.groups.mean()
 
@@ -180,7 +180,7 @@ class PathMetric(GroupMetric[G]):
 
     __slots__ = ("_by_task",)
 
-    wants = UNDISTURBED | PATH
+    requires = UNDISTURBED | PATH
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
@@ -229,7 +229,7 @@ class TaskMean(GroupMetric[G]):
 
     __slots__ = ()
 
-    wants = UNDISTURBED | TASK
+    requires = UNDISTURBED | TASK
 
     def counts(self, row: Row) -> bool:
         return repeats_a_task(row)
@@ -237,8 +237,8 @@ class TaskMean(GroupMetric[G]):
     def key(self, row: Row) -> Hashable:
         return row.task
 
-    def read(self) -> Reading:
-        mean = super().read()
+    def value(self) -> Reading:
+        mean = super().value()
         if mean.value is None:
             return mean
         left_out = self.groups.left_out

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, SumMetric
-from otel_reliability.metrics.evidence import OUTCOME, UNDISTURBED
+from otel_reliability.metrics.data import OUTCOME, UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import OTHER_TASK, Row
 
@@ -51,7 +51,7 @@ class TaskOutcomes(SumMetric):
 
     __slots__ = ("_by_status", "_shapes", "_tasks")
 
-    wants = UNDISTURBED | OUTCOME
+    requires = UNDISTURBED | OUTCOME
 
     of_outcomes = True
 

@@ -151,7 +151,11 @@ class LatestPairs(Group, Generic[K]):
     __slots__ = ("_code", "_limit", "_read_rows", "_rows", "_sums", "left_out")
 
     def __init__(
-        self, limit: int, distances: Distances[K], code: Callable[[Row], K], rows: Callable[[Row], list[Row]] | None = None
+        self,
+        limit: int,
+        distances: Distances[K],
+        code: Callable[[Row], K],
+        rows: Callable[[Row], list[Row]] | None = None,
     ) -> None:
         super().__init__()
         self._limit = limit

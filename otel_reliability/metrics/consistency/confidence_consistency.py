@@ -10,7 +10,7 @@ from otel_reliability.metrics._support.exact import units
 from otel_reliability.metrics._support.groups import Group, Share, TaskMean, of_one_task
 from otel_reliability.metrics._support.means import mean_of_present, present
 from otel_reliability.metrics.consistency.spread import Spread, variation
-from otel_reliability.metrics.evidence import CONFIDENCE, TASK, UNDISTURBED
+from otel_reliability.metrics.data import CONFIDENCE, TASK, UNDISTURBED
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Row
 
@@ -64,7 +64,7 @@ class ConfidenceConsistency(TaskMean[_Confidences]):
     >>> metric = ConfidenceConsistency()
     >>> for confidence in (0.5, None, 1.0):
     ...     metric.add(row(task="refund", confidence=confidence))
-    >>> print(f"{metric.read().value:.4f}", metric.read().runs)
+    >>> print(f"{metric.value().value:.4f}", metric.value().runs)
     0.6241 2
 
     References: HAL Reliability, *Methodology*, "Confidence Consistency".
@@ -72,7 +72,7 @@ class ConfidenceConsistency(TaskMean[_Confidences]):
 
     __slots__ = ()
 
-    wants = UNDISTURBED | TASK | CONFIDENCE
+    requires = UNDISTURBED | TASK | CONFIDENCE
 
     spec = MetricSpec(
         name="confidence_consistency",

@@ -40,7 +40,7 @@ class OutcomeAgreement(TaskOutcomes):
     >>> metric = OutcomeAgreement()
     >>> for outcome in ("success", "success", "success", "failure"):
     ...     metric.add(row(task="refund", outcome=Outcome(outcome)))
-    >>> metric.read()
+    >>> metric.value()
     Reading(value=0.25, runs=4, parts=(), note='')
 
     References: the code behind HAL Reliability, *Methodology*, as it computes "Outcome Consistency" today.
@@ -60,5 +60,5 @@ class OutcomeAgreement(TaskOutcomes):
         improve="Look at the tasks nearest to half and half: there the agent decides by chance.",
     )
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         return self.told(mean_over_tasks(self.repeated(), agreement))

@@ -59,7 +59,7 @@ class OutcomeConsistency(TaskOutcomes):
     >>> metric = OutcomeConsistency()
     >>> for task, outcome in (("a", "success"), ("a", "success"), ("b", "success"), ("b", "failure"), ("c", "failure")):
     ...     metric.add(row(task=task, outcome=Outcome(outcome)))
-    ...     print(metric.read().value)
+    ...     print(metric.value().value)
     None
     1.0
     1.0
@@ -87,5 +87,5 @@ class OutcomeConsistency(TaskOutcomes):
         super().__init__(settings)
         self._of_task = sameness if settings.metrics.profile == "published" else agreement
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         return self.told(mean_over_tasks(self.repeated(), self._of_task))

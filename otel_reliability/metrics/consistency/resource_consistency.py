@@ -95,7 +95,7 @@ class ResourceConsistency(TaskMean[_Resources]):
     >>> metric = ResourceConsistency()
     >>> for cost in (1.0, 2.0, 3.0):
     ...     metric.add(row(task="refund", start_ns=0, end_ns=0, cost=cost))
-    >>> print(f"{metric.read().value:.4f}")
+    >>> print(f"{metric.value().value:.4f}")
     0.6065
 
     References: HAL Reliability, *Methodology*, "Resource Consistency".

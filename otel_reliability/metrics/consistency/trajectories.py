@@ -10,7 +10,7 @@ from otel_reliability.metrics._support.groups import Share, TaskMean
 from otel_reliability.metrics._support.outcomes import told
 from otel_reliability.metrics._support.pairs import Distances, LatestPairs, path_code
 from otel_reliability.metrics.base import DEFAULTS
-from otel_reliability.metrics.evidence import OUTCOME, PATH, TASK, UNDISTURBED
+from otel_reliability.metrics.data import OUTCOME, PATH, TASK, UNDISTURBED
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
 
@@ -34,7 +34,7 @@ class TrajectoryMean(TaskMean[Trajectories]):
 
     __slots__ = ("_by_status",)
 
-    wants = UNDISTURBED | TASK | OUTCOME | PATH
+    requires = UNDISTURBED | TASK | OUTCOME | PATH
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
@@ -48,8 +48,8 @@ class TrajectoryMean(TaskMean[Trajectories]):
         super().evict(row)
         self._by_status -= row.by_status and self.counts(row)
 
-    def read(self) -> Reading:
-        return told(super().read(), self._by_status)
+    def value(self) -> Reading:
+        return told(super().value(), self._by_status)
 
     @abstractmethod
     def distances(self, settings: Settings) -> Distances[str]:

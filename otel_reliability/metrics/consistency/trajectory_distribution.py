@@ -112,7 +112,7 @@ class TrajectoryDistribution(TrajectoryMean):
     >>> metric = TrajectoryDistribution()
     >>> for path in ("search reply", "reply search", "search ask reply close"):
     ...     metric.add(row(path, task="refund", outcome=Outcome.SUCCESS))
-    ...     print(metric.read().value)
+    ...     print(metric.value().value)
     None
     1.0
     0.6280

@@ -42,7 +42,7 @@ class TrajectorySequence(TrajectoryMean):
     >>> metric = TrajectorySequence()
     >>> for path in ("search reply", "search reply", "search ask reply close"):
     ...     metric.add(row(path, task="refund", outcome=Outcome.SUCCESS))
-    ...     print(metric.read().value)
+    ...     print(metric.value().value)
     None
     1.0
     0.6667

@@ -58,7 +58,7 @@ class DecayCurve(WorstTask):
     >>> metric = DecayCurve()
     >>> for outcome in ("success", "success", "success", "failure"):
     ...     metric.add(row(task="refund", outcome=Outcome(outcome)))
-    >>> metric.read().value, [(attributes[0][1], reading.value) for attributes, reading in metric.series()]
+    >>> metric.value().value, [(attributes[0][1], reading.value) for attributes, reading in metric.series()]
     (31.0, [('1', 100.0), ('2', 100.0), ('4', 31.0)])
 
     References: mcptest, *Reliability reporting beyond pass^k*, "Reliability Decay Curve".

@@ -36,7 +36,7 @@ class GracefulDegradation(WorstTask):
     >>> metric = GracefulDegradation()
     >>> for outcome in ("success", "success", "success", "failure"):
     ...     metric.add(row(task="refund", outcome=Outcome(outcome)))
-    ...     print(metric.read().value)
+    ...     print(metric.value().value)
     100.0
     100.0
     100.0

@@ -35,7 +35,7 @@ class PassSeries(TaskOutcomes):
         least = min((runs for runs, _ in shapes), default=0)
         return {k: self.told(self._at(shapes, k)) for k in range(1, min(least, LARGEST_K) + 1)}
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         """The reading at the greatest k there is; its note names it."""
         shapes = self.attempted()
         k = min((*(runs for runs, _ in shapes), LARGEST_K))

@@ -34,7 +34,7 @@ class VarianceAmplification(TaskOutcomes):
     >>> metric = VarianceAmplification()
     >>> for task, outcome in (("a", "success"), ("a", "failure"), ("b", "success")):
     ...     metric.add(row(task=task, outcome=Outcome(outcome)))
-    >>> metric.read()
+    >>> metric.value()
     Reading(value=100.0, runs=3, parts=(), note='worst of 2 tasks')
 
     References: mcptest, *Reliability reporting beyond pass^k*, "Variance Amplification Factor".
@@ -56,7 +56,7 @@ class VarianceAmplification(TaskOutcomes):
         improve="Compare a passing and a failing attempt of the flakiest task, step by step.",
     )
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         found: Counter[Numbers] = Counter()
         for (runs, passed), tasks in self.attempted().items():
             found[runs, variance_amplification(passed, runs) or 0] += tasks

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.outcomes import recount, told
 from otel_reliability.metrics.base import DEFAULTS, Metric
-from otel_reliability.metrics.evidence import OUTCOME, UNDISTURBED
+from otel_reliability.metrics.data import OUTCOME, UNDISTURBED
 from otel_reliability.metrics.passes.attempts import Attempt, attempt_of
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import Row
@@ -42,7 +42,7 @@ class WorstTask(Metric):
 
     __slots__ = ("_by_status", "_changed", "_numbers", "_tasks", "_worst")
 
-    wants = UNDISTURBED | OUTCOME
+    requires = UNDISTURBED | OUTCOME
 
     of_outcomes = True
 
@@ -73,7 +73,7 @@ class WorstTask(Metric):
             del attempts[bisect_left(attempts, attempt)]
             self._changed[row.task] = None
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         return told(worst_of(min, self.tasks()), self._by_status)
 
     def tasks(self) -> Mapping[Numbers, int]:

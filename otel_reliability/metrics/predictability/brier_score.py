@@ -41,7 +41,7 @@ class BrierScore(ConfidenceMetric):
     >>> metric = BrierScore()
     >>> for confidence, outcome in ((0.5, "success"), (0.9, "failure"), (0.9, "completed")):
     ...     metric.add(row(confidence=confidence, outcome=Outcome(outcome)))
-    ...     print(metric.read().value)
+    ...     print(metric.value().value)
     0.75
     0.47
     0.47

@@ -55,7 +55,7 @@ class Calibration(ConfidenceMetric):
     >>> metric = Calibration()
     >>> for confidence, outcome in ((0.8, "success"), (0.8, "failure"), (0.1, "failure")):
     ...     metric.add(row(confidence=confidence, outcome=Outcome(outcome)))
-    ...     print(metric.read().value)
+    ...     print(metric.value().value)
     0.8
     0.7
     0.7667

@@ -45,7 +45,7 @@ class Discrimination(RankedSamples):
     >>> metric = Discrimination()
     >>> for confidence, outcome in ((0.9, "success"), (0.6, "failure"), (0.6, "success")):
     ...     metric.add(row(confidence=confidence, outcome=Outcome(outcome)))
-    ...     print(metric.read().value)
+    ...     print(metric.value().value)
     None
     1.0
     0.75

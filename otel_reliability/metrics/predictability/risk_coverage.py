@@ -87,7 +87,7 @@ class RiskCoverage(RankedSamples):
     >>> metric = RiskCoverage()
     >>> for confidence, outcome in ((0.9, "success"), (0.6, "failure"), (0.7, "failure"), (0.65, "success")):
     ...     metric.add(row(confidence=confidence, outcome=Outcome(outcome)))
-    ...     print(metric.read().value)
+    ...     print(metric.value().value)
     None
     1.0
     1.0

@@ -12,7 +12,7 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics._support.means import clamp
 from otel_reliability.metrics._support.outcomes import told
 from otel_reliability.metrics.base import DEFAULTS, SumMetric
-from otel_reliability.metrics.evidence import CONFIDENCE, OUTCOME
+from otel_reliability.metrics.data import CONFIDENCE, OUTCOME
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import Row
 
@@ -62,7 +62,7 @@ class ConfidenceMetric(SumMetric):
 
     __slots__ = ("_by_status", "_runs")
 
-    wants = CONFIDENCE | OUTCOME
+    requires = CONFIDENCE | OUTCOME
 
     of_outcomes = True
 
@@ -85,7 +85,7 @@ class ConfidenceMetric(SumMetric):
             self._by_status += sign * row.by_status
             self.count_sample(*sample, sign)
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         value = self.estimate() if self._runs else None
         return NO_EVIDENCE if value is None else told(Reading(clamp(value), self._runs), self._by_status)
 

@@ -10,7 +10,7 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics._support.counts import Multiset
 from otel_reliability.metrics._support.groups import Group, Groups, Share
 from otel_reliability.metrics.base import DEFAULTS, Metric
-from otel_reliability.metrics.evidence import LIKENESS, UNDISTURBED
+from otel_reliability.metrics.data import LIKENESS, UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, OTHER_TASK, Row
 
@@ -71,7 +71,7 @@ class BranchInstability(Metric):
     >>> instability = BranchInstability()
     >>> for branch in ("routine", "routine", "escalate", "routine", "escalate"):
     ...     instability.add(row(input_class="late order", branches={"kind": branch}))
-    ...     print(instability.read().value)
+    ...     print(instability.value().value)
     None
     0.0
     0.3333
@@ -83,7 +83,7 @@ class BranchInstability(Metric):
 
     __slots__ = ("_groups",)
 
-    wants = UNDISTURBED | LIKENESS
+    requires = UNDISTURBED | LIKENESS
 
     spec = MetricSpec(
         name="branch_instability",
@@ -109,7 +109,7 @@ class BranchInstability(Metric):
         if row.condition == BASELINE and decisions_of(row):
             self._groups.evict(likeness_of(row), row)
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         groups = self._groups
         groups.update()
         deviating, total = groups.sums

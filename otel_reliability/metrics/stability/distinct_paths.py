@@ -5,7 +5,7 @@ from __future__ import annotations
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.counts import Multiset
 from otel_reliability.metrics.base import DEFAULTS, SumMetric
-from otel_reliability.metrics.evidence import PATH, UNDISTURBED
+from otel_reliability.metrics.data import PATH, UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
 
@@ -19,7 +19,7 @@ class DistinctPaths(SumMetric):
     >>> paths = DistinctPaths()
     >>> for row in rows_of("search reply", "search reply", "reply"):
     ...     paths.add(row)
-    >>> paths.read()
+    >>> paths.value()
     Reading(value=2.0, runs=3, parts=(), note='')
 
     References: stands beside path entropy, whose normalised value depends on the number of runs.
@@ -27,7 +27,7 @@ class DistinctPaths(SumMetric):
 
     __slots__ = ("_paths",)
 
-    wants = UNDISTURBED | PATH
+    requires = UNDISTURBED | PATH
 
     spec = MetricSpec(
         name="distinct_paths",
@@ -51,6 +51,6 @@ class DistinctPaths(SumMetric):
         if row.path is not None and row.condition == BASELINE:
             self._paths.count(row.path.code, sign)
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         runs = self._paths.total
         return Reading(float(self._paths.distinct), runs) if runs else NO_EVIDENCE

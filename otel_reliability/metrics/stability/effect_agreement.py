@@ -70,7 +70,7 @@ class EffectAgreement(TaskMean[LatestPairs[Effects]]):
     >>> agreement = EffectAgreement()
     >>> for effects in ({("cancel", b"1")}, {("cancel", b"1")}, {("cancel", b"2"), ("refund", b"3")}):
     ...     agreement.add(row("", task="refund", effects=frozenset(effects)))
-    ...     print(agreement.read().value)
+    ...     print(agreement.value().value)
     None
     1.0
     0.3333
@@ -112,8 +112,8 @@ class EffectAgreement(TaskMean[LatestPairs[Effects]]):
         super().evict(row)
         self._unknown -= self.counts(row) and not arguments_known(effects_of(row))
 
-    def read(self) -> Reading:
-        reading = super().read()
+    def value(self) -> Reading:
+        reading = super().value()
         return reading if reading.value is None else reading._replace(note=self._note())
 
     def distance(self, row: Row, *, inside: bool = True) -> Reading:

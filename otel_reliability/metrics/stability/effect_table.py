@@ -64,7 +64,7 @@ def _line(task: str, attempts: Sequence[Row], settings: Settings) -> TaskEffects
     agreement = EffectAgreement(settings)
     for row in attempts:
         agreement.add(row)
-    reading = agreement.read()
+    reading = agreement.value()
     known = [row.success for row in attempts if row.success is not None]
     disagreement = 0.0 if reading.value is None else 1.0 - reading.value
     return TaskEffects(task, reading.runs, disagreement, _partings(attempts), len(known), known.count(False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, SumMetric
-from otel_reliability.metrics.evidence import CALLS, UNDISTURBED
+from otel_reliability.metrics.data import CALLS, UNDISTURBED
 from otel_reliability.metrics.stability.arguments import arguments_note
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
@@ -20,7 +20,7 @@ class Loops(SumMetric):
     >>> loops = Loops()
     >>> for repeats in (0, 0, 3, 1):
     ...     loops.add(row(repeats=repeats))
-    >>> loops.read().value, loops.beside()[0].value
+    >>> loops.value().value, loops.companion_values()[0].value
     (1.0, 0.5)
 
     References: this project; repetition without progress is what loop detectors of agent frameworks look for.
@@ -28,7 +28,7 @@ class Loops(SumMetric):
 
     __slots__ = ("_looping", "_repeats", "_runs", "_unknown")
 
-    wants = UNDISTURBED | CALLS
+    requires = UNDISTURBED | CALLS
 
     spec = MetricSpec(
         name="loops",
@@ -69,10 +69,10 @@ class Loops(SumMetric):
                 self._looping += sign
                 self._repeats += sign * row.retries.repeats
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         return self._over_runs(self._repeats)
 
-    def beside(self) -> tuple[Reading, ...]:
+    def companion_values(self) -> tuple[Reading, ...]:
         return (self._over_runs(self._looping),)
 
     def _over_runs(self, count: int) -> Reading:

@@ -47,7 +47,7 @@ class PathEntropy(PathMetric[PathCounts]):
     ...     "search_kb summarize respond", "call_api parse search_kb respond", "search_kb call_api respond"
     ... ):
     ...     entropy.add(row)
-    ...     print(entropy.read().value)
+    ...     print(entropy.value().value)
     None
     1.0
     1.0
@@ -100,6 +100,6 @@ class PathEntropy(PathMetric[PathCounts]):
     def new_group(self, settings: Settings) -> Callable[[], PathCounts]:
         return PathCounts
 
-    def beside(self) -> tuple[Reading, ...]:
+    def companion_values(self) -> tuple[Reading, ...]:
         self.groups.update()
         return (self.groups.mean(1), self.groups.mean(2))

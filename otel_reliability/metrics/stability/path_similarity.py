@@ -23,7 +23,7 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
     >>> similarity = PathSimilarity()
     >>> for row in rows_of("search read reply", "search reply", "search read reply"):
     ...     similarity.add(row)
-    >>> print(f"{similarity.read().value:.4f}")
+    >>> print(f"{similarity.value().value:.4f}")
     0.7778
 
     References: V. I. Levenshtein, *Binary codes capable of correcting deletions, insertions and reversals* (1966); the
@@ -47,8 +47,8 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
     def new_group(self, settings: Settings) -> Callable[[], LatestPairs[str]]:
         return lambda: LatestPairs(settings.limits.paths, edit_shares, path_code, self.rows_with())
 
-    def read(self) -> Reading:
-        reading = super().read()
+    def value(self) -> Reading:
+        reading = super().value()
         left_out = self.groups.left_out
         note = f"{left_out} earlier runs are left out: only the latest distinct paths of a task are compared"
         return reading._replace(note=note) if left_out else reading

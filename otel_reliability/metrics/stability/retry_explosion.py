@@ -7,7 +7,7 @@ from typing import Final
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, SumMetric
-from otel_reliability.metrics.evidence import CALLS, UNDISTURBED
+from otel_reliability.metrics.data import CALLS, UNDISTURBED
 from otel_reliability.metrics.stability.arguments import arguments_note
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
@@ -44,17 +44,17 @@ class RetryExplosion(SumMetric):
     >>> from otel_reliability.metrics.examples import row
     >>> retries = RetryExplosion()
     >>> retries.add(row(retries=5))
-    >>> retries.read().value
+    >>> retries.value().value
     1.0
     >>> retries.evict(row(retries=5))
     >>> for chain in (0, 2, 3, 0):
     ...     retries.add(row(retries=chain))
-    ...     print(retries.read().value)
+    ...     print(retries.value().value)
     0.0
     0.0
     1.0
     1.0
-    >>> {spec.name: reading.value for spec, reading in zip(retries.companions[:3], retries.beside())}
+    >>> {spec.name: reading.value for spec, reading in zip(retries.companions[:3], retries.companion_values())}
     {'retry_explosion_share': 0.25, 'longest_retry_chain': 3.0, 'retries_per_run': 1.25}
 
     References: AgentCop, *Reliability Layer*, "Retry Explosion".
@@ -62,7 +62,7 @@ class RetryExplosion(SumMetric):
 
     __slots__ = ("_chains", "_cost_ns", "_exploding", "_retries", "_runs", "_threshold", "_tokens", "_unknown")
 
-    wants = UNDISTURBED | CALLS
+    requires = UNDISTURBED | CALLS
 
     spec = MetricSpec(
         name="retry_explosion",
@@ -134,10 +134,10 @@ class RetryExplosion(SumMetric):
             if not self._chains[retries.longest_chain]:
                 del self._chains[retries.longest_chain]
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         return self._readings(float(self._exploding > 0))[0]
 
-    def beside(self) -> tuple[Reading, ...]:
+    def companion_values(self) -> tuple[Reading, ...]:
         runs = self._runs or 1
         return self._readings(
             self._exploding / runs,

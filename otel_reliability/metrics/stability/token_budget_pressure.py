@@ -6,7 +6,7 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics._support.exact import FixedSum
 from otel_reliability.metrics._support.means import clamp
 from otel_reliability.metrics.base import DEFAULTS, SumMetric
-from otel_reliability.metrics.evidence import PRESSURE, UNDISTURBED
+from otel_reliability.metrics.data import PRESSURE, UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
 
@@ -23,7 +23,7 @@ class TokenBudgetPressure(SumMetric):
     >>> pressure = TokenBudgetPressure()
     >>> for tokens in (24_300, 61_200, 98_400, 121_000, 115_000):
     ...     pressure.add(row(pressure=tokens / 128_000))
-    >>> print(f"{pressure.read().value:.1%}")
+    >>> print(f"{pressure.value().value:.1%}")
     65.6%
 
     References: AgentCop, *Reliability Layer*, "Token Budget Pressure".
@@ -31,7 +31,7 @@ class TokenBudgetPressure(SumMetric):
 
     __slots__ = ("_runs", "_sum")
 
-    wants = UNDISTURBED | PRESSURE
+    requires = UNDISTURBED | PRESSURE
 
     spec = MetricSpec(
         name="token_budget_pressure",
@@ -56,5 +56,5 @@ class TokenBudgetPressure(SumMetric):
             self._runs += sign
             self._sum.add(clamp(pressure), sign)
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         return Reading(self._sum.mean(self._runs), self._runs) if self._runs else NO_EVIDENCE

@@ -49,7 +49,7 @@ class ToolCallVariation(PathMetric[CallCounts]):
     >>> variation = ToolCallVariation()
     >>> for row in rows_of("search reply", "search search search reply"):
     ...     variation.add(row)
-    >>> variation.read().value
+    >>> variation.value().value
     0.125
 
     References: the code of agentcop 0.4.12, `reliability` (there called tool variance).

@@ -41,7 +41,7 @@ class ToolVariance(PathMetric[ToolSets]):
     >>> variance = ToolVariance()
     >>> for row in rows_of(*[usual] * 14, *[email] * 3, database, *[without] * 2):
     ...     variance.add(row)
-    >>> print(f"{variance.read().value:.2f}")
+    >>> print(f"{variance.value().value:.2f}")
     0.31
 
     References: AgentCop, *Reliability Layer*, "Tool Variance". It gives no formula; of the simple definitions this is the one

@@ -42,7 +42,7 @@ def test_failures_and_empty_paths_are_not_compared(cls: type[Metric]) -> None:
     for row in rows_of("z z", "y", task="t", outcome=Outcome.FAILURE):
         metric.add(row)
 
-    assert (metric.read().value, metric.read().runs) == (1.0, 2)
+    assert (metric.value().value, metric.value().runs) == (1.0, 2)
 
 
 @BOTH
@@ -54,5 +54,5 @@ def test_beyond_the_ceiling_the_latest_paths_are_compared(cls: type[Metric]) -> 
         for row in order:
             metric.add(row)
 
-        assert (metric.read().value, metric.read().runs) == (1.0, 2)
-        assert metric.read().note == "2 runs beyond the ceiling of distinct paths left out"
+        assert (metric.value().value, metric.value().runs) == (1.0, 2)
+        assert metric.value().note == "2 runs beyond the ceiling of distinct paths left out"

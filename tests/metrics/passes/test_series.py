@@ -46,7 +46,7 @@ def test_powers_of_two_are_emitted() -> None:
 
 def test_the_plain_reading_is_that_at_the_greatest_k() -> None:
     """And says so."""
-    reading = over_passes("a", "a", "a", passed=2).read()
+    reading = over_passes("a", "a", "a", passed=2).value()
 
     assert (reading.value, reading.runs, reading.note) == (0.0, 3, "k = 3")
 

@@ -1,4 +1,4 @@
-"""What evidence a row carries: a window does not even ask metrics about rows that hold nothing for them."""
+"""The data that a row has: a window passes a row to those metrics only for which its data is enough (`Metric.requires`)."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from otel_reliability.model.row import BASELINE, Row
 from otel_reliability.model.run import Outcome
 
 UNDISTURBED: Final = 1
-"""No perturbation was tried on it."""
+"""It has no perturbation."""
 PATH: Final = 2
 """Its path is known."""
 CALLS: Final = 4
 """Its tool calls are known."""
 TASK: Final = 8
-"""It is an attempt at a task that is told, perhaps at one beyond the ceiling."""
+"""It is an attempt at a known task, perhaps at one beyond the limit of tasks."""
 LIKENESS: Final = 16
-"""It names a branch, or an input that others may have had."""
+"""It names a branch, or an input that other runs may have."""
 OUTCOME: Final = 32
 """It is known to be a success or a failure."""
 CONFIDENCE: Final = 64
-"""It says how sure the agent was."""
+"""The agent's confidence is known."""
 PRESSURE: Final = 128
-"""It tells how full the context window was."""
-JUDGED: Final = 256
-"""Somebody looked for violations."""
+"""It is known how full the context window was."""
+EVALUATED: Final = 256
+"""It was evaluated for violations."""
 
 _SUCCESS, _FAILURE = Outcome.SUCCESS, Outcome.FAILURE
 
 
-def carried(row: Row) -> int:
-    """The sum of what a row carries.
+def data_of(row: Row) -> int:
+    """Return the sum of the flags of the data that a row has.
 
     >>> from otel_reliability.metrics.examples import row
-    >>> carried(row("search", task="refund")) & (TASK | OUTCOME) == TASK
+    >>> data_of(row("search", task="refund")) & (TASK | OUTCOME) == TASK
     True
     """
     found = 0
@@ -55,5 +55,5 @@ def carried(row: Row) -> int:
     if row.pressure is not None:
         found += PRESSURE
     if row.violations is not None:
-        found += JUDGED
+        found += EVALUATED
     return found
