@@ -1,7 +1,7 @@
 """The protocol of a metric: `add(row)`, `evict(row)`, `value()`.
 
 A window owns the rows. It passes each row that enters to `add` and each that leaves to `evict`, and asks for `value` when
-somebody reads it. `evict` undoes `add` exactly (integers, or the exact sums of `_support.exact`), so a value never depends on
+it is read. `evict` undoes `add` exactly (integers, or the exact sums of `_support.exact`), so a value never depends on
 the rows that have passed through, nor on their order.
 
 A class declares what the metric is (`spec`), which further numbers come from the same sums (`companions`, with

@@ -56,7 +56,7 @@ def evict_undoes_add(make: Make, rows: Sequence[Row], passing: Sequence[Row]) ->
 
 
 def order_is_nothing(make: Make, rows: Sequence[Row], passing: Sequence[Row]) -> None:
-    """What a metric says depends on the rows that are there, not on when they came or what came between."""
+    """Check that a value depends on the rows in the window alone, not on their order or on rows that have left."""
     metric = make()
     for row in (*passing, *reversed(rows)):
         metric.add(row)
@@ -118,7 +118,7 @@ def is_in_range(spec: MetricSpec, reading: Reading) -> None:
 
 
 def is_documented(cls: type[Metric | Derived]) -> None:
-    """There is a docstring, and the spec tells all there is to tell, its source among it."""
+    """Check that there is a docstring and no field of the spec is empty."""
     if not cls.__doc__:
         raise LawBroken(f"{cls.__name__} has no docstring")
     for field, told in cls.spec._asdict().items():
@@ -129,7 +129,7 @@ def is_documented(cls: type[Metric | Derived]) -> None:
 
 
 def names_are_unique(specs: Iterable[MetricSpec]) -> None:
-    """No two numbers bear one name."""
+    """Check that names are unique."""
     seen: set[str] = set()
     for spec in specs:
         if spec.name in seen:
@@ -138,7 +138,7 @@ def names_are_unique(specs: Iterable[MetricSpec]) -> None:
 
 
 def close(expected: float | None, found: float | None) -> bool:
-    """Whether two values agree: both None, or numbers less than 1e-12 (of the greater, where they exceed 1) apart."""
+    """Return whether two values agree: both None, or numbers less than 1e-12 (of the greater, where they exceed 1) apart."""
     if expected is None or found is None:
         return expected is found
     return math.isclose(expected, found, rel_tol=TOLERANCE, abs_tol=TOLERANCE)

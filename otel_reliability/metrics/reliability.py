@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otel_reliability.metrics._support.aggregates import Aggregate
+from otel_reliability.metrics._support.aggregates import Composite
 from otel_reliability.metrics._support.means import mean_of_present
 from otel_reliability.model.reading import MetricSpec
 
@@ -18,7 +18,7 @@ def reliability(consistency: float | None, predictability: float | None, robustn
     return mean_of_present((consistency, predictability, robustness))
 
 
-class Reliability(Aggregate):
+class Reliability(Composite):
     """R, from the readings of its dimensions. The reading names those that existed.
 
     >>> from otel_reliability.model.reading import Reading
@@ -39,7 +39,7 @@ class Reliability(Aggregate):
         formula="mean of R_Con, R_Pred and R_Rob over those that exist",
         evidence="any of its parts",
         source="HAL reliability, evaluation methodology: R",
-        improve="Look at its lowest part first, and at which parts are missing.",
+        improve="Inspect its lowest part first, and at which parts are missing.",
     )
     needs = ("consistency", "predictability", "robustness")
     formula = staticmethod(reliability)

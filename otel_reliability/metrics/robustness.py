@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.aggregates import Aggregate
+from otel_reliability.metrics._support.aggregates import Composite
 from otel_reliability.metrics._support.means import mean_of_present
-from otel_reliability.metrics._support.outcomes import passes, told
+from otel_reliability.metrics._support.outcomes import noted, passes
 from otel_reliability.metrics.base import DEFAULTS, SumMetric
 from otel_reliability.metrics.data import OUTCOME
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
@@ -86,7 +86,7 @@ class KeptAccuracy(SumMetric):
         if value is None:
             return NO_EVIDENCE
         reading = Reading(value, runs + baseline, note=f"{runs} {self.condition}, {baseline} baseline")
-        return told(reading, self._by_status)
+        return noted(reading, self._by_status)
 
 
 def _spec(condition: str, name: str, title: str, symbol: str, description: str, improve: str) -> MetricSpec:
@@ -146,8 +146,8 @@ class PromptRobustness(KeptAccuracy):
         "prompt_robustness",
         "Prompt robustness",
         "R_prompt",
-        "How much of its accuracy the agent keeps when it is told the same in other words.",
-        "Look at the wordings that fail: move what they leave open into the system prompt.",
+        "How much of its accuracy the agent keeps when the prompt is worded differently.",
+        "Inspect the wordings that fail: move what they leave open into the system prompt.",
     )
 
 
@@ -160,7 +160,7 @@ def robustness(fault: float | None, structure: float | None, prompt: float | Non
     return mean_of_present((fault, structure, prompt))
 
 
-class Robustness(Aggregate):
+class Robustness(Composite):
     """R_Rob, from the readings of its parts. The reading names the parts that exist.
 
     >>> Robustness().derive({"fault_robustness": Reading(0.5, 8), "prompt_robustness": Reading(1.0, 6)})
@@ -180,7 +180,7 @@ class Robustness(Aggregate):
         formula="mean of R_fault, R_struct and R_prompt over those that exist",
         evidence="any of its parts",
         source="HAL reliability, evaluation methodology: R_Rob",
-        improve="Look at its lowest part first.",
+        improve="Inspect its lowest part first.",
     )
     needs = ("fault_robustness", "structure_robustness", "prompt_robustness")
     formula = staticmethod(robustness)

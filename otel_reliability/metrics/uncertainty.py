@@ -1,6 +1,6 @@
 """The interval of every number about a window, each by the method that suits it.
 
-The values that are resampled or left out are the metrics' own, computed anew for one run, one task, or all runs but one: so a
+The values that are resampled or left out are the metrics' own, computed again for one run, one task, or all runs but one: so a
 metric needs no second formula for its interval.
 """
 
@@ -82,7 +82,7 @@ class Numbers:
                 metric.evict(row)
 
     def read(self) -> dict[str, Reading]:
-        """What all of them say now."""
+        """Return all readings."""
         readings: dict[str, Reading] = {}
         for metric in self._metrics:
             readings[metric.spec.name] = metric.value()

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.metrics._support.exact import FixedSum
-from otel_reliability.metrics._support.groups import Group, Groups, Share
+from otel_reliability.metrics._support.groups import RunGroup, Groups, Share
 from otel_reliability.metrics.examples import row
 from otel_reliability.model.row import Row
 
 
-class Asked(Group):
+class Asked(RunGroup):
     """A group that counts how often it was asked."""
 
     asked = 0

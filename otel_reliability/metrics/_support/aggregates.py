@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
-from otel_reliability.metrics._support.outcomes import ENDS_COUNT, told
+from otel_reliability.metrics._support.outcomes import ENDS_COUNT, noted
 from otel_reliability.metrics.base import Derived
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 
@@ -26,10 +26,10 @@ def aggregate(needs: Sequence[str], readings: Mapping[str, Reading], formula: Ca
         return NO_EVIDENCE
     present = tuple(name for name, reading in found.items() if reading.value is not None)
     by_status = sum(ENDS_COUNT in found[name].note for name in present)
-    return told(Reading(value, max(found[name].runs for name in present), present), by_status)
+    return noted(Reading(value, max(found[name].runs for name in present), present), by_status)
 
 
-class Aggregate(Derived):
+class Composite(Derived):
     """A number that a formula makes of the values of `needs`, in their order."""
 
     __slots__ = ()

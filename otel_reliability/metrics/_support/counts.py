@@ -10,7 +10,7 @@ V = TypeVar("V", bound=Hashable)
 
 
 class Multiset(Generic[V]):
-    """How often each value is there, and how many values are there so often.
+    """Counts of values, and the number of values with each count.
 
     State: integers, two for each distinct value at most. What is asked of it costs no more for many values than for few: the
     entropy needs only the counts that occur, of which there are at most √(2n).

@@ -24,7 +24,7 @@ class Share(NamedTuple):
     left_out: int = 0
 
 
-class Group(ABC):
+class RunGroup(ABC):
     """Sums of one group of runs."""
 
     __slots__ = ("runs",)
@@ -46,13 +46,13 @@ class Group(ABC):
         """Return the group's contribution; None without enough data."""
 
 
-G = TypeVar("G", bound=Group)
+G = TypeVar("G", bound=RunGroup)
 
 
 class Groups(Generic[G]):
     """Groups by key, and the sums of their contributions.
 
-    A group that changed is asked for its contribution when somebody asks for the sums, so an answer costs as much as groups
+    A group that changed is asked for its contribution when the sums are read, so an answer costs as much as groups
     changed since the last one, however many there are. The sums are integers: they do not depend on what has passed through.
     """
 
@@ -193,7 +193,7 @@ class PathMetric(GroupMetric[G]):
         return row.task if self._by_task else None
 
 
-class PathGroup(Group):
+class PathGroup(RunGroup):
     """A group of runs of which only the paths matter."""
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""How attempts ended: as plain numbers, and counted per task."""
+"""Outcomes of attempts: as plain numbers, and counted per task."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Shape: TypeAlias = tuple[int, int]
 
 
 def passes(outcomes: Iterable[float]) -> int:
-    """How many of the outcomes are successes: those that reach 1. A partial reward is a failure.
+    """Return the number of successes among the outcomes: those that reach 1. A partial reward is a failure.
 
     >>> passes([1, 0.9, 0, True])
     2
@@ -31,10 +31,10 @@ ENDS_COUNT: Final = "counts ends without error as success"
 """The note of a reading that rests on `outcome.fallback: status`."""
 
 
-def told(reading: Reading, by_status: int) -> Reading:
+def noted(reading: Reading, by_status: int) -> Reading:
     """A reading that says so where any of its successes is no more than an end without error.
 
-    >>> told(Reading(0.5, 4, note="k = 2"), by_status=1).note
+    >>> noted(Reading(0.5, 4, note="k = 2"), by_status=1).note
     'k = 2; counts ends without error as success'
     """
     if not by_status or reading.value is None:
@@ -69,9 +69,9 @@ class TaskOutcomes(SumMetric):
         """Return the same; but where no run names a task, the window is taken as attempts at one."""
         return self._shapes or ({self._tasks[None]: 1} if None in self._tasks else {})
 
-    def told(self, reading: Reading) -> Reading:
+    def noted(self, reading: Reading) -> Reading:
         """Return the reading, with a note where it rests on ends without error."""
-        return told(reading, self._by_status)
+        return noted(reading, self._by_status)
 
     def count(self, row: Row, sign: int) -> None:
         success, task = row.success, row.task

@@ -8,7 +8,7 @@ from itertools import repeat
 from operator import add
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from otel_reliability.metrics._support.groups import Group, Share
+from otel_reliability.metrics._support.groups import RunGroup, Share
 from otel_reliability.model.row import Row
 from otel_reliability.statistics.edits import edit_distance
 
@@ -133,7 +133,7 @@ class PairSums(Generic[K]):
             self._codes[at], self._later[at], self._at[last] = last, later, at
 
 
-class LatestPairs(Group, Generic[K]):
+class LatestPairs(RunGroup, Generic[K]):
     """Pairs of the latest runs of a group, in the order of their ends, that have at most `limit` different codes.
 
     The limit bounds the cost of one run. Below it all runs count; above it the latest, as many as the limit admits. Which

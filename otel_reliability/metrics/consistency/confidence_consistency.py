@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.exact import units
-from otel_reliability.metrics._support.groups import Group, Share, TaskMean, of_one_task
+from otel_reliability.metrics._support.groups import RunGroup, Share, TaskMean, of_one_task
 from otel_reliability.metrics._support.means import mean_of_present, present
 from otel_reliability.metrics.consistency.spread import Spread, variation
 from otel_reliability.metrics.data import CONFIDENCE, TASK, UNDISTURBED
@@ -36,7 +36,7 @@ def confidence_consistency(tasks: Iterable[Sequence[float | None]]) -> float | N
     return mean_of_present(steadiness(variation(present(confidences))) for confidences in tasks)
 
 
-class _Confidences(Group):
+class _Confidences(RunGroup):
     __slots__ = ("_spread",)
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class _Confidences(Group):
 class ConfidenceConsistency(TaskMean[_Confidences]):
     """C_conf over the window: per task, then the mean over tasks with 2 confidences, each weighing the same.
 
-    State: exact sums of confidences and of their squares, one pair a task. Reading looks at the tasks that changed.
+    State: exact sums of confidences and of their squares, one pair a task. Reading computes the tasks that changed.
 
     >>> from otel_reliability.metrics.examples import row
     >>> metric = ConfidenceConsistency()

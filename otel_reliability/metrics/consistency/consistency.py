@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otel_reliability.metrics._support.aggregates import Aggregate
+from otel_reliability.metrics._support.aggregates import Composite
 from otel_reliability.metrics._support.means import mean_of_present
 from otel_reliability.model.reading import MetricSpec
 
@@ -27,7 +27,7 @@ def consistency(
     return mean_of_present((outcome, trajectory, resource))
 
 
-class Consistency(Aggregate):
+class Consistency(Composite):
     """R_Con, from the readings of its parts. The reading names the parts that existed.
 
     >>> from otel_reliability.model.reading import Reading
@@ -49,7 +49,7 @@ class Consistency(Aggregate):
         formula="⅓ C_out + ⅓ mean(C_traj_d, C_traj_s) + ⅓ C_res, renormalised over the parts that exist",
         evidence="any of its parts",
         source="HAL reliability, evaluation methodology: R_Con",
-        improve="Look at its lowest part first.",
+        improve="Inspect its lowest part first.",
     )
     needs = ("outcome_consistency", "trajectory_distribution", "trajectory_sequence", "resource_consistency")
     formula = staticmethod(consistency)

@@ -21,7 +21,7 @@ def agreement(passed: int, runs: int) -> float | None:
 def outcome_agreement(tasks: Iterable[Sequence[float]]) -> float | None:
     """The mean agreement of the tasks with at least 2 attempts, each task weighing the same.
 
-    Unlike C_out as published it tells 99 of 100 from 50 of 100. `tasks` holds the outcomes of the attempts at each task;
+    Unlike C_out as published it differs between 99 of 100 and 50 of 100. `tasks` holds the outcomes of the attempts at each task;
     an outcome below 1 is a failure.
 
     >>> round(outcome_agreement([[1, 1, 1, 1, 0], [0, 0]]), 2)
@@ -57,8 +57,8 @@ class OutcomeAgreement(TaskOutcomes):
         formula="mean over tasks of (2p̂ − 1)²",
         evidence="2 runs of one task with a known outcome",
         source="HAL reliability, code of its authors: C_out as computed today",
-        improve="Look at the tasks nearest to half and half: there the agent decides by chance.",
+        improve="Inspect the tasks nearest to half and half: there the agent decides by chance.",
     )
 
     def value(self) -> Reading:
-        return self.told(mean_over_tasks(self.repeated(), agreement))
+        return self.noted(mean_over_tasks(self.repeated(), agreement))

@@ -80,7 +80,7 @@ class OutcomeConsistency(TaskOutcomes):
         formula="mean over tasks of 1 − s²/(p̂(1 − p̂) + 1e-8), s² with K − 1, cut to [0, 1]; hal-harness: (2p̂ − 1)²",
         evidence="2 runs of one task with a known outcome",
         source="HAL reliability, evaluation methodology: C_out",
-        improve="Look at the tasks with mixed outcomes: what did the runs that failed do differently?",
+        improve="Inspect the tasks with mixed outcomes: what did the runs that failed do differently?",
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
@@ -88,4 +88,4 @@ class OutcomeConsistency(TaskOutcomes):
         self._of_task = sameness if settings.metrics.profile == "published" else agreement
 
     def value(self) -> Reading:
-        return self.told(mean_over_tasks(self.repeated(), self._of_task))
+        return self.noted(mean_over_tasks(self.repeated(), self._of_task))

@@ -7,7 +7,7 @@ from typing import Final
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.exact import units
-from otel_reliability.metrics._support.groups import Group, Share, TaskMean, of_one_task
+from otel_reliability.metrics._support.groups import RunGroup, Share, TaskMean, of_one_task
 from otel_reliability.metrics._support.means import mean_of_present, present
 from otel_reliability.metrics.consistency.confidence_consistency import steadiness
 from otel_reliability.metrics.consistency.spread import Spread, variation
@@ -20,7 +20,7 @@ KINDS: Final = ("cost", "time", "model_calls", "actions", ERRORS, "latency")
 
 
 def is_evidence(kind: str, amount: float) -> bool:
-    """Whether an attempt's amount of a resource counts: 0 is missing, for most meters report 0 for *not measured*.
+    """Return whether an attempt's amount of a resource counts: 0 is missing, for most meters report 0 for *not measured*.
 
     Errors keep their zeros: no failed call is a fact.
 
@@ -52,7 +52,7 @@ def _evidence(kind: str, amounts: Sequence[float | None]) -> list[float]:
 
 
 def amounts(row: Row) -> tuple[int | None, ...]:
-    """What a run cost, in the order of `KINDS`, where it is evidence: whole numbers, each kind in a unit of its own."""
+    """Return the cost of a run, in the order of `KINDS`, where it counts: whole numbers, each kind in a unit of its own."""
     return (
         units(row.cost) if row.cost else None,
         max(row.end_ns - row.start_ns, 0) or None,
@@ -63,7 +63,7 @@ def amounts(row: Row) -> tuple[int | None, ...]:
     )
 
 
-class _Resources(Group):
+class _Resources(RunGroup):
     __slots__ = ("_spreads",)
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class _Resources(Group):
 class ResourceConsistency(TaskMean[_Resources]):
     """C_res over the window: per task, then the mean over tasks that have a kind of resource to compare.
 
-    State: for each kind of resource a count, a sum and a sum of squares in whole numbers, a task. Reading looks at the tasks
+    State: for each kind of resource a count, a sum and a sum of squares in whole numbers, a task. Reading computes the tasks
     that changed.
 
     >>> from otel_reliability.metrics.examples import row

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.groups import Share, TaskMean
-from otel_reliability.metrics._support.outcomes import told
+from otel_reliability.metrics._support.outcomes import noted
 from otel_reliability.metrics._support.pairs import Distances, LatestPairs, path_code
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.data import OUTCOME, PATH, TASK, UNDISTURBED
@@ -49,7 +49,7 @@ class TrajectoryMean(TaskMean[Trajectories]):
         self._by_status -= row.by_status and self.counts(row)
 
     def value(self) -> Reading:
-        return told(super().value(), self._by_status)
+        return noted(super().value(), self._by_status)
 
     @abstractmethod
     def distances(self, settings: Settings) -> Distances[str]:

@@ -42,7 +42,7 @@ def divergence(left: Mapping[str, float], right: Mapping[str, float]) -> float:
 
 @lru_cache(maxsize=16_384)
 def common(p: float, q: float) -> float:
-    """What a tool that both sides use adds: p log₂(p/m) + q log₂(q/m), m their mean. Few proportions occur, and often.
+    """Return the term of a tool that both sides use: p log₂(p/m) + q log₂(q/m), m their mean. Few proportions occur, and often.
 
     >>> common(0.5, 0.5)
     0.0
@@ -52,7 +52,7 @@ def common(p: float, q: float) -> float:
 
 
 def distance(left: Mapping[str, float], right: Mapping[str, float], profile: Profile = "published") -> float:
-    """How far apart two attempts are: the Jensen–Shannon *distance* √JSD, under `hal-harness` the divergence JSD.
+    """Return the distance of two attempts: the Jensen–Shannon *distance* √JSD, under `hal-harness` the divergence JSD.
 
     >>> round(distance({"a": 0.5, "b": 0.5}, {"a": 0.25, "b": 0.25, "c": 0.25, "d": 0.25}), 6)
     0.557923

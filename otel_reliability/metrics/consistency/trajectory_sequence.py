@@ -62,7 +62,7 @@ class TrajectorySequence(TrajectoryMean):
         formula="mean over tasks of 1 − mean over pairs of Levenshtein / longer length",
         evidence="2 successful runs of one task with tool calls",
         source="HAL reliability, evaluation methodology: C_traj_s",
-        improve="See where the paths of successful runs first diverge, and settle on one way in the prompt.",
+        improve="See where the paths of successful runs first diverge, and choose one way in the prompt.",
     )
 
     def distances(self, settings: Settings) -> Distances[str]:

@@ -1,4 +1,4 @@
-"""Passes: what several attempts at a task tell together."""
+"""Passes: pass rates of several attempts at a task."""
 
 from __future__ import annotations
 

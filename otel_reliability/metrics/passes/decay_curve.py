@@ -18,7 +18,7 @@ LONGEST: Final = 1_000
 def entry(passed: int, k: int) -> int:
     """⌊100 · (c/k)^k⌋ for c passes among the first k attempts.
 
-    A float tells the whole number unless it comes within a millionth of one; then whole numbers decide, so that the
+    A float gives the whole number unless it comes within a millionth of one; then whole numbers decide, so that the
     truncation is always right. The float spares powers of a million digits.
 
     >>> entry(3, 4), entry(1, 2), entry(99_999, 100_000)

@@ -1,4 +1,4 @@
-"""pass@k and pass^k over a window: one reading for each k that every task can bear."""
+"""pass@k and pass^k over a window: one reading for each k for which every task has attempts."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class PassSeries(TaskOutcomes):
         """The reading for each k, from 1 on."""
         shapes = self.attempted()
         least = min((runs for runs, _ in shapes), default=0)
-        return {k: self.told(self._at(shapes, k)) for k in range(1, min(least, LARGEST_K) + 1)}
+        return {k: self.noted(self._at(shapes, k)) for k in range(1, min(least, LARGEST_K) + 1)}
 
     def value(self) -> Reading:
         """The reading at the greatest k there is; its note names it."""
         shapes = self.attempted()
         k = min((*(runs for runs, _ in shapes), LARGEST_K))
-        return self.told(self._at(shapes, k)._replace(note=f"k = {k}")) if shapes else NO_EVIDENCE
+        return self.noted(self._at(shapes, k)._replace(note=f"k = {k}")) if shapes else NO_EVIDENCE
 
     def series(self) -> tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]:
         found = self.by_k()
@@ -95,7 +95,7 @@ class PassAtK(PassSeries):
         formula="mean over tasks of 1 − C(n − c, k)/C(n, k), k = 1 … min(least n, 8)",
         evidence="k runs of each task with a known outcome; without task ids k runs",
         source="Chen et al. 2021, Evaluating Large Language Models Trained on Code: pass@k, unbiased",
-        improve="Far above pass^k, the agent can do the work but not dependably: look at what its failed attempts did otherwise.",
+        improve="Far above pass^k, the agent can do the work but not dependably: inspect what its failed attempts did otherwise.",
     )
 
     def estimate(self, passed: int, runs: int, k: int) -> float:

@@ -60,4 +60,4 @@ class VarianceAmplification(TaskOutcomes):
         found: Counter[Numbers] = Counter()
         for (runs, passed), tasks in self.attempted().items():
             found[runs, variance_amplification(passed, runs) or 0] += tasks
-        return self.told(worst_of(max, found))
+        return self.noted(worst_of(max, found))

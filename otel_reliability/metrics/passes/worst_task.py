@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.outcomes import recount, told
+from otel_reliability.metrics._support.outcomes import noted, recount
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.data import OUTCOME, UNDISTURBED
 from otel_reliability.metrics.passes.attempts import Attempt, attempt_of
@@ -74,7 +74,7 @@ class WorstTask(Metric):
             self._changed[row.task] = None
 
     def value(self) -> Reading:
-        return told(worst_of(min, self.tasks()), self._by_status)
+        return noted(worst_of(min, self.tasks()), self._by_status)
 
     def tasks(self) -> Mapping[Numbers, int]:
         """Return how many tasks have the same numbers."""

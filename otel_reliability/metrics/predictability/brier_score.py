@@ -61,7 +61,7 @@ class BrierScore(ConfidenceMetric):
         formula="1 − mean (c − y)²",
         evidence="1 run with a confidence and a known outcome",
         source="HAL reliability, evaluation methodology: P_brier",
-        improve="Look at calibration and discrimination: which of the two is poor?",
+        improve="Inspect calibration and discrimination: which of the two is poor?",
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:

@@ -65,7 +65,7 @@ class Discrimination(RankedSamples):
         formula="(concordant + ½ tied) / (n₊ · n₋)",
         evidence="a successful and a failed run, both with a confidence",
         source="HAL reliability, evaluation methodology: P_auroc",
-        improve="Below 0.5 its confidence misleads: do not route by it. Let a second model judge instead.",
+        improve="Below 0.5 its confidence misleads: do not route by it. Let a second model evaluate instead.",
     )
 
     def formula(self, found: Sequence[Block]) -> float | None:

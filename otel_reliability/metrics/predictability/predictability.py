@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otel_reliability.metrics._support.aggregates import Aggregate
+from otel_reliability.metrics._support.aggregates import Composite
 from otel_reliability.model.reading import MetricSpec
 
 
@@ -15,7 +15,7 @@ def predictability(brier_score: float | None) -> float | None:
     return brier_score
 
 
-class Predictability(Aggregate):
+class Predictability(Composite):
     """R_Pred, from the reading of the Brier score.
 
     >>> from otel_reliability.model.reading import Reading
@@ -36,7 +36,7 @@ class Predictability(Aggregate):
         formula="P_brier",
         evidence="1 run with a confidence and a known outcome",
         source="HAL reliability, evaluation methodology: R_Pred",
-        improve="Look at calibration and discrimination: which of the two is poor?",
+        improve="Inspect calibration and discrimination: which of the two is poor?",
     )
     needs = ("brier_score",)
     formula = staticmethod(predictability)

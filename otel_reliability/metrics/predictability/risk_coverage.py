@@ -108,7 +108,7 @@ class RiskCoverage(RankedSamples):
         formula="1 − (A − A*) / (A_rand − A* + 1e-8), cut to [0, 1]; A: mean error share among the i surest, i = 1 … N",
         evidence="a successful and a failed run, both with a confidence",
         source="HAL reliability, evaluation methodology: P_rc",
-        improve="Its surest failures cost most: look at the failed runs of the highest confidence.",
+        improve="Its surest failures cost most: inspect the failed runs of the highest confidence.",
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:

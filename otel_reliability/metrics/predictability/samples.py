@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.means import clamp
-from otel_reliability.metrics._support.outcomes import told
+from otel_reliability.metrics._support.outcomes import noted
 from otel_reliability.metrics.base import DEFAULTS, SumMetric
 from otel_reliability.metrics.data import CONFIDENCE, OUTCOME
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
@@ -87,7 +87,7 @@ class ConfidenceMetric(SumMetric):
 
     def value(self) -> Reading:
         value = self.estimate() if self._runs else None
-        return NO_EVIDENCE if value is None else told(Reading(clamp(value), self._runs), self._by_status)
+        return NO_EVIDENCE if value is None else noted(Reading(clamp(value), self._runs), self._by_status)
 
 
 class RankedSamples(ConfidenceMetric):

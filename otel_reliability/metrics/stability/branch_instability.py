@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.counts import Multiset
-from otel_reliability.metrics._support.groups import Group, Groups, Share
+from otel_reliability.metrics._support.groups import Groups, RunGroup, Share
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.data import LIKENESS, UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
@@ -20,7 +20,7 @@ WHOLE_PATH: Final = None
 """The name of the decision that a run without named branches offers: the path it took."""
 
 
-class Branches(Group):
+class Branches(RunGroup):
     """The decisions of runs with like input: for each decision, how often each branch was taken."""
 
     __slots__ = ("_branches", "_runs")
@@ -65,7 +65,7 @@ class BranchInstability(Metric):
     class or task that names no branch offers its whole path as one decision. Without class and task only named branches
     count, those of all such runs together. Groups of one run do not dilute. State: integers, for each distinct branch.
 
-    The source's example, one complaint told five times:
+    The source's example, one complaint sent five times:
 
     >>> from otel_reliability.metrics.examples import row
     >>> instability = BranchInstability()
@@ -117,9 +117,9 @@ class BranchInstability(Metric):
 
 
 def likeness_of(row: Row) -> Hashable:
-    """What makes two inputs alike: the input class, else the task, else nothing (None).
+    """Return the key of alike inputs: the input class, else the task, else nothing (None).
 
-    The runs of tasks beyond the ceiling have nothing in common.
+    The runs of tasks beyond the limit have nothing in common.
     """
     if row.input_class is not None:
         return ("class", row.input_class)

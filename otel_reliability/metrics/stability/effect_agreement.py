@@ -35,7 +35,7 @@ def effects_apart(one: Effects, others: list[Effects]) -> list[int]:
 
 
 def arguments_known(effects: Effects) -> bool:
-    """Whether the arguments of all these effects are known."""
+    """Return whether the arguments of all these effects are known."""
     return all(arguments is not None for _, arguments in effects)
 
 
@@ -56,9 +56,9 @@ def effects_of(row: Row) -> Effects:
 class EffectAgreement(TaskMean[LatestPairs[Effects]]):
     """1 − the mean Jaccard distance of the effects of two attempts at one task, over all pairs; tasks weigh as many as runs.
 
-    An *effect* is a call that did not fail and whose tool is judged to change something, with the hash of its arguments less
-    their free text (`model.tools`); a read is none. 1: every attempt left the same changes, by whatever path. 0: no two
-    attempts share one. It tells which *tasks* an agent is about to fail, without labels: measured on three sets of public
+    An *effect* is a call that did not fail and whose tool is classified as changing something, with the hash of its arguments
+    without free text (`model.tools`); a read is none. 1: every attempt left the same changes, by whatever path. 0: no two
+    attempts share one. It shows which *tasks* an agent is about to fail, without labels: measured on three sets of public
     runs, a run's distance to the other attempts ranks failures with an AUROC of .78 to .89, where the distance of paths
     reaches .61 to .86. Within a task it does not say which attempt is wrong.
 
@@ -90,7 +90,7 @@ class EffectAgreement(TaskMean[LatestPairs[Effects]]):
         formula="1 − mean over pairs of a task of |A △ B| / |A ∪ B|",
         evidence="2 runs of a task with observable tools",
         source="Jaccard (1912)",
-        improve="Look at the tasks of least agreement and at the effects in which their attempts part; if a tool is judged "
+        improve="Inspect the tasks of least agreement and at the effects in which their attempts part; if a tool is classified "
         "wrongly, name it in tools.effects or tools.reads.",
     )
 

@@ -36,7 +36,7 @@ class TaskEffects(NamedTuple):
 
 
 def tasks_by_disagreement(rows: Iterable[Row], settings: Settings = DEFAULTS) -> list[TaskEffects]:
-    """A line for each task of at least 2 runs, the one to look at first; of equals, by name.
+    """Return a line for each task of at least 2 runs, the least agreement first; of equals, by name.
 
     >>> from otel_reliability.metrics.examples import row
     >>> def attempt(task, *effects):

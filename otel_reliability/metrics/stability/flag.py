@@ -18,7 +18,7 @@ class Flag(Derived):
 
     A flag warns and changes nothing: an agent at 0.81 may well be STABLE, and is called "UNSTABLE by token pressure" beside
     that. As a reading: how many flags are set, their names in `parts`. As emitted: one series a flag, 1 set, 0 not. No
-    value where no flag can be judged. State: none.
+    value where no flag can be evaluated. State: none.
 
     >>> Flag().derive({"token_budget_pressure": Reading(0.81, 20)}).parts
     ('token_pressure_high',)

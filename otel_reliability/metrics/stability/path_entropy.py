@@ -14,7 +14,7 @@ from otel_reliability.model.row import Path
 
 
 class PathCounts(PathGroup):
-    """How often each path was taken in one group of runs."""
+    """Counts of the paths of one group of runs."""
 
     __slots__ = ("_paths",)
 

@@ -15,7 +15,7 @@ from otel_reliability.model.row import BASELINE, Row
 RATIO: Final = "{ratio}"
 
 
-def _beside(name: str, title: str, unit: str, description: str, formula: str) -> MetricSpec:
+def _companion(name: str, title: str, unit: str, description: str, formula: str) -> MetricSpec:
     return MetricSpec(
         name=name,
         title=title,
@@ -76,35 +76,35 @@ class RetryExplosion(SumMetric):
         improve="Bound retries in code, and make errors say whether a further attempt can succeed.",
     )
     companions = (
-        _beside(
+        _companion(
             "retry_explosion_share",
             "Share of exploding runs",
             RATIO,
             "The share of runs that retried one failing call at least three times.",
             "runs with a chain of ≥ 3 retries / n",
         ),
-        _beside(
+        _companion(
             "longest_retry_chain",
             "Longest retry chain",
             "{retry}",
             "The most retries of one call in any run.",
             "max over runs of the longest chain",
         ),
-        _beside(
+        _companion(
             "retries_per_run",
             "Retries per run",
             "{retry}",
             "How many calls per run were retries.",
             "Σ retries / n",
         ),
-        _beside(
+        _companion(
             "retry_tokens_per_run",
             "Tokens spent on retries",
             "{token}",
             "Tokens per run of the model calls that asked for retries.",
             "Σ tokens / n",
         ),
-        _beside(
+        _companion(
             "retry_seconds_per_run",
             "Time spent on retries",
             "s",

@@ -81,7 +81,7 @@ class Score(Derived):
 
 
 def costs_of(readings: Mapping[str, Reading]) -> dict[str, float]:
-    """What each part with evidence costs, in points.
+    """Return the penalty of each part with data, in points.
 
     >>> costs_of({name: Reading(0.5 if name == "path_entropy" else None, 9) for name in PENALTIES})
     {'path_entropy': 7.5}

@@ -66,7 +66,7 @@ class ToolCallVariation(PathMetric[CallCounts]):
         formula="mean over tools of min(s / mean, 2) / 2",
         evidence="2 runs of a task with observable tools",
         source="agentcop 0.4.12",
-        improve="Look at the tools whose call counts vary most: give them limits, or let one call do the work of many.",
+        improve="Inspect the tools whose call counts vary most: give them limits, or let one call do the work of many.",
     )
 
     def new_group(self, settings: Settings) -> Callable[[], CallCounts]:

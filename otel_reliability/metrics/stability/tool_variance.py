@@ -12,7 +12,7 @@ from otel_reliability.model.row import Path
 
 
 class ToolSets(PathGroup):
-    """How often each set of tools was used in one group of runs."""
+    """Counts of the sets of tools of one group of runs."""
 
     __slots__ = ("_sets",)
 
@@ -59,7 +59,7 @@ class ToolVariance(PathMetric[ToolSets]):
         formula="H(sets of tools) / log2 n",
         evidence="2 runs of a task with observable tools",
         source="AgentCop, Reliability Layer",
-        improve="Look at the rare tools: take away those the task does not need, and say in the prompt when to use the others.",
+        improve="Inspect the rare tools: take away those the task does not need, and say in the prompt when to use the others.",
     )
 
     def new_group(self, settings: Settings) -> Callable[[], ToolSets]:
