@@ -18,10 +18,12 @@ class ToolSets(PathGroup):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sets = Multiset[tuple[str, ...]]()
+        self._sets = Multiset[str | tuple[str, ...]]()
 
     def count(self, path: Path, times: int) -> None:
-        self._sets.count(tuple(sorted(set(path.steps))), times)
+        steps = path.steps
+        tools = sorted(set(steps))
+        self._sets.count("".join(tools) if isinstance(steps, str) else tuple(tools), times)
 
     def share(self) -> Share | None:
         return Share((self._sets.evenness(),), self.runs, self.runs) if self.runs >= 2 else None
