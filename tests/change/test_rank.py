@@ -2,50 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from array import array
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from otel_reliability.change.rank import WINDOW, Ranks, tie_breaker
+from otel_reliability.change.rank import Ranks
 from tests.change.build import u_of
-
-VALUES = st.lists(st.one_of(st.integers(0, 3), st.floats(-1e6, 1e6, width=32), st.integers(0, 10**7)), max_size=60)
-
-
-def naive(before: list[float], value: float, name: bytes = b"") -> float | None:
-    """The formula as written, over the values before; None where they are all the same."""
-    before = list(array("f", before[-WINDOW:]))
-    (value,) = array("f", [value])
-    greater, equal = sum(b > value for b in before), sum(b == value for b in before)
-    return (greater + tie_breaker(name) * (equal + 1)) / (len(before) + 1) if equal < len(before) else None
-
-
-@given(VALUES, st.binary(max_size=9))
-def test_a_rank_is_the_formula(values: list[float], name: bytes) -> None:
-    """The rank kept up to date equals the naive count among the values before."""
-    ranks = Ranks()
-    for i, value in enumerate(values):
-        assert ranks.rank(value, name) == naive(values[:i], value, name)
-
-
-def test_only_the_last_500_count() -> None:
-    """A value leaves when 500 newer ones are there, and an equal one that stays is not taken for it."""
-    ranks, values = Ranks(), [float(i % 7) for i in range(2 * WINDOW)]
-    for i, value in enumerate(values):
-        assert ranks.rank(value, b"") == naive(values[:i], value)
-
-
-@given(VALUES, st.integers(0, 60))
-def test_a_restored_rank_goes_on(values: list[float], cut: int) -> None:
-    """Writing the state as JSON and reading it changes no later rank."""
-    whole, first = Ranks(), Ranks()
-    expected = [whole.rank(value, b"") for value in values]
-    before = [first.rank(value, b"") for value in values[:cut]]
-    second = Ranks.from_data(json.loads(json.dumps(first.to_data())))
-    assert before + [second.rank(value, b"") for value in values[cut:]] == expected
 
 
 def test_split_gives_the_latest_values_apart() -> None:
