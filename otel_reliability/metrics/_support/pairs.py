@@ -25,6 +25,11 @@ Distances: TypeAlias = Callable[[K, list[K]], list[int]]
 """The distance of one code to each of some others, in units of 2^-52; symmetric, and 0 to itself."""
 
 
+def order(row: Row) -> tuple[int, str]:
+    """Return the order of runs: by end, then by run id."""
+    return row.end_ns, row.run_id
+
+
 def path_code(row: Row) -> str:
     """Return the code of the path of a run."""
     return "" if row.path is None else row.path.code
@@ -177,7 +182,7 @@ class LatestPairs(RunGroup, Generic[K]):
                 return
             rows = self._rows = self._read_rows(row)
         else:
-            at = bisect_left(rows, row)
+            at = bisect_left(rows, order(row), key=order)
             rows.insert(at, row)
             if at < self.left_out or (at == self.left_out and at > 0):
                 self.left_out += 1
@@ -190,7 +195,7 @@ class LatestPairs(RunGroup, Generic[K]):
         if rows is None:
             self._sums.remove(self._code(row))
             return
-        at = bisect_left(rows, row)
+        at = bisect_left(rows, order(row), key=order)
         del rows[at]
         if at < self.left_out:
             self.left_out -= 1
@@ -219,7 +224,7 @@ class LatestPairs(RunGroup, Generic[K]):
         return (self._sums.distance(self._code(row)) / (ONE * others), others) if others else None
 
     def _counts(self, row: Row) -> bool:
-        return self._rows is None or bisect_left(self._rows, row) >= self.left_out
+        return self._rows is None or bisect_left(self._rows, order(row), key=order) >= self.left_out
 
     def _fit(self, rows: list[Row]) -> None:
         """Exclude the earliest runs while there are too many codes, and admit earlier ones while there are not."""
