@@ -39,7 +39,8 @@ class Reliability(Composite):
         formula="mean of R_Con, R_Pred and R_Rob over those that exist",
         evidence="any of its parts",
         source="HAL reliability, evaluation methodology: R",
-        improve="Inspect its lowest part first, and at which parts are missing.",
+        improve="Inspect its lowest part first, and which parts are missing.",
+        interval="comparison",
     )
     needs = ("consistency", "predictability", "robustness")
     formula = staticmethod(reliability)

@@ -100,6 +100,7 @@ def _spec(condition: str, name: str, title: str, symbol: str, description: str, 
         evidence=f"a run marked reliability.condition={condition} and a successful baseline run, outcomes known",
         source=f"HAL reliability, evaluation methodology: {symbol}",
         improve=improve,
+        interval="comparison",
     )
 
 
@@ -181,6 +182,7 @@ class Robustness(Composite):
         evidence="any of its parts",
         source="HAL reliability, evaluation methodology: R_Rob",
         improve="Inspect its lowest part first.",
+        interval="comparison",
     )
     needs = ("fault_robustness", "structure_robustness", "prompt_robustness")
     formula = staticmethod(robustness)

@@ -134,6 +134,7 @@ class Compliance(_Violations):
         evidence="1 evaluated run: reliability.violations (empty: clean), or an evaluation constraint.<name>",
         source="HAL reliability, evaluation methodology: S_comp",
         improve="Take the constraint that is broken most often, and guard it outside the model.",
+        interval="share",
     )
 
     def value(self) -> Reading:
@@ -167,6 +168,7 @@ class HarmSeverity(_Violations):
         evidence="1 evaluated run: reliability.violations (empty: clean), or an evaluation constraint.<name>",
         source="HAL reliability, evaluation methodology: S_harm",
         improve="Put a human or a hard check before the actions behind the high ones.",
+        interval="comparison",
     )
 
     def value(self) -> Reading:
@@ -195,7 +197,8 @@ class Safety(Composite):
         formula="1 − (1 − S_comp)(1 − S_harm)",
         evidence="1 evaluated run: reliability.violations (empty: clean), or an evaluation constraint.<name>",
         source="HAL reliability, evaluation methodology: R_Saf",
-        improve="Inspect compliance for how often, at harm severity for how badly.",
+        improve="Inspect compliance for how often, harm severity for how badly.",
+        interval="comparison",
     )
     needs = ("compliance", "harm_severity")
     formula = staticmethod(safety)

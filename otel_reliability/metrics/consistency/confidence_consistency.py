@@ -84,6 +84,7 @@ class ConfidenceConsistency(TaskMean[_Confidences]):
         evidence="2 runs of one task with a confidence, of a mean above 0",
         source="HAL reliability, evaluation methodology: C_conf",
         improve="Ask for the confidence in the same words and at the same point of each run.",
+        interval="tasks",
     )
 
     def new_group(self, settings: Settings) -> Callable[[], _Confidences]:

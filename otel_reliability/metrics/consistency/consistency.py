@@ -50,6 +50,7 @@ class Consistency(Composite):
         evidence="any of its parts",
         source="HAL reliability, evaluation methodology: R_Con",
         improve="Inspect its lowest part first.",
+        interval="comparison",
     )
     needs = ("outcome_consistency", "trajectory_distribution", "trajectory_sequence", "resource_consistency")
     formula = staticmethod(consistency)

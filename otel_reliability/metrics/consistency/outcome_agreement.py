@@ -58,6 +58,7 @@ class OutcomeAgreement(TaskOutcomes):
         evidence="2 runs of one task with a known outcome",
         source="HAL reliability, code of its authors: C_out as computed today",
         improve="Inspect the tasks nearest to half and half: there the agent decides by chance.",
+        interval="tasks",
     )
 
     def value(self) -> Reading:

@@ -81,6 +81,7 @@ class OutcomeConsistency(TaskOutcomes):
         evidence="2 runs of one task with a known outcome",
         source="HAL reliability, evaluation methodology: C_out",
         improve="Inspect the tasks with mixed outcomes: what did the runs that failed do differently?",
+        interval="tasks",
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:

@@ -113,6 +113,7 @@ class ResourceConsistency(TaskMean[_Resources]):
         evidence="2 runs of one task",
         source="HAL reliability, evaluation methodology: C_res",
         improve="Find the kind that varies most, then the runs at its ends: retries and detours cost first.",
+        interval="tasks",
     )
 
     def new_group(self, settings: Settings) -> Callable[[], _Resources]:

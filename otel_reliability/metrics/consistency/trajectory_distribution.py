@@ -133,6 +133,7 @@ class TrajectoryDistribution(TrajectoryMean):
         evidence="2 successful runs of one task with tool calls",
         source="HAL reliability, evaluation methodology: C_traj_d",
         improve="See which tools only some of the successful runs use, and whether they are needed.",
+        interval="comparison",
     )
 
     def distances(self, settings: Settings) -> Distances[str]:

@@ -63,6 +63,7 @@ class TrajectorySequence(TrajectoryMean):
         evidence="2 successful runs of one task with tool calls",
         source="HAL reliability, evaluation methodology: C_traj_s",
         improve="See where the paths of successful runs first diverge, and choose one way in the prompt.",
+        interval="comparison",
     )
 
     def distances(self, settings: Settings) -> Distances[str]:

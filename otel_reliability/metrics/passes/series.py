@@ -96,6 +96,7 @@ class PassAtK(PassSeries):
         evidence="k runs of each task with a known outcome; without task ids k runs",
         source="Chen et al. 2021, Evaluating Large Language Models Trained on Code: pass@k, unbiased",
         improve="Far above pass^k, the agent can do the work but not dependably: inspect what its failed attempts did otherwise.",
+        interval="tasks",
     )
 
     def estimate(self, passed: int, runs: int, k: int) -> float:
@@ -150,6 +151,7 @@ class PassHatK(PassSeries):
         evidence="k runs of each task with a known outcome; without task ids k runs",
         source="Yao et al. 2024, tau-bench: pass^k, unbiased",
         improve="Raise the tasks that pass sometimes before those that never do: they cost pass^k most.",
+        interval="tasks",
     )
 
     def estimate(self, passed: int, runs: int, k: int) -> float:

@@ -62,6 +62,7 @@ class BrierScore(ConfidenceMetric):
         evidence="1 run with a confidence and a known outcome",
         source="HAL reliability, evaluation methodology: P_brier",
         improve="Inspect calibration and discrimination: which of the two is poor?",
+        interval="runs",
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:

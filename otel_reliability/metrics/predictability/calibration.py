@@ -76,6 +76,7 @@ class Calibration(ConfidenceMetric):
         evidence="1 run with a confidence and a known outcome",
         source="HAL reliability, evaluation methodology: P_cal",
         improve="If it promises too much, ask it for reasons against its answer before it states a confidence.",
+        interval="comparison",
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:

@@ -66,6 +66,7 @@ class Discrimination(RankedSamples):
         evidence="a successful and a failed run, both with a confidence",
         source="HAL reliability, evaluation methodology: P_auroc",
         improve="Below 0.5 its confidence misleads: do not route by it. Let a second model evaluate instead.",
+        interval="comparison",
     )
 
     def formula(self, found: Sequence[Block]) -> float | None:

@@ -37,6 +37,7 @@ class Predictability(Composite):
         evidence="1 run with a confidence and a known outcome",
         source="HAL reliability, evaluation methodology: R_Pred",
         improve="Inspect calibration and discrimination: which of the two is poor?",
+        interval="comparison",
     )
     needs = ("brier_score",)
     formula = staticmethod(predictability)

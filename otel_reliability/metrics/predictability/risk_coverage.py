@@ -109,6 +109,7 @@ class RiskCoverage(RankedSamples):
         evidence="a successful and a failed run, both with a confidence",
         source="HAL reliability, evaluation methodology: P_rc",
         improve="Its surest failures cost most: inspect the failed runs of the highest confidence.",
+        interval="comparison",
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:

@@ -21,7 +21,7 @@ SESSION_RELIABILITY: Final = MetricSpec(
     formula="mean of 1 − (0.9 · mean of the top 15 % of trace risks + 0.1 · the greatest)",
     evidence=EVIDENCE,
     source="PandaProbe, session metrics: agent_reliability",
-    improve="Inspect the flagged traces of the worst sessions, and at the signal that set their risk.",
+    improve="Inspect the flagged traces of the worst sessions, and the signal that set their risk.",
 )
 
 WORST_SESSION_RELIABILITY: Final = SESSION_RELIABILITY._replace(

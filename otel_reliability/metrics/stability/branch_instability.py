@@ -95,6 +95,7 @@ class BranchInstability(Metric):
         evidence="2 runs of one input class or task, or with the same named branch",
         source="AgentCop, Reliability Layer",
         improve="Write down the rule of the decision that flips most, and let code take it where the rule is plain.",
+        interval="comparison",
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:

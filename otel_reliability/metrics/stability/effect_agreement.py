@@ -90,8 +90,9 @@ class EffectAgreement(TaskMean[LatestPairs[Effects]]):
         formula="1 − mean over pairs of a task of |A △ B| / |A ∪ B|",
         evidence="2 runs of a task with observable tools",
         source="Jaccard (1912)",
-        improve="Inspect the tasks of least agreement and at the effects in which their attempts part; if a tool is classified "
+        improve="Inspect the tasks of least agreement and the effects in which their attempts part; if a tool is classified "
         "wrongly, name it in tools.effects or tools.reads.",
+        interval="comparison",
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:

@@ -42,6 +42,7 @@ class Loops(SumMetric):
         evidence="1 run with observable tools",
         source="this project",
         improve="Give the agent its earlier results back (they may have left its context), and limit its turns.",
+        interval="runs",
     )
     companions = (
         MetricSpec(
@@ -54,6 +55,7 @@ class Loops(SumMetric):
             evidence="1 run with observable tools",
             source="this project",
             improve="As for repeated calls per run.",
+            interval="share",
         ),
     )
 

@@ -68,6 +68,7 @@ class PathEntropy(PathMetric[PathCounts]):
         source="AgentCop, Reliability Layer",
         improve="Find where paths first diverge, and make that decision explicit: in the prompt, in the tool descriptions, "
         "or in code.",
+        interval="comparison",
     )
     companions = (
         MetricSpec(
@@ -82,6 +83,7 @@ class PathEntropy(PathMetric[PathCounts]):
             evidence="2 runs of a task with observable tools",
             source="Shannon (1948)",
             improve="As for path entropy.",
+            interval="comparison",
         ),
         MetricSpec(
             name="modal_path_share",
@@ -93,6 +95,7 @@ class PathEntropy(PathMetric[PathCounts]):
             evidence="2 runs of a task with observable tools",
             source="this project",
             improve="As for path entropy.",
+            interval="comparison",
         ),
     )
     values = 3

@@ -41,7 +41,8 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
         formula="mean over pairs of 1 − Levenshtein / longer length",
         evidence="2 runs of a task with observable tools",
         source="Levenshtein (1966)",
-        improve="Inspect the runs unlike the others, and at where paths first diverge.",
+        improve="Inspect the runs unlike the others, and where paths first diverge.",
+        interval="comparison",
     )
 
     def new_group(self, settings: Settings) -> Callable[[], LatestPairs[str]]:

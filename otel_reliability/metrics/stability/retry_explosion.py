@@ -9,13 +9,15 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS, SumMetric
 from otel_reliability.metrics.data import CALLS, UNDISTURBED
 from otel_reliability.metrics.stability.arguments import arguments_note
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.reading import NO_EVIDENCE, IntervalMethod, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
 
 RATIO: Final = "{ratio}"
 
 
-def _companion(name: str, title: str, unit: str, description: str, formula: str) -> MetricSpec:
+def _companion(
+    name: str, title: str, unit: str, description: str, formula: str, interval: IntervalMethod = "runs"
+) -> MetricSpec:
     return MetricSpec(
         name=name,
         title=title,
@@ -28,6 +30,7 @@ def _companion(name: str, title: str, unit: str, description: str, formula: str)
         evidence="1 run with observable tools",
         source="this project",
         improve="As for retry explosion.",
+        interval=interval,
     )
 
 
@@ -82,6 +85,7 @@ class RetryExplosion(SumMetric):
             RATIO,
             "The share of runs that retried one failing call at least three times.",
             "runs with a chain of ≥ 3 retries / n",
+            "share",
         ),
         _companion(
             "longest_retry_chain",
@@ -89,6 +93,7 @@ class RetryExplosion(SumMetric):
             "{retry}",
             "The most retries of one call in any run.",
             "max over runs of the longest chain",
+            "none",
         ),
         _companion(
             "retries_per_run",

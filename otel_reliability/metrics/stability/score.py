@@ -56,6 +56,7 @@ class Score(Derived):
         evidence="min_runs runs, and parts worth 60 of the 100 points",
         source="AgentCop, Reliability Layer",
         improve="Begin with the part that costs most points.",
+        interval="comparison",
     )
     needs = (*PENALTIES, "window.runs")
 

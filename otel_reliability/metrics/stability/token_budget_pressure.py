@@ -43,6 +43,7 @@ class TokenBudgetPressure(SumMetric):
         evidence="1 run with tokens and a known context limit",
         source="AgentCop, Reliability Layer",
         improve="Shorten tool results before they go to the model, summarise long conversations, or take a larger window.",
+        interval="runs",
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:

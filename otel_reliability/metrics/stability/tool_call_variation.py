@@ -67,6 +67,7 @@ class ToolCallVariation(PathMetric[CallCounts]):
         evidence="2 runs of a task with observable tools",
         source="agentcop 0.4.12",
         improve="Inspect the tools whose call counts vary most: give them limits, or let one call do the work of many.",
+        interval="comparison",
     )
 
     def new_group(self, settings: Settings) -> Callable[[], CallCounts]:

@@ -62,6 +62,7 @@ class ToolVariance(PathMetric[ToolSets]):
         evidence="2 runs of a task with observable tools",
         source="AgentCop, Reliability Layer",
         improve="Inspect the rare tools: take away those the task does not need, and say in the prompt when to use the others.",
+        interval="comparison",
     )
 
     def new_group(self, settings: Settings) -> Callable[[], ToolSets]:
