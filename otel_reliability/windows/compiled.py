@@ -56,6 +56,7 @@ usual_trace_of: Final[TraceOf] = _no_trace if NATIVE is None else ROWS.trace
 """What `signals.trace_of` says of a run that nobody judged and that called tools, with the names of what is derived; None: ask
 that."""
 
+
 def row_of(run: Run, paths: PathTable, rules: ToolRules) -> Row:
     """As `rows.row_of`."""
     row = usual_row_of(run, paths, rules)
