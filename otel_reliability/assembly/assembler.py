@@ -22,7 +22,7 @@ from otel_reliability.assembly.final_runs import FinalRuns
 from otel_reliability.assembly.open_spans import OpenSpans
 from otel_reliability.assembly.orphans import RUN_KEYS
 from otel_reliability.assembly.parts import Part, accounts_of, divide
-from otel_reliability.assembly.span_tree import SpanTree, is_kept
+from otel_reliability.assembly.span_tree import is_kept
 from otel_reliability.assembly.state import AssemblerState, batches
 from otel_reliability.assembly.trace_buffer import TraceBuffer
 from otel_reliability.config import Settings
@@ -46,8 +46,8 @@ _CLOSED, _FINAL = RunChange.CLOSED, RunChange.SETTLED
 class Assembler:
     """Rebuilds runs from agent spans.
 
-    `accounts` counts spans by (what became of them, why): `used`, `other` (no_convention, beside_agent, no_agent, no_run), `late`,
-    `duplicate`, `refused`; runs `closed`, by reason; evaluations that were lost; what hit a limit (`ceiling`).
+    `accounts` counts spans by (what became of them, why): `used`, `other` (no_convention, beside_agent, no_agent, no_run),
+    `late`, `duplicate`, `refused`; runs `closed`, by reason; evaluations that were lost; what hit a limit (`ceiling`).
     """
 
     def __init__(self, settings: Settings, assemble: Assemble | None = None) -> None:
@@ -103,7 +103,7 @@ class Assembler:
         """Receive one span."""
         self.add_all((span,), now)
 
-    def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:
+    def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:  # noqa: C901, PLR0912 (one loop, no call per span)
         """Receive spans."""
         buffers, last = self._buffers, None
         buffer: TraceBuffer | None = None
@@ -120,9 +120,10 @@ class Assembler:
                     elif buffer.last_seen != now or buffer.closed_at is not None:
                         self._touch(buffer, now)
                     weight = len(buffer.spans) - buffer.others
-                if span[15] is not None:
+                link = span[15]
+                if link is not None:
                     self._weigh(buffer, weight, now)
-                    buffer = self._join(buffer, span[15][0], now)
+                    buffer = self._join(buffer, link[0], now)
                     weight = buffer.weight
                 if buffer.closed is not None and self._belongs_to_closed(buffer.closed, span):
                     continue
@@ -168,9 +169,9 @@ class Assembler:
                 buffer.others = len(record[6])
                 buffer.counted = ((NO_CONVENTION, buffer.others),)
                 self._other_spans += buffer.others
-                for span in record[6]:
-                    if span[15] is not None:
-                        buffer = self._join(buffer, span[15][0], now)
+                for link in [span[15] for span in record[6]]:
+                    if link is not None:
+                        buffer = self._join(buffer, link[0], now)
         self._plan(buffer, now)
         return buffer
 
@@ -204,7 +205,7 @@ class Assembler:
             if weight >= buffer.full_at:
                 self._hold_span_limit(buffer, now)
 
-    def _belongs_to_closed(self, closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> bool:
+    def _belongs_to_closed(self, closed: dict[TraceId, ClosedIds], span: AgentSpan) -> bool:
         """Whether a span is, or hangs on, one of a final run; it is counted."""
         account = late.account_of(closed, span)
         if account is None:
@@ -338,7 +339,7 @@ class Assembler:
 
     def _check(self, buffer: TraceBuffer, now: float, *, is_quiet: bool) -> None:
         """Close a trace, or those of its parts that are finished."""
-        opened = self._opened.of(buffer.traces) if self._opened else {}
+        opened = self._opened.of(buffer.traces)
         built = self._assembled(buffer)
         if buffer not in self._growing:
             return
@@ -448,7 +449,7 @@ class Assembler:
 
     # --- Parts of a trace ---------------------------------------------------------------------------------------------
 
-    def _close_parts(
+    def _close_parts(  # noqa: C901, PLR0912 (each branch is one rule)
         self, buffer: TraceBuffer, built: Assembled, parts: Sequence[Part], now: float, *, is_quiet: bool
     ) -> None:
         """Emit the runs of the parts that are finished, and finalize those that can no longer change."""
@@ -755,8 +756,8 @@ class Assembler:
         `reopen` again.
         """
         found = cls(settings)
-        for trace_id, (age, *rest) in state.closed:
-            found._closed.put(trace_id, (now - age, *rest))
+        for trace_id, record in state.closed:
+            found._closed.put(trace_id, (now - record[0], *record[1:]))
         for trace_id, record in state.live:
             found._closed.take(trace_id)
             found._closed.put(trace_id, (now, *record[1:]))

@@ -10,8 +10,9 @@ from otel_reliability.model.span import AgentSpan, SpanId, TraceId
 
 ID_BYTES: Final = 8
 Record: TypeAlias = tuple[float, bytes, bytes, bytes, tuple[str, ...], bool, tuple[AgentSpan, ...]]
-"""A trace without open runs: since when (seconds), `ids`, `anchors` and `sealed` of `ClosedIds` joined, names of agents, whether it
-had an invocation, and its spans that belong to no run and connect others. A plain tuple costs the garbage collector nothing.
+"""A trace without open runs: since when (seconds), `ids`, `anchors` and `sealed` of `ClosedIds` joined, names of agents,
+whether it had an invocation, and its spans that belong to no run and connect others. A plain tuple costs the garbage collector
+nothing.
 """
 
 

@@ -57,7 +57,11 @@ class Decoder:
             raise Refused(Problem.UNDECODABLE, "undecodable", str(error)) from None
 
     def _decoded(self, signal: Signal, encoding: Encoding, body: bytes) -> Decoded:
-        if signal is Signal.TRACES and encoding is Encoding.PROTOBUF and (found := self._ordinary.read(body)) is not None:
+        if (
+            signal is Signal.TRACES
+            and encoding is Encoding.PROTOBUF
+            and (found := self._ordinary.read(body)) is not None
+        ):
             spans, malformed = found
             return _told(Decoded(tuple(spans)), malformed)
         batch = _batch(signal, encoding, body)

@@ -24,7 +24,9 @@ def restarted(assembler: Assembler, now: float) -> Assembler:
     return Assembler.from_state(SETTINGS, assembler.to_state(now), now)
 
 
-def runs_after(arrivals: Arrivals, restart: Restart, at: Sequence[int]) -> tuple[dict[str, Run], dict[str, Run], object]:
+def runs_after(  # noqa: C901 (one branch for each change)
+    arrivals: Arrivals, restart: Restart, at: Sequence[int]
+) -> tuple[dict[str, Run], dict[str, Run], object]:
     """The runs that are known in the end, those that became final, and the accounts, with restarts before these batches."""
     assembler, now = Assembler(SETTINGS), 0.0
     runs: dict[str, Run] = {}

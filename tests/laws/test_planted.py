@@ -6,12 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
-from otel_reliability.assembly.adoption import Decision
-from otel_reliability.assembly.bundle import Traces
-from otel_reliability.assembly.bundles import Bundles
-from otel_reliability.assembly.chains import Chains
-from otel_reliability.assembly.gathering import Gathering
-from otel_reliability.assembly.unit import Trace, Unit, Verdict
 
 from otel_reliability.assembly import late, span_tree
 from otel_reliability.assembly.assembler import Assembler
@@ -28,6 +22,11 @@ Plant = pytest.MonkeyPatch
 
 def does_nothing(*_: object, **__: object) -> None:
     """A step that is left out."""
+
+
+def same_for_all(_: object) -> int:
+    """A rank that decides nothing."""
+    return 0
 
 
 def assert_caught(law: Law) -> None:
@@ -52,7 +51,7 @@ def assert_caught(law: Law) -> None:
 
 def test_spans_left_in_the_order_of_their_arrival(monkeypatch: Plant) -> None:
     """Building runs from spans as they came is caught."""
-    monkeypatch.setattr(span_tree, "_ORDER", lambda _: 0)
+    monkeypatch.setattr(span_tree, "_ORDER", same_for_all)
 
     assert_caught(laws.order_and_batches)
 
@@ -93,7 +92,7 @@ def test_a_closed_run_that_does_not_reopen(monkeypatch: Plant) -> None:
 
 def test_the_version_that_came_first(monkeypatch: Plant) -> None:
     """Keeping whichever version of a span came first is caught."""
-    monkeypatch.setattr(span_tree, "_rank", lambda _: 0)
+    monkeypatch.setattr(span_tree, "_rank", same_for_all)
 
     assert_caught(laws.order_and_batches)
 
