@@ -219,7 +219,6 @@ def test_a_start_tells_what_was_told_before(tmp_path: Path) -> None:
     kept.journal.close()
     kept = Kept(tmp_path, kept.fake)
     assert told_by(kept) == before
-    assert kept.engine.fleet.asleep == 3
 
     kept.take(request(900, agents=1))
     kept.settle()
