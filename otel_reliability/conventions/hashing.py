@@ -11,11 +11,13 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from otel_reliability.conventions import values
 from otel_reliability.model.span import Call
+from otel_reliability.model.tools import READS_ONLY, is_shell, only_reads
 
 T = TypeVar("T")
 
@@ -43,6 +45,9 @@ _FREE_TEXT_LENGTH: Final = 40
 _FREE_TEXT_SPACES: Final = 3
 _MAX_DEPTH: Final = 64
 _WRAPPER: Final = frozenset({"args", WRAPPED, "sanitize_inputs_outputs"})
+
+_COMMAND_KEYS: Final = ("command", "cmd", "script", "code")
+_COMMAND_FLAGS: Final = frozenset({"-c", "-lc"})
 
 _encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 _tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
@@ -97,6 +102,8 @@ class Hasher:
     ) -> Call:
         """A tool call, its arguments and its result hashed; failed also where the result is a soft error to the user."""
         digest, effect = self.hashed_arguments(arguments)
+        if digest is not None and name is not None and is_shell(name) and self.once(_only_reads, arguments):
+            effect = READS_ONLY
         failed = failed or self.is_soft_error(result)
         return _tuple(Call, (name, call_id, digest, failed, self.hashed_value(result), effect))
 
@@ -166,6 +173,18 @@ def _canonical(value: object) -> tuple[str | None, Any]:
         return _encode(meant), meant
     known, meant = unwrapped(value)
     return canonical(meant) if known else None, meant
+
+
+def _only_reads(arguments: object) -> bool:
+    """Return whether the arguments of a shell hold one command, and it only reads."""
+    _, meant = unwrapped(arguments)
+    if isinstance(meant, Mapping):
+        given = cast("Mapping[str, Any]", meant)
+        meant = next((given[key] for key in _COMMAND_KEYS if key in given), None)
+    if isinstance(meant, list | tuple):
+        words = [str(word) for word in cast("Sequence[Any]", meant)]
+        meant = words[2] if len(words) == 3 and words[1] in _COMMAND_FLAGS else shlex.join(words)
+    return isinstance(meant, str) and only_reads(meant)
 
 
 def is_known(value: object) -> bool:

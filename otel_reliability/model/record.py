@@ -137,8 +137,8 @@ def carefully(raw: object) -> Run:
 
 
 def _write_call(call: tuple[Any, ...]) -> list[Any]:
-    *told, _, _, effect = call
-    told.append(_hex(effect))
+    *told, _, _, effect, has_effect = call
+    told += [_hex(effect), has_effect]
     return told
 
 
@@ -153,7 +153,7 @@ def _read_key(raw: object) -> AgentKey:
 
 
 def _read_call(raw: object) -> ToolCall:
-    names = ("name", "ok", "retry", "repeat", "chain", "agent", "start_ns", "end_ns", "effect")
+    names = ("name", "ok", "retry", "repeat", "chain", "agent", "start_ns", "end_ns", "effect", "has_effect")
     fields = _Fields.of(raw, "tool_calls", names)
     return ToolCall(
         name=fields.text("name"),
@@ -167,6 +167,7 @@ def _read_call(raw: object) -> ToolCall:
         arguments=None,
         result=None,
         effect=fields.maybe("effect", fields.digits),
+        has_effect=fields.truth("has_effect"),
     )
 
 

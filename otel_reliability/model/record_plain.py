@@ -78,14 +78,14 @@ def _key(raw: Any) -> AgentKey:
 
 
 def _call(raw: Any) -> tuple[Any, ...]:
-    name, ok, retry, repeat, chain, agent, start_ns, end_ns, effect = _list(raw)
-    if not (type(ok) is type(retry) is type(repeat) is bool and type(name) is type(agent) is str):
+    name, ok, retry, repeat, chain, agent, start_ns, end_ns, effect, has_effect = _list(raw)
+    if not (type(ok) is type(retry) is type(repeat) is type(has_effect) is bool and type(name) is type(agent) is str):
         raise _Odd
     if len(name) > LONGEST or len(agent) > LONGEST or type(chain) is not int or not 0 <= chain <= LATEST_NS:
         raise _Odd
     _times(start_ns, end_ns)
     hashed = None if effect is None else _digits(effect, None)
-    return name, ok, retry, repeat, chain, agent, start_ns, end_ns, None, None, hashed
+    return name, ok, retry, repeat, chain, agent, start_ns, end_ns, None, None, hashed, has_effect
 
 
 def _model_call(raw: Any) -> tuple[Any, ...]:
