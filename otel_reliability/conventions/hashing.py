@@ -12,10 +12,12 @@ import json
 import re
 import secrets
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from otel_reliability.conventions import values
+from otel_reliability.conventions.results import content_of, error_word
 from otel_reliability.model.span import Call
 from otel_reliability.model.tools import READS_ONLY, is_shell, only_reads
 
@@ -39,6 +41,9 @@ MAX_REMEMBERED: Final = 8_192
 """Texts of which it is remembered what was made of them, by their hash."""
 MAX_REMEMBERED_TEXT: Final = 16_384
 """Characters of a text beyond which it is not worth remembering."""
+
+MAX_UNCAUGHT: Final = 1_024
+"""Pairs of a tool and an error word that are counted."""
 
 _UNKNOWN: Final = object()
 _FREE_TEXT_LENGTH: Final = 40
@@ -71,6 +76,8 @@ class Hasher:
         self._soft_errors = [re.compile(pattern) for pattern in soft_errors]
         self.has_soft_errors = bool(self._soft_errors)
         self._known: dict[tuple[Callable[..., Any], bytes], Any] = {}
+        self.uncaught_errors: Counter[tuple[str, str]] = Counter()
+        """Results that begin like an error of calls that count as successful, by tool and word. No content is kept."""
 
     def once(self, make: Callable[..., T], *given: Any) -> T:
         """Return what `make` makes of these values; of texts made before, without making it again.
@@ -104,16 +111,27 @@ class Hasher:
         digest, effect = self.hashed_arguments(arguments)
         if digest is not None and name is not None and is_shell(name) and self.once(_only_reads, arguments):
             effect = READS_ONLY
-        failed = failed or self.is_soft_error(result)
-        return _tuple(Call, (name, call_id, digest, failed, self.hashed_value(result), effect))
+        if result is None:
+            return _tuple(Call, (name, call_id, digest, failed, None, effect))
+        hashed, result_failed, word = self.result(result)
+        if word is not None and not (failed or result_failed) and len(self.uncaught_errors) < MAX_UNCAUGHT:
+            self.uncaught_errors[name or "", word] += 1
+        return _tuple(Call, (name, call_id, digest, failed or result_failed, hashed, effect))
 
     def hashed_arguments(self, value: object) -> tuple[bytes | None, bytes | None]:
         """Return the same as `arguments`, once for equal texts."""
         return (None, None) if value is None else self.once(self.arguments, value)
 
-    def hashed_value(self, value: object) -> bytes | None:
-        """Return the same as `value`, once for equal texts."""
-        return None if value is None else self.once(self.value, value)
+    def result(self, result: object) -> tuple[bytes | None, bool, str | None]:
+        """Return the hash of a result's content, whether the call failed by it, and the word by which it begins like an error.
+
+        It failed where its envelope or a pattern of the user says so.
+        """
+        return self.once(self._result, result)
+
+    def _result(self, result: object) -> tuple[bytes | None, bool, str | None]:
+        content, failed = content_of(result)
+        return self.value(content), failed or self._matches(content), error_word(content)
 
     def value(self, value: object) -> bytes | None:
         """The hash of a value, or None where it is absent or redacted.
@@ -149,10 +167,13 @@ class Hasher:
         return self._digest(value).hex()
 
     def is_soft_error(self, result: object) -> bool:
-        """Return whether a result is a failure by the user's patterns."""
-        if result is None or not self._soft_errors:
+        """Return whether the content of a result is a failure by the user's patterns."""
+        return result is not None and self.has_soft_errors and self._matches(content_of(result).value)
+
+    def _matches(self, content: object) -> bool:
+        if not self._soft_errors:
             return False
-        shown = result if isinstance(result, str) else canonical(result) or ""
+        shown = content if isinstance(content, str) else canonical(content) or ""
         return any(pattern.search(shown) for pattern in self._soft_errors)
 
     def digest(self, text: bytes) -> bytes:
