@@ -21,7 +21,6 @@ from tests.telemetry.numbers import spans_of
 pytestmark = pytest.mark.real
 
 SOON = {"initial_interval": "100ms", "max_interval": "300ms", "multiplier": 1.5, "max_elapsed_time": "60s"}
-PER_SERVER = frozenset({"job", "instance", "otel_scope_name", "otel_scope_version", "otel_scope_schema_url"})
 """Labels that say by which way a number came."""
 
 
@@ -96,6 +95,3 @@ def test_promtool_finds_nothing_wrong(promtool: Promtool) -> None:
     assert done.stdout == ""
     assert complaints == []
 
-
-def _own(labels: Mapping[str, str]) -> frozenset[tuple[str, str]]:
-    return frozenset((key, value) for key, value in labels.items() if key not in PER_SERVER | {"__name__"})
