@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from otel_reliability import conventions
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.change.monitor import Change, Monitor
-from otel_reliability.change.units import Unit
+from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.model.event import RunChange, RunEvent
@@ -114,7 +114,7 @@ class Engine:
         wall: Callable[[], int] | None = time.time_ns,
         reader: Reader | None = None,
         places_return: bool = False,
-        pinned: Mapping[AgentKey, Sequence[Unit]] | None = None,
+        pinned: Mapping[AgentKey, Sequence[Observation]] | None = None,
     ) -> None:
         """An engine that has seen nothing.
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from otel_reliability.change.units import Unit
+from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.kafka.shelf import Shelf
@@ -48,7 +48,7 @@ class Agent:
 
     __slots__ = ("book", "engine", "recording", "state")
 
-    def __init__(self, settings: Settings, time: Time, pinned: Mapping[AgentKey, Sequence[Unit]]) -> None:
+    def __init__(self, settings: Settings, time: Time, pinned: Mapping[AgentKey, Sequence[Observation]]) -> None:
         self.engine = Engine(settings, clock=time, wall=time.wall, places_return=True, pinned=pinned)
         self.state = State(settings, self.engine)
         # Who rebuilds a run tells when it is settled, however long that takes: without that word, long after.

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from otel_reliability.change.units import Unit
+from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.kafka.agent import Agent, Time
 from otel_reliability.kafka.log import Entry, Log
@@ -70,7 +70,7 @@ class _Known:
 class Agents:
     """The agents of one partition. `refused` counts records that could not be used, by reason."""
 
-    def __init__(self, settings: Settings, shelf: Shelf, pinned: Mapping[AgentKey, Sequence[Unit]]) -> None:
+    def __init__(self, settings: Settings, shelf: Shelf, pinned: Mapping[AgentKey, Sequence[Observation]]) -> None:
         self.time = Time()
         self.refused: Counter[str] = Counter()
         self.gone: list[Book] = []

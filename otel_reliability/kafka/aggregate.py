@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from otel_reliability.change.units import Unit
+from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.kafka.agent import Agent
 from otel_reliability.kafka.agents import Agents
@@ -35,7 +35,7 @@ class Aggregate:
 
     def __init__(self, settings: Settings, kafka: KafkaSettings) -> None:
         self._settings, self._kafka = settings, kafka
-        self._pinned: Mapping[AgentKey, Sequence[Unit]] = pinned_by(settings)
+        self._pinned: Mapping[AgentKey, Sequence[Observation]] = pinned_by(settings)
         self._partitions: dict[int, AggregatePartition] = {}
         self._due = 0.0
         self.name = "aggregate"

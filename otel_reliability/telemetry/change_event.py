@@ -13,7 +13,7 @@ from opentelemetry import context
 from opentelemetry._logs.severity import SeverityNumber
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # the SDK's own way to say it
 
-from otel_reliability.change.alarm import Alarm, Summary, Told
+from otel_reliability.change.alarm import Alarm, SignalChange, Summary
 from otel_reliability.change.monitor import Change
 from otel_reliability.change.sentences import of_alarm
 from otel_reliability.telemetry import names
@@ -61,9 +61,9 @@ def event_of(change: Change) -> Event:
     attributes = {
         **of_agent(key),
         names.SIGNAL: alarm.signal,
-        PREFIX + "signals": tuple(told.signal for told in alarm.told),
-        PREFIX + "unit": alarm.unit,
-        PREFIX + "since_unit": alarm.since_unit,
+        PREFIX + "signals": tuple(told.signal for told in alarm.signals),
+        PREFIX + "unit": alarm.observation,
+        PREFIX + "since_unit": alarm.since_observation,
     }
     return Event(alarm.noticed_ns, _body(alarm), attributes)
 
@@ -71,21 +71,21 @@ def event_of(change: Change) -> Event:
 def _body(alarm: Alarm) -> dict[str, Any]:
     return {
         "message": of_alarm(alarm),
-        "unit": alarm.unit,
-        "signals": [_signal(told) for told in alarm.told],
+        "unit": alarm.observation,
+        "signals": [_signal(told) for told in alarm.signals],
         "tools": [shift._asdict() for shift in alarm.tools],
     }
 
 
-def _signal(told: Told) -> dict[str, Any]:
+def _signal(told: SignalChange) -> dict[str, Any]:
     """Absent summaries are left out: not every exporter takes a null."""
     sides = {"before": told.before, "after": told.after}
     summaries = {side: _summary(summary) for side, summary in sides.items() if summary is not None}
-    return {"signal": told.signal, "evidence": told.evidence, "since_unit": told.since_unit, **summaries}
+    return {"signal": told.signal, "evidence": told.evidence, "since_unit": told.since_observation, **summaries}
 
 
 def _summary(summary: Summary) -> dict[str, float]:
-    return {"units": summary.units, "mean": float(summary.mean), "median": float(summary.median)}
+    return {"units": summary.observations, "mean": float(summary.mean), "median": float(summary.median)}
 
 
 def _emit(logger: logs.Logger, event: Event) -> None:

@@ -9,9 +9,8 @@ from typing import Final, TypeAlias, cast
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics import OWNERS, SPECS, TABLE, nearest, specs_of
-from otel_reliability.metrics.base import Derived, Metric
-from otel_reliability.metrics.evidence import OUTCOME, UNDISTURBED, carried
-from otel_reliability.metrics.outcomes import one_sided
+from otel_reliability.metrics.base import Derived, Metric, one_sided
+from otel_reliability.metrics.data import data_of
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
@@ -34,7 +33,6 @@ MAX_SETTINGS: Final = 16
 """Settings whose empty metrics are shared at once."""
 
 _SUCCESS: Final = Outcome.SUCCESS
-_KNOWN: Final = UNDISTURBED | OUTCOME
 _empty: dict[int, tuple[Settings, tuple[Metric | Derived, ...]]] = {}
 
 
@@ -96,7 +94,7 @@ class AgentWindow(RowRange):
 
     def path_distance(self, row: Row) -> Reading:
         """Return the mean distance of a run to the other runs of its group in the window."""
-        return cast("PathSimilarity", self.metric(PathSimilarity.spec.name)).distance(row)
+        return cast("PathSimilarity", self.metric(PathSimilarity.spec.name)).distance(row, inside=self.counts(row))
 
     def add(self, row: Row) -> None:
         """Let a row enter."""
@@ -115,17 +113,15 @@ class AgentWindow(RowRange):
         if self._readings:
             self._readings = {}
         self._series = None
-        evidence = carried(row)
-        if evidence & UNDISTURBED:
+        if row.baseline:
             self._undisturbed += step
-            if evidence & _KNOWN == _KNOWN:
-                self._known += step
-                self._passed += step if row.outcome is _SUCCESS else 0
-        return metrics_for(evidence)
+            self._known += step * (row.success is not None)
+            self._passed += step * (row.outcome is _SUCCESS)
+        return metrics_for(data_of(row))
 
     def _make(self, at: int) -> Metric:
         metric = self._made[at] = cast("type[Metric]", TABLE[at])(self._settings)
-        metric.lend(self)
+        metric.bind(self.rows)
         return metric
 
     def _metric(self, at: int) -> Metric | Derived:
@@ -141,9 +137,9 @@ class AgentWindow(RowRange):
     def _read(self, metric: Metric) -> None:
         readings = self._readings
         absent = metric.of_outcomes and self.one_sided
-        readings[metric.spec.name] = NO_EVIDENCE if absent else metric.read()
+        readings[metric.spec.name] = NO_EVIDENCE if absent else metric.value()
         if metric.companions:
-            for spec, reading in zip(metric.companions, metric.beside(), strict=True):
+            for spec, reading in zip(metric.companions, metric.companion_values(), strict=True):
                 readings[spec.name] = NO_EVIDENCE if absent else reading
 
     def _emitted(self) -> Iterable[tuple[MetricSpec, Attributes, Reading]]:
@@ -169,10 +165,10 @@ def owner_of(name: str) -> int:
 
 
 @cache
-def metrics_for(evidence: int) -> tuple[int, ...]:
-    """Return the indices of the metrics for which a row with this evidence counts."""
-    wants = {at: entry.wants for at, entry in enumerate(TABLE) if issubclass(entry, Metric)}
-    return tuple([at for at, wanted in wants.items() if wanted & evidence == wanted])
+def metrics_for(data: int) -> tuple[int, ...]:
+    """Return the indices of the metrics for which a row with this data counts."""
+    required = {at: entry.requires for at, entry in enumerate(TABLE) if issubclass(entry, Metric)}
+    return tuple([at for at, needed in required.items() if needed & data == needed])
 
 
 def empty_metrics(settings: Settings) -> tuple[Metric | Derived, ...]:

@@ -199,7 +199,7 @@ def test_sessions_close_and_score_by_the_settings_of_now() -> None:
     assert event.reliability == event.scores.reliability.score
     for one in (monitor, monitors[1]):
         one.advance(6.0)
-        assert one.to_state(6.0)["sessions"]["open"] == []
+        assert one.to_data(6.0)["sessions"]["open"] == []
 
 
 def otherwise(kind: type) -> str:

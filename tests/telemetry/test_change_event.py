@@ -10,7 +10,7 @@ from opentelemetry import _logs as logs
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 
-from otel_reliability.change.alarm import Alarm, Summary, Told, ToolShift
+from otel_reliability.change.alarm import Alarm, SignalChange, Summary, ToolShift
 from otel_reliability.change.monitor import Change
 from otel_reliability.config import ChangeSettings, Settings
 from otel_reliability.model.run import AgentKey, CloseReason
@@ -24,8 +24,8 @@ from tests.telemetry.meters import Meters
 from tests.telemetry.spans import provider as tracers
 
 KEY = AgentKey("acme", "shop", "prod", "support", (("service.version", "2"),))
-CALLS = Told("calls", 2e4, 201, 1_700_000_000_000_000_000, Summary(160, 5.2, 5), Summary(18, 12.1, 11))
-PATH = Told("path", 1e4, 203, 1_700_000_000_000_000_000, None, Summary(16, 0.4, 0.5))
+CALLS = SignalChange("calls", 2e4, 201, 1_700_000_000_000_000_000, Summary(160, 5.2, 5), Summary(18, 12.1, 11))
+PATH = SignalChange("path", 1e4, 203, 1_700_000_000_000_000_000, None, Summary(16, 0.4, 0.5))
 CHANGE = Change(KEY, Alarm(218, "run-218", 1_700_000_500_000_000_000, (CALLS, PATH), (ToolShift("refund", 0.0, 0.64),)))
 
 
