@@ -396,28 +396,16 @@ class Engine:
 
     def _apply(self, events: list[RunEvent], now: float) -> None:
         wall = None if self._wall is None else self._wall()
-        watched = self._monitor is not None or bool(self.observers)
-        at, number = 0, len(events)
-        while at < number:
-            begun = at
-            if not watched or events[at][0] is _SETTLED:  # nobody looks at the windows between two of these
-                at = self._fleet.apply_usual(events, at, now, wall, only_settled=watched)
-            if at == begun:
-                self._fleet.apply(events[at], now, wall)
-                at += 1
-            self._tell(events[begun:at], now)
-        self._note(events)
-
-    def _tell(self, events: Iterable[RunEvent], now: float) -> None:
-        """Tell all others what happened to runs: the windows know."""
-        sessions, monitor, observers = self._sessions.apply, self._monitor, self.observers
+        fleet, sessions, monitor, observers = self._fleet, self._sessions, self._monitor, self.observers
         for event in events:
-            if event[0] is not _SETTLED:  # a session knows a run from its closing on
-                sessions(event, now)
+            fleet.apply(event, now, wall)
+            if event[0] is not _SETTLED:  # a session includes a run from its closing on
+                sessions.apply(event, now)
             if monitor is not None:
                 monitor.apply(event, now)
             for observer in observers:
                 observer(event, now)
+        self._note(events)
 
     def _note(self, events: Iterable[RunEvent]) -> None:
         settled: list[Run] = []
