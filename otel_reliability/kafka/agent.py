@@ -20,7 +20,7 @@ from otel_reliability.service import snapshot
 from otel_reliability.service.recording import Recording
 from otel_reliability.service.run_inbox import RunInbox
 from otel_reliability.service.state import State
-from otel_reliability.telemetry.series import Book
+from otel_reliability.telemetry.registry import Registry
 from otel_reliability.windows.kept import adapted
 
 _SHAPES: Final = b"\x00shapes"
@@ -53,7 +53,7 @@ class Agent:
         self.state = State(settings, self.engine)
         # Who rebuilds a run tells when it is settled, however long that takes: without that word, long after.
         self.state.inbox = RunInbox(replace(settings.assembly, reopen=settings.assembly.remember))
-        self.book = Book(time.wall)
+        self.book = Registry(time.wall)
         self.recording = Recording(self.engine, self.book)
         self.state.watchers.append(self.recording)
         self.state.keepers |= {"book": self.book, "recording": self.recording}

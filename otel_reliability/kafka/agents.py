@@ -25,7 +25,6 @@ from otel_reliability.kafka.shelf import PIECE, Shelf
 from otel_reliability.model.record import BadRecord
 from otel_reliability.model.run import AgentKey
 from otel_reliability.service import journal_codec as codec
-from otel_reliability.telemetry.series import Book
 
 _logger = logging.getLogger("otel_reliability.kafka")
 
@@ -73,8 +72,6 @@ class Agents:
     def __init__(self, settings: Settings, shelf: Shelf, pinned: Mapping[AgentKey, Sequence[Observation]]) -> None:
         self.time = Time()
         self.refused: Counter[str] = Counter()
-        self.gone: list[Book] = []
-        """The counters of agents that are no more, until somebody takes them."""
         self._settings, self._shelf, self._pinned = settings, shelf, pinned
         self._log = Log(shelf)
         self._known: dict[bytes, _Known] = {}
@@ -151,7 +148,6 @@ class Agents:
                 continue
             known.agent.advance()
             if known.agent.is_gone:
-                self.gone.append(known.agent.book)
                 self._forget(key, known)
 
     def _forget(self, key: bytes, known: _Known) -> None:

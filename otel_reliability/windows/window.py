@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections import deque
+from collections.abc import Container, Iterable, Mapping, MutableSequence
 from functools import cache
 from typing import Final, TypeAlias, cast
 
@@ -10,7 +11,7 @@ from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics import OWNERS, SPECS, TABLE, nearest, specs_of
 from otel_reliability.metrics.base import Derived, Metric, one_sided
-from otel_reliability.metrics.data import data_of
+from otel_reliability.metrics.data import OUTCOME, UNDISTURBED, data_of
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
@@ -33,6 +34,7 @@ MAX_SETTINGS: Final = 16
 """Settings whose empty metrics are shared at once."""
 
 _SUCCESS: Final = Outcome.SUCCESS
+_KNOWN: Final = UNDISTURBED | OUTCOME
 _empty: dict[int, tuple[Settings, tuple[Metric | Derived, ...]]] = {}
 
 
@@ -40,7 +42,7 @@ class AgentWindow(RowRange):
     """The runs of an agent that count now, and every number about them.
 
     A metric is made when the first row with data for it enters. Readings are kept until the window changes; asking for one
-    computes that one and those it is derived from.
+    computes that one and those it is derived from. Without `dropped` dropped rows are not reported.
     """
 
     __slots__ = ("_known", "_made", "_passed", "_readings", "_series", "_settings", "_undisturbed", "name")
@@ -50,9 +52,11 @@ class AgentWindow(RowRange):
         window: WindowSettings,
         settings: Settings,
         reopenable: Container[str] = (),
-        dropped: list[Row] | None = None,
+        dropped: MutableSequence[Row] | None = None,
     ) -> None:
-        super().__init__(rule_of(window, settings.limits.rows), reopenable, [] if dropped is None else dropped)
+        super().__init__(
+            rule_of(window, settings.limits.rows), reopenable, deque(maxlen=0) if dropped is None else dropped
+        )
         self.name = window.name
         self._settings = settings
         self._made: dict[int, Metric] = {}
@@ -113,11 +117,13 @@ class AgentWindow(RowRange):
         if self._readings:
             self._readings = {}
         self._series = None
-        if row.baseline:
+        data = data_of(row)
+        if data & UNDISTURBED:
             self._undisturbed += step
-            self._known += step * (row.success is not None)
-            self._passed += step * (row.outcome is _SUCCESS)
-        return metrics_for(data_of(row))
+            if data & _KNOWN == _KNOWN:
+                self._known += step
+                self._passed += step if row.outcome is _SUCCESS else 0
+        return metrics_for(data)
 
     def _make(self, at: int) -> Metric:
         metric = self._made[at] = cast("type[Metric]", TABLE[at])(self._settings)

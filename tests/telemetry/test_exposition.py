@@ -10,18 +10,23 @@ from otel_reliability.config import MetricSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import Run
+from otel_reliability.telemetry.exposition import agent_points, agent_slices
 from otel_reliability.telemetry.instruments import Point
-from otel_reliability.telemetry.points import of_fleet, slices
 from otel_reliability.testing import EPOCH_NS, KEY, run
 from otel_reliability.windows.fleet import Fleet
 
 
 def points_of(*runs: Run, settings: Settings | None = None) -> list[Point]:
     """The points of a fleet with these runs."""
-    fleet = Fleet(settings or Settings(metrics=MetricSettings(min_runs=2)))
-    for one in runs:
-        fleet.apply(RunEvent(RunChange.CLOSED, one), 0.0)
-    return list(of_fleet(fleet))
+    engine = engine_with(*(RunEvent(RunChange.CLOSED, one) for one in runs), settings=settings)
+    return list(agent_points(engine, engine.fleet))
+
+
+def engine_with(*events: RunEvent, settings: Settings | None = None) -> Engine:
+    """An engine after these events."""
+    engine = Engine(settings or Settings(metrics=MetricSettings(min_runs=2)), clock=lambda: 0.0, wall=None)
+    engine.receive_events(events)
+    return engine
 
 
 def test_every_reading_is_a_point_of_its_agent() -> None:
@@ -58,11 +63,9 @@ def test_windows_are_told_apart_where_there_are_several() -> None:
 
 def test_an_agent_without_runs_has_no_points() -> None:
     """A withdrawn agent was none."""
-    fleet = Fleet()
-    fleet.apply(RunEvent(RunChange.CLOSED, run()), 0.0)
-    fleet.apply(RunEvent(RunChange.WITHDRAWN, run()), 0.0)
+    engine = engine_with(RunEvent(RunChange.CLOSED, run()), RunEvent(RunChange.WITHDRAWN, run()))
 
-    assert list(of_fleet(fleet)) == []
+    assert list(agent_points(engine, engine.fleet)) == []
     assert {a["gen_ai.agent.name"] for _, _, a in points_of(run(), run(number=2, key=KEY._replace(agent="b")))} == {
         "agent",
         "b",
@@ -86,5 +89,5 @@ def test_agents_that_sleep_are_woken_one_in_a_turn(monkeypatch: pytest.MonkeyPat
         return found
 
     monkeypatch.setattr(second, "read", watched)
-    assert [shown.key for some in slices(second) for shown in some] == first.fleet.keys()
+    assert [shown.key for some in agent_slices(second) for shown in some] == first.fleet.keys()
     assert (sum(woken), max(woken)) == (5, 1)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import Iterable, Iterator
 from sys import getsizeof
@@ -14,26 +13,38 @@ from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
+from otel_reliability import conventions
+from otel_reliability.conventions.by_name import BEGINNINGS
+from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.engine import Engine
-from otel_reliability.model.span import AgentSpan, Kind, ModelFacts
+from otel_reliability.model.span import KIND_CLIENT, AgentSpan, Kind, ModelFacts
 from otel_reliability.sources import sdk
-from otel_reliability.telemetry import capture as capture_module
-from otel_reliability.telemetry.capture import LARGEST_MESSAGE, LARGEST_TEXT, SLOTS, SMALL_TEXT, Capture
 from otel_reliability.telemetry.guard import Guard
+from otel_reliability.telemetry.span_queue import (
+    MAX_MESSAGE,
+    MAX_NON_AGENT,
+    MAX_TEXT_BYTES,
+    MAX_TEXTS,
+    NEVER,
+    SMALL_TEXT,
+    SpanQueue,
+    non_agent_span,
+)
 from otel_reliability.testing import FakeClock
+from otel_reliability.testing import span as raw_span
 from tests.telemetry.spans import TOOL, ended
 
 ARGUMENTS = "gen_ai.tool.call.arguments"
 
 
-def made() -> tuple[Capture, Engine]:
+def made() -> tuple[SpanQueue, Engine]:
     """A queue, and the engine it is for."""
     clock = FakeClock()
     engine = Engine(clock=clock, wall=clock.wall)
-    return Capture(engine), engine
+    return SpanQueue(engine), engine
 
 
-def held(queue: Capture) -> list[object]:
+def held(queue: SpanQueue) -> list[object]:
     """What lies in the queue: spans that were read at once, and of the others field by field and value by value."""
     found: list[object] = []
     for kept in queue._queue:
@@ -94,12 +105,12 @@ def test_what_is_kept_reads_as_the_whole_span_does(spans: list[ReadableSpan]) ->
     queue, engine = made()
     whole = [engine.reader.read(sdk.read(span)) for span in spans]
     for span in spans:
-        queue.take(span)
+        queue.put(span)
 
     assert len(queue) == len(spans)
-    assert [queue.read() for _ in spans] == whole
+    assert [queue._read() for _ in spans] == whole
     with pytest.raises(IndexError):
-        queue.read()
+        queue._read()
 
 
 class Elsewhere:
@@ -118,40 +129,12 @@ def test_an_sdk_that_keeps_its_fields_elsewhere_is_asked_in_public() -> None:
     """Where the private fields are not found, the same is read by the public names."""
     span = ended({**TOOL, "gen_ai.tool.name": "search", ARGUMENTS: '{"q": 1}', "http.url": "u"})
     queue, engine = made()
-    queue.take(span)
-    queue.take(cast("ReadableSpan", Elsewhere(span)))
+    queue.put(span)
+    queue.put(cast("ReadableSpan", Elsewhere(span)))
     private, public = queue._queue
 
     assert private == public
-    assert queue.read() == queue.read() == engine.reader.read(sdk.read(span))
-
-
-def test_a_span_of_this_sdk_is_asked_in_private(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The short way is open: no private field is missing, and nothing that a span holds is copied."""
-    monkeypatch.setattr(capture_module, "_in_public", None)
-    queue, _ = made()
-
-    assert queue.take(ended({**TOOL, "gen_ai.tool.name": "search"})) == 1
-
-
-def test_a_span_lies_in_the_queue_as_plain_values() -> None:
-    """Nothing is made for a usual span that the garbage collector would have to look at, but the one tuple of all there is."""
-    queue, _ = made()
-    span = ended({**TOOL, "gen_ai.tool.name": "search", ARGUMENTS: '{"q": 1}'})
-    queue.take(span)
-    gc.collect()
-    (kept,) = queue._queue
-    shared = {
-        id(shared)
-        for shared in (
-            kept[0], span.parent, span.resource, span.instrumentation_scope, span.kind, span.status.status_code,
-        )
-    }  # fmt: skip
-
-    assert span not in kept
-    assert span.context not in kept
-    made_for_it = [field for field in kept if gc.is_tracked(field) and id(field) not in shared]
-    assert [type(field) for field in made_for_it if field != ()] in ([], [TraceState])
+    assert queue._read() == queue._read() == engine.reader.read(sdk.read(span))
 
 
 def texts(value: Any, depth: int = 0) -> Iterator[str]:
@@ -192,7 +175,7 @@ def test_message_text_is_never_held(key: str, shape: str) -> None:
         {},
     ):
         queue, _ = made()
-        queue.take(ended({**attributes, key: value}, "chat model"))
+        queue.put(ended({**attributes, key: value}, "chat model"))
         assert not [found for found in texts(held(queue)) if CANARY in found]
 
 
@@ -203,35 +186,35 @@ def test_event_and_status_text_is_never_held() -> None:
     span = keeping[0]
     span._events = [*span.events]
     span._status = Status(StatusCode.ERROR, CANARY)
-    queue.take(span)
+    queue.put(span)
 
     assert not [found for found in texts(held(queue)) if CANARY in found]
 
 
 @pytest.mark.parametrize(
-    "size", [10, SMALL_TEXT, SMALL_TEXT + 1, LARGEST_TEXT - 200, LARGEST_TEXT + 1, 10 * LARGEST_TEXT]
+    "size", [10, SMALL_TEXT, SMALL_TEXT + 1, MAX_TEXT_BYTES - 200, MAX_TEXT_BYTES + 1, 10 * MAX_TEXT_BYTES]
 )
 def test_arguments_of_any_size_have_the_same_hash(size: int) -> None:
     """Held by reference or hashed at once, the call is the same."""
     queue, engine = made()
     arguments = json.dumps({"q": "x" * size})
     span = ended({**TOOL, "gen_ai.tool.name": "search", ARGUMENTS: arguments})
-    queue.take(span)
+    queue.put(span)
 
-    assert (arguments in list(texts(held(queue)))) == (getsizeof(arguments) <= LARGEST_TEXT)
-    assert queue.read() == engine.reader.read(sdk.read(span))
+    assert (arguments in list(texts(held(queue)))) == (getsizeof(arguments) <= MAX_TEXT_BYTES)
+    assert queue._read() == engine.reader.read(sdk.read(span))
 
 
 def test_so_much_argument_text_is_held_and_no_more() -> None:
     """Texts beyond the slots are hashed at once; slots come free as the queue is read."""
     queue, _ = made()
     span = ended({**TOOL, ARGUMENTS: "a" * 2_000, "gen_ai.tool.call.result": "b" * 2_000})
-    for _ in range(SLOTS // 2 + 3):
-        queue.take(span)
+    for _ in range(MAX_TEXTS // 2 + 3):
+        queue.put(span)
     assert sum(isinstance(field, AgentSpan) for field in held(queue)) == 3
 
-    queue.read()
-    queue.take(span)
+    queue._read()
+    queue.put(span)
     assert sum(isinstance(field, AgentSpan) for field in held(queue)) == 3
 
 
@@ -241,11 +224,11 @@ def test_a_span_with_events_takes_no_slot() -> None:
     plain = ended({**TOOL, ARGUMENTS: "a" * 2_000})
     failing = ended({**TOOL, ARGUMENTS: "a" * 2_000})
     failing._events = [*failing.events, Event("exception")]
-    for _ in range(SLOTS):
-        queue.take(failing)
-    queue.take(plain)
+    for _ in range(MAX_TEXTS):
+        queue.put(failing)
+    queue.put(plain)
 
-    assert [isinstance(field, AgentSpan) for field in held(queue)].count(True) == SLOTS
+    assert [isinstance(field, AgentSpan) for field in held(queue)].count(True) == MAX_TEXTS
 
 
 def test_one_free_slot_is_given_back_when_two_are_needed() -> None:
@@ -253,10 +236,10 @@ def test_one_free_slot_is_given_back_when_two_are_needed() -> None:
     queue, _ = made()
     two = ended({**TOOL, ARGUMENTS: "a" * 2_000, "gen_ai.tool.call.result": "b" * 2_000})
     one = ended({**TOOL, ARGUMENTS: "a" * 2_000})
-    for _ in range(SLOTS - 1):
-        queue.take(one)
-    queue.take(two)
-    queue.take(one)
+    for _ in range(MAX_TEXTS - 1):
+        queue.put(one)
+    queue.put(two)
+    queue.put(one)
 
     assert [isinstance(field, AgentSpan) for field in held(queue)].count(True) == 1
 
@@ -271,8 +254,8 @@ def call_message(size: int) -> dict[str, Any]:
 def test_calls_in_messages_are_read_at_once() -> None:
     """A tool call that stands only in a message is known although the message is not kept."""
     queue, _ = made()
-    queue.take(ended(call_message(100), "chat model"))
-    span = queue.read()
+    queue.put(ended(call_message(100), "chat model"))
+    span = queue._read()
 
     assert span is not None
     assert isinstance(span.facts, ModelFacts)
@@ -282,10 +265,10 @@ def test_calls_in_messages_are_read_at_once() -> None:
 def test_a_message_that_is_too_long_is_unknown() -> None:
     """Its calls are not known, so the run's tools are not observable: never an empty path. A finish reason knows better."""
     queue, _ = made()
-    long = call_message(LARGEST_MESSAGE)
+    long = call_message(MAX_MESSAGE)
     for attributes in (long, {**long, "gen_ai.response.finish_reasons": ("stop",)}):
-        queue.take(ended(attributes, "chat model"))
-    facts = [span.facts for span in (queue.read(), queue.read()) if span is not None]
+        queue.put(ended(attributes, "chat model"))
+    facts = [span.facts for span in (queue._read(), queue._read()) if span is not None]
 
     assert [(f.calls, f.asked_for_tools) for f in facts if isinstance(f, ModelFacts)] == [((), True), ((), False)]
 
@@ -296,10 +279,10 @@ def test_a_span_that_cannot_be_read_is_counted_and_harms_no_other() -> None:
     good = ended({**TOOL, "gen_ai.tool.name": "search"})
     bad = ReadableSpan("bad", context=SpanContext(1, 1, False), resource=good.resource, attributes={}, start_time=5)
     for span in (bad, good):
-        queue.take(span)
+        queue.put(span)
 
-    assert queue.read() is None
-    assert queue.read() is not None
+    assert queue._read() is None
+    assert queue._read() is not None
     assert [key for key in engine.accounts if key[0] == "malformed"] == [("malformed", "end_time")]
     assert list(queue.lost_since()) == [((1).to_bytes(16), (1).to_bytes(8))]
 
@@ -309,14 +292,14 @@ def test_a_name_that_is_no_text_is_none() -> None:
     queue, _ = made()
     span = ended({})
     span._name = 7  # pyright: ignore[reportAttributeAccessIssue]
-    queue.begin(span.context, span.parent)
-    queue.take(span)
-    queue.settle()
-    found = queue.read()
+    queue.start(span.context, span.parent)
+    queue.put(span)
+    queue._open.update()
+    found = queue._read()
 
     assert found is not None
     assert found.kind is Kind.OTHER
-    assert not queue.ordinary.names
+    assert not queue.names
 
 
 def test_an_error_of_ours_while_reading_costs_one_span(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,27 +308,13 @@ def test_an_error_of_ours_while_reading_costs_one_span(monkeypatch: pytest.Monke
     queue, engine = made()
     span = ended({**TOOL, "gen_ai.tool.name": "search"})
     for _ in range(2):
-        queue.take(span)
+        queue.put(span)
     with monkeypatch.context() as planted:
         planted.setattr(engine.reader, "read", None)
-        assert queue.read() is None
+        assert queue._read() is None
 
-    assert queue.read() is not None
+    assert queue._read() is not None
     assert engine.accounts["refused", "fault"] == 1
-
-
-def test_spans_known_to_be_open() -> None:
-    """Told once, unless they ended before anybody asked."""
-    queue, _ = made()
-    one, two = SpanContext(7, 1, False), SpanContext(7, 2, False)
-    queue.begin(one, None)
-    queue.begin(two, one)
-    queue.begin(None, one)
-    found = sorted(queue.opened_since(), key=lambda opened: opened[1])
-
-    seven = (7).to_bytes(16)
-    assert found == [(seven, (1).to_bytes(8), None), (seven, (2).to_bytes(8), (1).to_bytes(8))]
-    assert list(queue.opened_since()) == []
 
 
 @pytest.mark.parametrize("name", ["plain", "at once", "malformed", "refused"])
@@ -355,15 +324,90 @@ def test_a_span_that_ended_is_not_told_as_open(name: str) -> None:
     span = ended(call_message(10) if name == "at once" else {**TOOL, "gen_ai.tool.name": "search"})
     if name == "malformed":
         span._start_time = 0
-    queue.begin(span.context, span.parent)
+    queue.start(span.context, span.parent)
     if name == "refused":
         queue.refuse(span)
     else:
-        queue.take(span)
-        queue.settle()
-        queue.read()
+        queue.put(span)
+        queue._open.update()
+        queue._read()
     lost = list(queue.lost_since())
 
     assert len(lost) == (name in {"malformed", "refused"})
     assert list(queue.opened_since()) == []
     assert len(queue._open) == 0
+
+
+# --- Non-agent spans ----------------------------------------------------------------------------------------------------
+
+
+def learned(scope: str, name: str, *keys: str) -> SpanQueue:
+    """A queue that has learnt from one span without any key that a convention reads."""
+    queue, _ = made()
+    queue._learn(scope, name, keys)
+    return queue
+
+
+def test_non_agent_spans_are_learnt_by_keys_name_and_scope() -> None:
+    """From the first one on it is known which spans' start was noted."""
+    assert made()[0].since == NEVER
+    queue = learned("web", "GET", "http.route")
+
+    assert (queue.keys, queue.names, queue.scopes) == ({"http.route"}, {"GET"}, {"web"})
+    assert queue.since < NEVER
+
+
+@pytest.mark.parametrize(
+    ("scope", "name"),
+    [
+        ("web", "execute_tool search"), ("web", "invoke_agent a"), ("web", "chat gpt"), ("web", "crewai.workflow"),
+        ("web", "claude_code.tool"), ("haystack", "haystack.pipeline.run"), ("llamaindex.opentelemetry", "FunctionAgent.run"),
+        ("gcp.vertex.agent", "invocation"),
+    ],
+)  # fmt: skip
+def test_spans_that_a_convention_may_know_are_not_learnt(scope: str, name: str) -> None:
+    """A convention may know them by name alone, or by scope."""
+    queue = learned(scope, name, "http.route")
+
+    assert (queue.keys, queue.names, queue.scopes) == (set(), set(), set())
+
+
+def test_conventions_know_only_names_that_begin_as_listed() -> None:
+    """Of conventions that read every scope and need no key. A new one of them needs its beginnings in `BEGINNINGS`."""
+    nameless = [one for one in conventions.TABLE if not one.scopes and not getattr(one, "needs", None)]
+    assert {one.name for one in nameless} == {"OpenLLMetry", "Claude Code", "span name"}
+    names = {
+        "crewai.workflow",
+        "claude_code.tool",
+        "claude_code.interaction",
+        "text_completion m",
+        "generate_content m",
+    }
+    names |= {f"{operation} x" for operation in ("execute_tool", "invoke_agent", "invoke_workflow", "chat")}
+    read = {
+        name
+        for name in names
+        for one in nameless
+        if one.read(raw_span(1, name=name, kind=KIND_CLIENT), Hasher(None)) is not None
+    }
+
+    assert read == names
+    assert {name[:4] for name in read} == BEGINNINGS
+
+
+def test_memory_of_non_agent_spans_is_bounded() -> None:
+    """A host whose spans all have different names and keys does not fill the memory."""
+    queue, _ = made()
+    for number in range(MAX_NON_AGENT + 50):
+        queue._learn("web", f"GET /{number}", (f"key-{number}",))
+    queue._learn("s" * 257, "GET", ())
+
+    assert (len(queue.names), len(queue.keys), queue.scopes) == (MAX_NON_AGENT, MAX_NON_AGENT, {"web"})
+
+
+@pytest.mark.parametrize(
+    ("trace_id", "span_id", "above"), [(0, 1, 2), (1, 0, 2), (2**128, 1, 2), (1, 2**64, 2), (1, 2, 2**64), (1, 2, 0)]
+)
+def test_non_agent_span_with_an_id_out_of_range_is_none(trace_id: int, span_id: int, above: int) -> None:
+    """Zero, or too large."""
+    assert non_agent_span(span_id, SpanContext(trace_id, above, is_remote=False), 1) is None
