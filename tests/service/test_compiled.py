@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
-from benchmarks import payloads
+from tests.service import payloads
 from otel_reliability import conventions
 from otel_reliability.assembly.blocks import Block, Blocks
 from otel_reliability.assembly.rows import Rows
