@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from otel_reliability.assembly.assembler import Assembler
-from otel_reliability.assembly.blocks import Blocks
 from otel_reliability.assembly.build import Builder
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent
@@ -66,7 +65,7 @@ class Trace:
     def add(self, part: Part) -> list[Timed]:
         """Take in what a message told, after what was due before it."""
         events = self.advance(part.now)
-        self._assembler.add_all(part.spans if isinstance(part.spans, Blocks) else list(part.spans), part.now)
+        self._assembler.add_all(list(part.spans), part.now)
         for evaluation in part.evaluations:
             self._assembler.evaluate(evaluation, part.now)
         self.spans += len(part.spans)

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from otel_reliability.assembly.blocks import Block, Blocks
 from otel_reliability.assembly.build import Builder
 from otel_reliability.config import Settings
 from otel_reliability.kafka.messages import Outgoing, text_of, written
@@ -89,22 +88,17 @@ class Traces:
     def take(self, spans: Sequence[AgentSpan], evaluations: Iterable[Evaluation], now: float) -> list[Outgoing]:
         """Take in what a message holds. Gives what is to be told, after what was due before."""
         self._advance(now)
-        found: defaultdict[TraceId, tuple[list[Block], list[AgentSpan], list[Evaluation]]]
-        found = defaultdict(lambda: ([], [], []))
-        if isinstance(spans, Blocks):
-            for block in spans.blocks:
-                found[block.trace_id][0].append(self._whole(block))
-            spans = spans.rest
+        found: defaultdict[TraceId, tuple[list[AgentSpan], list[Evaluation]]]
+        found = defaultdict(lambda: ([], []))
         for span in spans:
-            found[span.trace_id][1].append(self._alone(span))
+            found[span.trace_id][0].append(self._alone(span))
         for evaluation in evaluations:
             if evaluation.trace_id is None:
                 self.apart["no_trace" if evaluation.response_id is None else "response_id"] += 1
             else:
-                found[evaluation.trace_id][2].append(evaluation)
-        for trace_id, (blocks, some, judged) in found.items():
-            told = Blocks(blocks, some) if blocks else tuple(some)
-            self._take(trace_id, Part(self.now, told, tuple(judged)))
+                found[evaluation.trace_id][1].append(evaluation)
+        for trace_id, (some, judged) in found.items():
+            self._take(trace_id, Part(self.now, tuple(some), tuple(judged)))
         self._make_room()
         return self._taken()
 
@@ -119,11 +113,6 @@ class Traces:
         return self._taken()
 
     # --- Parts --------------------------------------------------------------------------------------------------------
-
-    def _whole(self, block: Block) -> Block:
-        """A block whose spans are each `_alone`; rows have nothing that would join them to other traces."""
-        alone = [self._alone(span) for span in block.others]
-        return block if alone == block.others else block.beside(alone)
 
     def _alone(self, span: AgentSpan) -> AgentSpan:
         """A span without what would join it to other traces: they may be anywhere."""
