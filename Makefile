@@ -118,7 +118,7 @@ dist: .venv/ready
 
 #: Remove environments, caches and build results.
 clean:
-	rm -rf .venv .venv-* .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* htmlcov dist build
+	rm -rf .venv .venv-* .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* htmlcov dist build native/build native/*.c native/*.egg-info
 
 # A recipe that needs Python fails here with the remedy where there is none.
 python = $(if $(PYTHON),,$(error No Python from 3.11 to 3.14 with venv is on the path; on Debian: apt-get install python3-venv))

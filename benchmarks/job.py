@@ -24,7 +24,7 @@ class Job:
     def __init__(self, settings: Mapping[str, Any] = SETTINGS) -> None:
         self.now = 0.0
         self.engine = Engine(Settings.load(settings), clock=lambda: self.now, wall=None)
-        self._decode = Decoder(self.engine.settings, self.engine.reader)
+        self._decode = Decoder(self.engine.reader)
 
     def receive(self, body: bytes) -> None:
         """Take one request through all stages, and advance the clock."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Final
+
+from otel_reliability.native import load
 
 EXTENSION: Final = "otel_reliability_native"
 """What the name of every compiled module begins with."""
@@ -29,12 +30,8 @@ def block() -> None:
 
 
 def installed() -> bool:
-    """Return whether the extension can be imported."""
-    try:
-        importlib.import_module(EXTENSION)
-    except ImportError:
-        return False
-    return True
+    """Return whether the extension is installed and fits this version."""
+    return load(EXTENSION) is not None
 
 
 if __name__ == "__main__":
