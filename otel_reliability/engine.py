@@ -37,23 +37,8 @@ _LAST: Final = frozenset({CloseReason.SHUTDOWN, CloseReason.END_OF_INPUT})
 MAX_UNTAKEN: Final = 100_000
 """Settled or revised runs that wait for whoever records them; beyond, the oldest are let go and counted."""
 
-_PARTS: Final = (
-    "_assembler",
-    "_sessions",
-    "_monitor",
-    "_settled",
-    "_revised",
-    "_scored",
-    "_counts",
-    "refused_evidence",
-    "closed",
-    "recorded",
-    "incomplete",
-    "revised",
-    "untaken",
-    "event_lag",
-)
-"""What an engine is made of beside its windows."""
+_TOTALS: Final = ("incomplete", "revised", "untaken", "event_lag")
+"""What is counted in plain numbers."""
 
 _CLOSED, _SETTLED = RunChange.CLOSED, RunChange.SETTLED
 
@@ -352,17 +337,44 @@ class Engine:
 
     # --- Over a restart -----------------------------------------------------------------------------------------------
 
-    def to_state(self) -> dict[str, Any]:
-        """All parts but the windows (`Fleet.to_state`), themselves: whoever keeps them writes them down before the next turn."""
+    def totals(self) -> dict[str, Any]:
+        """Return everything that was counted, by name: numbers, and counters by their keys. To be read before the next turn."""
         with self._turn(-1):
-            return {name: getattr(self, name) for name in _PARTS}
+            return {**{name: getattr(self, name) for name in _TOTALS}, **self._counters()}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over the parts that `to_state` gave, all or none (`KeyError`). The fleet is restored apart, and first."""
-        parts = {name: state[name] for name in _PARTS}
+    def restore_totals(self, totals: Mapping[str, Any]) -> None:
+        """Replace everything that was counted by what `totals` returned."""
         with self._turn(-1):
-            for name, part in parts.items():
-                setattr(self, name, part)
+            for name in _TOTALS:
+                if name in totals:
+                    setattr(self, name, totals[name])
+            for name, counter in self._counters().items():
+                counter.clear()
+                counter.update(totals.get(name, {}))
+
+    def restore_agents(self, agents: Mapping[AgentKey, tuple[float, Callable[[], Iterable[Run]]]]) -> None:
+        """Let agents be known, each with when it last had a run; its final runs are asked for when it is."""
+        with self._turn(-1):
+            self._fleet.restore_runs(agents)
+
+    def holds(self, trace_id: TraceId) -> bool:
+        """Return whether a trace has runs that are not final, whose spans are still needed."""
+        with self._turn(-1):
+            return self._assembler.holds(trace_id)
+
+    def _counters(self) -> dict[str, Counter[Any]]:
+        """Return the counters of this engine and of its parts, by name."""
+        found: dict[str, Counter[Any]] = {
+            "spans": self._counts,
+            "rising": self._told,
+            "refused_evidence": self.refused_evidence,
+            "closed": self.closed,
+            "recorded": self.recorded,
+            "assembly": self._assembler.accounts,
+            "windows": self._fleet.accounts,
+            "sessions": self._sessions.accounts,
+        }
+        return found if self._monitor is None else {**found, "change": self._monitor.accounts}
 
     # --- Within a turn ------------------------------------------------------------------------------------------------
 

@@ -168,6 +168,12 @@ class Assembler:
         if not self._bundles.ended(trace_id, span_id):
             self._gathering.ended(trace_id, span_id)
 
+    def holds(self, trace_id: TraceId) -> bool:
+        """Return whether a trace has runs that are not final."""
+        traces = self._gathering.traces
+        trace = traces.get(trace_id)
+        return trace_id in traces.bundles or (trace is not None and bool(trace.units))
+
     def evaluate(self, evaluation: Evaluation, now: float) -> None:
         """Take in a judgement that arrived apart from its span. Before its run is here, it waits."""
         self._evaluations.add(evaluation, now)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.detector import Detector
-from otel_reliability.change.sessions import OpenSessions, agent_key
+from otel_reliability.change.sessions import OpenSessions
 from otel_reliability.change.units import Unit, counts_for_change, unit_of
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey, Run
 
 FORGET_AFTER: Final = 90 * 86_400.0
@@ -51,15 +52,9 @@ class Monitor:
         self._sessions = OpenSessions(settings.sessions.idle, settings.limits.sessions, self.accounts)
         self._changes: deque[Change] = deque()
         self._idle = settings.sessions.idle - _MARGIN
+        self._touched: set[AgentKey] = set()
         self._due = math.inf
         """Before then there is nothing to advance."""
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """After a restart the settings may be others."""
-        self.__dict__.update(state)
-        sessions = self._settings.sessions
-        self._idle, self._due = sessions.idle - _MARGIN, -math.inf
-        self._sessions.hold_to(sessions.idle, self._settings.limits.sessions)
 
     def __len__(self) -> int:
         return len(self._detectors)
@@ -130,6 +125,7 @@ class Monitor:
         self._seen[key] = now
         self._due = min(self._due, now + FORGET_AFTER - _MARGIN)
         self._detectors.move_to_end(key)
+        self._touched.add(key)
         alarm = detector.add(unit)
         if alarm is not None:
             self._tell(Change(key, alarm))
@@ -148,6 +144,7 @@ class Monitor:
 
     def _forget(self, key: AgentKey, why: str) -> None:
         del self._detectors[key], self._seen[key]
+        self._touched.add(key)
         self.accounts["agents", why] += 1
 
     def _tell(self, change: Change) -> None:
@@ -156,16 +153,30 @@ class Monitor:
             self.accounts["changes", "ceiling"] += 1
         self._changes.append(change)
 
-    def to_state(self, now: float) -> dict[str, Any]:
-        """Everything but the accounts and untaken changes, in plain values; times as seconds since."""
-        agents = [[list(key), now - self._seen[key], detector.to_state()] for key, detector in self._detectors.items()]
-        return {"agents": agents, "sessions": self._sessions.to_state(now)}
+    # --- Over a restart -----------------------------------------------------------------------------------------------
 
-    def restore(self, state: Mapping[str, Any], now: float) -> None:
-        """Take over what `to_state` wrote, by a clock that may have begun anew."""
-        for parts, since, detector in state["agents"]:
-            key = agent_key(parts)
-            self._seen[key] = now - since
-            self._detectors[key] = Detector.from_state(detector, self._settings.change, self._pinned.get(key, ()))
-        self._sessions.restore(state["sessions"], now)
+    def changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield what changed since this was last asked for: plain key, plain data (None: it is gone).
+
+        A detector has its agent as key, and when it last had a unit with its data.
+        """
+        touched, self._touched = self._touched, set()
+        for key in touched:
+            detector = self._detectors.get(key)
+            yield [list(key)], None if detector is None else [self._seen[key], detector.to_state()]
+        yield from self._sessions.changes()
+
+    def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
+        """Replace everything by what `changes` yielded, what changed last at the end."""
+        for kept in (self._detectors, self._seen, self._changes, self._touched):
+            kept.clear()
+        sessions: list[tuple[Any, Any]] = []
+        for key, body in data:
+            if isinstance(key, bytes) or len(key) > 1:
+                sessions.append((key, body))
+                continue
+            agent = agent_key(key[0])
+            self._seen[agent], state = body
+            self._detectors[agent] = Detector.from_state(state, self._settings.change, self._pinned.get(agent, ()))
+        self._sessions.restore(sessions)
         self._due = -math.inf

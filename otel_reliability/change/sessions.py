@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from otel_reliability.change.units import Unit, joined
+from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey
 
 SessionKey: TypeAlias = tuple[AgentKey, str]
@@ -45,6 +46,8 @@ class OpenSessions:
         self._open: OrderedDict[SessionKey, Open] = OrderedDict()
         self._closed: set[bytes] = set()
         self._closed_order: deque[bytes] = deque()
+        self._touched: set[SessionKey] = set()
+        self._closings: dict[bytes, bool] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -60,6 +63,7 @@ class OpenSessions:
 
     def add(self, key: SessionKey, unit: Unit, now: float) -> None:
         """A run of a session closed."""
+        self._touched.add(key)
         session = self._open.get(key)
         if session is None:
             if self._admit(key):
@@ -78,6 +82,7 @@ class OpenSessions:
         session = self._open.get(key)
         if session is None or session.parts.pop(run_id, None) is None:
             return False
+        self._touched.add(key)
         if not session.parts:
             del self._open[key]
         return True
@@ -89,6 +94,7 @@ class OpenSessions:
             if now - session.last < self._idle:
                 return
             del self._open[key]
+            self._touched.add(key)
             self._remember(digest(key))
             yield key[0], joined(key[1], list(session.parts.values()))
 
@@ -97,30 +103,44 @@ class OpenSessions:
             self._accounts["session_runs", "late"] += 1
             return False
         if len(self._open) >= self._ceiling:
-            self._open.popitem(last=False)
+            self._touched.add(self._open.popitem(last=False)[0])
             self._accounts["sessions", "ceiling"] += 1
         return True
 
     def _remember(self, closed: bytes) -> None:
         self._closed.add(closed)
         self._closed_order.append(closed)
+        self._closings[closed] = True
         if len(self._closed_order) > self._ceiling:
-            self._closed.discard(self._closed_order.popleft())
+            oldest = self._closed_order.popleft()
+            self._closed.discard(oldest)
+            self._closings[oldest] = False
 
-    def to_state(self, now: float) -> dict[str, Any]:
-        """Everything, in plain values; times as seconds since."""
-        opened = [
-            [list(key), session, now - at.last, list(at.parts.values())] for (key, session), at in self._open.items()
-        ]
-        return {"open": opened, "closed": [one.hex() for one in self._closed_order]}
+    def changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield what changed since this was last asked for: plain key, plain data (None: it is gone).
 
-    def restore(self, state: Mapping[str, Any], now: float) -> None:
-        """Take over what `to_state` wrote. The time between does not count as idle."""
-        for one in state["closed"]:
-            self._remember(bytes.fromhex(one))
-        for key, session, since, parts in state["open"]:
-            units = [unit_from(part) for part in parts]
-            self._open[agent_key(key), session] = Open(now - since, {unit.id: unit for unit in units})
+        An open session has its agent and its id as key; of a closed one the digest is remembered.
+        """
+        touched, self._touched = self._touched, set()
+        for key in touched:
+            session = self._open.get(key)
+            yield list(key), None if session is None else [session.last, list(session.parts.values())]
+        closings, self._closings = self._closings, {}
+        for closed, is_known in closings.items():
+            yield closed, True if is_known else None
+
+    def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
+        """Replace all sessions by those that `changes` yielded, the one that changed last at the end."""
+        for kept in (self._open, self._closed, self._closed_order, self._touched):
+            kept.clear()
+        for key, body in data:
+            if isinstance(key, bytes):
+                self._remember(key)
+                continue
+            agent, session = key
+            units = [unit_from(part) for part in body[1]]
+            self._open[agent_key(agent), session] = Open(body[0], {unit.id: unit for unit in units})
+        self._closings.clear()
 
 
 def digest(key: SessionKey) -> bytes:
@@ -139,12 +159,6 @@ def _begun(agent: AgentKey) -> hashlib.blake2b:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-def agent_key(state: Iterable[Any]) -> AgentKey:
-    """An agent key from the list that JSON makes of it."""
-    namespace, name, environment, agent, extra = state
-    return AgentKey(namespace, name, environment, agent, tuple((one, other) for one, other in extra))
 
 
 def unit_from(state: Iterable[Any]) -> Unit:

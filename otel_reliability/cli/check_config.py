@@ -46,8 +46,6 @@ def summary(config: Config) -> Iterator[str]:
     yield f"{'tokens':8}{'asked for' if service.token or service.token_file else 'none asked for'}"
     yield f"{'TLS':8}{_tls(config)}"
     yield f"{'push':8}{service.push.endpoint or 'nowhere, unless OTEL_EXPORTER_OTLP_ENDPOINT is set'}"
-    if service.emit_runs.endpoint is not None:
-        yield f"{'runs':8}{service.emit_runs.endpoint}"
     windows = ", ".join(f"{window.name} ({_window(window.last, window.period)})" for window in config.engine.windows)
     yield f"{'windows':8}{windows}"
     yield f"{'agents':8}{config.engine.limits.agents} at most"

@@ -23,7 +23,6 @@ FLAGS: Final[Mapping[str, str]] = {
     "state_sync": "service.state_sync",
     "token_file": "service.token_file",
     "push": "service.push.endpoint",
-    "emit_runs": "service.emit_runs.endpoint",
 }
 """The settings that have a flag of their own; every other has `--set`."""
 
@@ -73,7 +72,6 @@ _OPTIONS: Final[Sequence[Option]] = (
     click.option("--token-file", metavar="FILE", help="Bearer tokens, one a line, of which clients must send one."),
     ALLOW_PUBLIC,
     click.option("--push", metavar="URL", help="Send metrics there by OTLP."),
-    click.option("--emit-runs", metavar="URL", help="Send closed runs there, to another service."),
     one_setting("service.queue=1GiB"),
 )
 

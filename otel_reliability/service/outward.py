@@ -1,11 +1,11 @@
-"""Where numbers and runs are sent: settings, with OpenTelemetry's own variables beneath them, → targets."""
+"""Where metrics are sent: settings, with OpenTelemetry's own variables beneath them, → a target."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from otel_reliability.service.settings import EmitSettings, PushSettings
+from otel_reliability.service.settings import PushSettings
 from otel_reliability.telemetry.otlp import Target
 from otel_reliability.telemetry.otlp_cells import Temporality
 from otel_reliability.telemetry.otlp_environment import metrics_settings
@@ -31,22 +31,6 @@ def push_plan(settings: PushSettings, env: Mapping[str, str]) -> PushPlan | None
     if settings.endpoint is not None and settings.protocol is None:
         said["protocol"] = "grpc"
     return PushPlan(Target(**said), interval, temporality)
-
-
-def emit_target(settings: EmitSettings) -> Target | None:
-    """Where runs go; None where nobody names an endpoint."""
-    if settings.endpoint is None:
-        return None
-    return Target(
-        settings.endpoint,
-        settings.protocol,
-        settings.headers,
-        settings.compression,
-        settings.timeout,
-        settings.ca,
-        settings.certificate,
-        settings.key,
-    )
 
 
 _FIELDS: Final = (

@@ -100,30 +100,6 @@ class PushSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class EmitSettings:
-    """Closed runs sent on as OTLP log records, to another service that keeps the windows of its agents."""
-
-    endpoint: Endpoint | None = None
-    """Where to: a Collector or a service; nothing is sent without."""
-    protocol: Protocol = "grpc"
-    """gRPC, or protobuf over HTTP."""
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Sent with every request."""
-    compression: Literal["gzip", "none"] = "gzip"
-    """How bodies are packed."""
-    timeout: Seconds = 10.0
-    """How long an answer may take."""
-    ca: str | None = None
-    """A file of certificates to trust, in place of the system's."""
-    certificate: str | None = None
-    """A file with our own certificate."""
-    key: str | None = None
-    """The private key of it."""
-    own_numbers: bool = False
-    """Whether this service tells the numbers of agents itself too; of an agent that others see as well it knows a part."""
-
-
-@dataclass(frozen=True, slots=True)
 class ServiceSettings:
     """All settings of `otel-reliability serve` beside those of its engine."""
 
@@ -143,7 +119,6 @@ class ServiceSettings:
     """A file of such tokens, one a line, any of which will do; read again when it changes."""
     tls: TLSSettings = TLSSettings()
     push: PushSettings = PushSettings()
-    emit_runs: EmitSettings = EmitSettings()
     state: str | None = None
     """Directory in which state outlives the process; without, what is open is lost when it dies."""
     state_sync: Literal["normal", "full"] = "normal"

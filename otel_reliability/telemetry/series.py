@@ -10,7 +10,7 @@ import threading
 from bisect import bisect_left
 from collections import Counter as Tallied
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from operator import add, itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
@@ -108,6 +108,7 @@ class Counter:
     def __init__(self, spec: Instrument, wall: Callable[[], int]) -> None:
         self.spec = spec
         self.cells: dict[Labels, Tally] = {}
+        self.touched: set[Labels] = set()
         self._wall = wall
 
     def add(self, amount: int, attributes: Mapping[str, str | bool] | None, trace: Trace, /) -> None:
@@ -117,6 +118,7 @@ class Counter:
         if cell is None:
             cell = self.cells[labels] = Tally(self._wall())
         cell.value += amount
+        self.touched.add(labels)
         if trace is not None:
             cell.exemplar = Exemplar(amount, self._wall(), *trace)
 
@@ -127,6 +129,7 @@ class Histogram:
     def __init__(self, spec: Instrument, wall: Callable[[], int]) -> None:
         self.spec = spec
         self.cells: dict[Labels, Spread] = {}
+        self.touched: set[Labels] = set()
         self._wall = wall
 
     def record(self, amount: float, attributes: Mapping[str, str | bool] | None, trace: Trace, /) -> None:
@@ -142,6 +145,7 @@ class Histogram:
         if cell is None:
             cell = self.cells[labels] = Spread(self._wall(), len(self.spec.boundaries) + 1)
             cell.lowest = cell.highest = amounts[0]
+        self.touched.add(labels)
         places = self._places(amounts)
         for at, number in Tallied(places).items():
             cell.counts[at] += number
@@ -216,22 +220,60 @@ class Book:
                 over = [labels for labels in instrument.cells if owner_of(instrument.spec, labels) not in owners]
                 for labels in over:
                     del instrument.cells[labels]
+                    instrument.touched.add(labels)
                     self.ended.append((instrument.spec, labels))
 
-    def to_state(self) -> dict[str, dict[Labels, Cell]]:
-        """Every series with its start, by instrument. For the thread that records, between two recordings."""
-        return {name: dict(instrument.cells) for name, instrument in self._instruments.items()}
+    def changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the series that changed since this was last asked for: instrument and attributes, plain data (None: it ended).
 
-    def restore(self, state: Mapping[str, Mapping[Labels, Cell]]) -> None:
-        """Take over the series that `to_state` gave, of the instruments that there are now."""
+        For the thread that records.
+        """
+        for name, instrument in self._instruments.items():
+            touched, instrument.touched = instrument.touched, set()
+            for labels in touched:
+                cell = instrument.cells.get(labels)
+                yield [name, labels], None if cell is None else _data_of(cell)
+
+    def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
+        """Replace all series by those that `changes` yielded, of the instruments that there are now."""
         with self.lock:
-            for name, instrument in self._instruments.items():
-                cells: Any = state.get(name, {})
-                instrument.cells = dict(cells)
+            for instrument in self._instruments.values():
+                instrument.cells.clear()
+                instrument.touched.clear()
+            for (name, plain), body in data:
+                instrument, labels = self._instruments.get(name), tuple((key, value) for key, value in plain)
+                if isinstance(instrument, Counter):
+                    instrument.cells[labels] = _tally_of(body)
+                elif instrument is not None and len(body[1]) == len(instrument.spec.boundaries) + 1:
+                    instrument.cells[labels] = _spread_of(body)
+
+    def labels(self, spec: Instrument) -> list[Labels]:
+        """Return the attributes of every series of an instrument."""
+        return list(self._instruments[spec.name].cells)
 
     def _instrument(self, made: Kind) -> Kind:
         self._instruments[made.spec.name] = made
         return made
+
+
+def _data_of(cell: Cell) -> Any:
+    if isinstance(cell, Tally):
+        return [cell.start_ns, cell.value, cell.exemplar]
+    return [cell.start_ns, cell.counts, cell.total, cell.lowest, cell.highest, cell.exemplars]
+
+
+def _tally_of(data: Any) -> Tally:
+    tally = Tally(data[0])
+    tally.value, exemplar = data[1:]
+    tally.exemplar = None if exemplar is None else Exemplar(*exemplar)
+    return tally
+
+
+def _spread_of(data: Any) -> Spread:
+    spread = Spread(data[0], len(data[1]))
+    spread.counts, spread.total, spread.lowest, spread.highest, exemplars = data[1:]
+    spread.exemplars = [None if one is None else Exemplar(*one) for one in exemplars]
+    return spread
 
 
 def owner_of(spec: Instrument, labels: Labels) -> Labels:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from otel_reliability.config import Settings
@@ -21,7 +22,7 @@ OTHER_AGENT: Final = AgentKey("", "", "", "__other__")
 
 
 Asleep: TypeAlias = Callable[[], Mapping[str, Any]]
-"""Gives what `AgentState.to_state` wrote of an agent that was restored and not asked for yet."""
+"""Gives what `AgentState.to_state` returns of an agent that was restored and not asked for yet."""
 
 _SETTLED, _WITHDRAWN = RunChange.SETTLED, RunChange.WITHDRAWN
 _NEVER: Final = (1 << 63) - 1
@@ -131,33 +132,27 @@ class Fleet:
             self.agent(key)
             return
 
-    def to_state(self) -> dict[str, Any]:
-        """Everything but the agents' own runs (`AgentState.to_state`)."""
-        return {
-            "accounts": dict(self.accounts),
-            "places": list(self._places),
-            "agents": list(self._agents),
-            "seen": list(self._seen.items()),
-        }
+    def seen(self, key: AgentKey) -> float | None:
+        """Return when an agent last had a run, by the engine's clock; None for one that is not known."""
+        return self._seen.get(key)
 
-    def restore(
-        self,
-        state: Mapping[str, Any],
-        agents: Mapping[AgentKey, Asleep],
-        told: Mapping[AgentKey, Callable[[], Told]] | None = None,
-    ) -> None:
-        """Take over what `to_state` wrote, and each agent's own, by the same clock.
+    def restore_runs(self, agents: Mapping[AgentKey, tuple[float, Callable[[], Iterable[Run]]]]) -> None:
+        """Let agents be known, each with when it last had a run, and its final runs in their order.
 
-        An agent sleeps until it is asked for: only then its own state is read, since that takes as long as measuring its runs.
-        Meanwhile it tells what is known to have been told of it.
+        An agent sleeps until it is asked for: only then its runs are read, since that takes as long as measuring them.
         """
-        lost = set(state["agents"]) - agents.keys()
-        self.accounts.update(state["accounts"])
-        self._places.update(key for key in state["places"] if key not in lost)
-        self._agents.update((key, agents[key]) for key in state["agents"] if key not in lost)
-        self._asleep.update(dict.fromkeys(self._agents))
-        self._told.update((key, known) for key, known in (told or {}).items() if key in self._asleep)
-        self._seen.update((key, since) for key, since in state["seen"] if key not in lost)
+        for key, (_, runs) in agents.items():
+            self._places.add(key)
+            self._agents[key] = partial(self._state_of, key, runs)
+            self._asleep[key] = None
+        self._seen.update(sorted(((key, seen) for key, (seen, _) in agents.items()), key=_by_time))
+
+    def _state_of(self, key: AgentKey, runs: Callable[[], Iterable[Run]]) -> Mapping[str, Any]:
+        state = AgentState(key, self._settings, Counter())
+        for run in runs():
+            state.close(run)
+            state.settle(run)
+        return state.to_state()
 
     def _new(self, key: AgentKey) -> AgentState:
         return AgentState(key, self._settings, self.accounts)
@@ -225,3 +220,7 @@ class Fleet:
         self._told.pop(key, None)
         if self._places_return:
             self._places.discard(key)
+
+
+def _by_time(seen: tuple[AgentKey, float]) -> float:
+    return seen[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from otel_reliability.model.record import BadRecord
+from otel_reliability.model.record import Damaged
 from otel_reliability.model.run import Run
 from otel_reliability.windows.recent_record import Kept, Packed, pack
 from otel_reliability.windows.recent_settled import SettledRuns
@@ -115,6 +115,6 @@ def _whole(kept: Kept) -> Run | None:
     """The run; None for one that another version wrote, and this one cannot read."""
     if isinstance(kept, Run):
         return kept
-    with suppress(BadRecord):
+    with suppress(Damaged):
         return kept.run()
     return None

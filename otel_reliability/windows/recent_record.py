@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import marshal
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from otel_reliability.model.record import read_run, write_run
+from otel_reliability.model.record import pack_run, unpack_run
 from otel_reliability.model.run import Run
-
-_FORMAT: Final = 4
-"""Of `marshal`: every supported Python reads it."""
 
 
 class Packed(NamedTuple):
@@ -20,8 +16,8 @@ class Packed(NamedTuple):
     body: bytes
 
     def run(self) -> Run:
-        """The run itself. Raises `BadRecord`."""
-        return read_run(marshal.loads(self.body))  # noqa: S302 (whoever keeps it checks that we wrote it)
+        """The run itself. Raises `Damaged`."""
+        return unpack_run(self.body)
 
 
 def pack(run: Run) -> Packed:
@@ -31,7 +27,7 @@ def pack(run: Run) -> Packed:
     >>> pack(run(["search"])).run().path
     ('search',)
     """
-    return Packed(run.end_ns, run.run_id, marshal.dumps(write_run(run), _FORMAT))
+    return Packed(run.end_ns, run.run_id, pack_run(run))
 
 
 Kept: TypeAlias = Run | Packed

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.record import agent_key
 from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows.recent_sessions import RecentSessions
@@ -27,7 +28,7 @@ from otel_reliability.windows.session import (
     with_trace,
     without,
 )
-from otel_reliability.windows.shelf import Agent, Key, Shelf, new_shelf, shelf_of
+from otel_reliability.windows.shelf import Agent, Key, Shelf, new_shelf
 from otel_reliability.windows.signals import RUN_ID, Trace, trace_of
 
 MOST_RUNS: Final = 10_000
@@ -88,27 +89,13 @@ class Sessions:
         self._known = known
         self._open, self._closed = new_shelf(), new_shelf()
         self._late: dict[Key, None] = {}
+        self._touched: set[tuple[AgentKey, str]] = set()
         self._early: list[SessionEvent] = []
         self._agents: dict[AgentKey, Agent] = {}
         self._numbered: dict[int, Agent] = {}
         self._next_number = 0
-        self._follow()
-
-    def _follow(self) -> None:
-        """Go by the settings."""
-        settings = self._settings
         self._weights, self._derive = weights_of(settings.sessions.weights), settings.sessions.derive
         self._most = settings.limits.sessions
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The same whether shelves are compiled or not."""
-        return {**self.__dict__, "_open": list(self._open.items()), "_closed": list(self._closed.items())}
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """After a restart the settings may be others."""
-        self.__dict__.update(state)
-        self._open, self._closed = shelf_of(state["_open"]), shelf_of(state["_closed"])
-        self._follow()
 
     def __len__(self) -> int:
         return len(self._open) + len(self._closed)
@@ -148,6 +135,9 @@ class Sessions:
     def apply(self, event: RunEvent, now: float) -> None:
         """Something happened to a run, by the engine's clock."""
         change, run, gone = event
+        self._touch(run)
+        if gone is not None:
+            self._touch(gone)
         if change is _CLOSED:
             held = self._open.take(run, now, self._agents, self._known, self._closed) if self._derive else 0
             if not held:
@@ -164,6 +154,10 @@ class Sessions:
             else:
                 self._put_back(run, gone, now)
 
+    def _touch(self, run: Run) -> None:
+        if run.session_id is not None:
+            self._touched.add((run.key, run.session_id))
+
     def tick(self, now: float) -> list[SessionEvent]:
         """Close what has been idle for long enough, score again what changed since it closed, and say so."""
         return self._settled(self._open.due(now, self._settings.sessions.idle))
@@ -175,12 +169,53 @@ class Sessions:
     def forget(self, *keys: AgentKey) -> None:
         """Agents expired: their sessions are forgotten with them."""
         gone = [agent for agent in [self._agents.pop(key, None) for key in keys] if agent is not None]
-        numbers = {agent.number for agent in gone if agent.sessions}
+        numbers = {agent.number: agent.key for agent in gone if agent.sessions}
         for agent in gone:
             del self._numbered[agent.number]
         for shelf in (self._open, self._closed) if numbers else ():
-            for key in shelf.keys_of(numbers):
+            for key in shelf.keys_of(set(numbers)):
                 self._forget(key)
+                self._touched.add((numbers[key[0]], key[1]))
+
+    # --- Over a restart -----------------------------------------------------------------------------------------------
+
+    def changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield what changed since this was last asked for: agent and id of a session, and its plain data (None: it is gone).
+
+        The data are whether it has closed, when it was touched last, and its traces.
+        """
+        touched, self._touched = self._touched, set()
+        for key, session_id in touched:
+            agent = self._agents.get(key)
+            session = None if agent is None else self._find((agent.number, session_id))[1]
+            if agent is None or session is None:
+                yield [list(key), session_id], None
+            else:
+                closed = (agent.number, session_id) in self._closed
+                yield [list(key), session_id], [closed, session[0], list(traces_in(session))]
+
+    def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
+        """Replace all sessions by those that `changes` yielded, the one that changed last at the end."""
+        self._open, self._closed, self.traces = new_shelf(), new_shelf(), 0
+        self._touched.clear()
+        self._late.clear()
+        self._early.clear()
+        for agent in self._agents.values():
+            agent.sessions, agent.recent = 0, None
+        for (plain_key, session_id), (closed, touched, traces) in data:
+            key = agent_key(plain_key)
+            agent = self._agents.get(key) or self._begin(key)
+            session: Session = (touched,)
+            for *scores, derived in traces:
+                session = with_trace(session, (*scores, tuple(derived)), touched) if len(session) > 1 else (
+                    touched, (*scores, tuple(derived))
+                )  # fmt: skip
+            agent.sessions += 1
+            self.traces += len(traces)
+            (self._closed if closed else self._open)[agent.number, session_id] = session
+            if closed:
+                agent.recent = agent.recent or RecentSessions()
+                agent.recent.add(bare_scores(session_id, traces_of(session), self._weights))
 
     # --- Runs in and out ----------------------------------------------------------------------------------------------
 
@@ -285,6 +320,7 @@ class Sessions:
 
     def _event(self, key: Key, session: Session, first: bool) -> SessionEvent:
         agent, traces = self._numbered[key[0]], tuple(traces_of(session))
+        self._touched.add((agent.key, key[1]))
         closed = bare_scores(key[1], traces, self._weights)
         if agent.recent is None:
             agent.recent = RecentSessions()
@@ -307,6 +343,7 @@ class Sessions:
         while len(kept) + len(closed) > self._most or self.traces > MOST_TRACES:
             if len(closed):
                 key, session = closed.popitem(last=False)
+                self._touched.add((self._numbered[key[0]].key, key[1]))
                 self._late.pop(key, None)
                 self.traces -= count(session)
                 self._unlist(key)

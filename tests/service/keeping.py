@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.span import Session
-from otel_reliability.service.checkpoint_store import Point
 from otel_reliability.service.clock import Clock
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.journal import Unavailable
-from otel_reliability.service.journal_sqlite import Sqlite
-from otel_reliability.service.recording import PAUSE, Recording
+from otel_reliability.service.persistence import Persistent
+from otel_reliability.service.recording import Recording
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
+from otel_reliability.service.store import Unavailable
 from otel_reliability.telemetry.series import Book
 from otel_reliability.testing import FakeClock, agent, model, tool
 
 SETTINGS = Settings(hash_key="00" * 16)
-LEAST = 4_000
-"""Bytes after which a checkpoint is written: small, so that there are many."""
 
 
 class Look(NamedTuple):
@@ -45,51 +43,46 @@ class Kept:
         settings: Settings = SETTINGS,
         *,
         limit: int | None = None,
-        least: int = LEAST,
-        apart: bool = False,
     ) -> None:
         self.fake = FakeClock() if fake is None else fake
         self.path = path
         clock = Clock(self.fake, self.fake.wall)
         self.engine = Engine(settings, clock=clock, wall=clock.wall, places_return=True)
-        self.state = State(settings, self.engine)
         self.book = Book(clock.wall)
-        recording = Recording(self.engine, self.book, PAUSE)
-        self.state.watchers.append(recording)
-        self.state.keepers |= {"book": self.book, "recording": recording}
+        self.state = State(self.engine, Recording(self.engine, self.book))
         self.directory = StateDirectory(path)
-        self.journal = Sqlite(self.state, clock, self.directory, limit=limit, least=least, apart=apart)
-        self.journal.restore()
+        self.persistence = Persistent(self.state, clock, self.directory, limit=limit)
+        self.persistence.restore()
 
     def take(self, *requests: Decoded) -> bool:
         """As the writer does. False: refused."""
         try:
-            self.journal.commit(requests)
+            self.persistence.commit(requests)
         except Unavailable:
             return False
         for request in requests:
             self.state.apply(request)
-        self.journal.applied()
+        self.persistence.applied()
         return True
 
     def wind(self, seconds: float) -> None:
         """Let time pass, and meet deadlines."""
         self.fake.advance(seconds)
         try:
-            self.journal.advancing()
+            self.persistence.advancing()
         except Unavailable:
             return
         self.state.advance()
-        self.journal.advanced(self.engine.now())
+        self._advanced()
 
     def settle(self) -> None:
         """Let so much time pass that every run is closed and settled."""
         for _ in range(3):
             self.wind(700.0)
 
-    def point(self) -> Point:
-        """Where a checkpoint would be made now."""
-        return Point(self.journal._seq, self.journal._clock.moment())
+    def _advanced(self) -> None:
+        with suppress(Unavailable):
+            self.persistence.advanced(self.engine.now())
 
     def die(self) -> None:
         """Leave everything as it is."""
@@ -104,7 +97,7 @@ class Kept:
         """Everything that is told of the state."""
         fleet = self.engine.fleet
         windows = {key.agent: fleet.agent(key) for key in sorted(fleet.keys())}
-        cells = {name: instrument.items() for name, instrument in self.book.to_state().items()}
+        cells = {name: instrument.cells.items() for name, instrument in self.book._instruments.items()}
         return Look(
             {
                 name: {

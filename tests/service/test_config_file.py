@@ -92,7 +92,6 @@ def test_an_empty_file_says_nothing(tmp_path: Path, content: str) -> None:
         ("service: {token_file: /nowhere}", "service.token_file", "path"),
         ("service: {tls: {certificate: /nowhere}}", "service.tls.certificate", "tls.key too"),
         ("service: {tls: {client_ca: /nowhere}}", "service.tls.client_ca", "tls.certificate too"),
-        ("service: {emit_runs: {endpoint: 'http://next:4317'}}", "hash_key", "same"),
         ("service: [1]", "service", "{name: value}"),
         ("- 1", "--config", "name: value"),
         ("a: [", "--config", "indentation"),

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from otel_reliability.service.outward import emit_target, push_plan
-from otel_reliability.service.settings import EmitSettings, PushSettings
+from otel_reliability.service.outward import push_plan
+from otel_reliability.service.settings import PushSettings
 from otel_reliability.telemetry.otlp import Target
 
 ENV = {
@@ -13,9 +13,8 @@ ENV = {
 
 
 def test_nothing_is_sent_unless_somebody_says_where() -> None:
-    """Neither metrics nor runs."""
+    """No endpoint, no push."""
     assert push_plan(PushSettings(interval=5.0), {}) is None
-    assert emit_target(EmitSettings()) is None
 
 
 def test_our_settings_are_over_opentelemetry_s_variables() -> None:
@@ -33,14 +32,3 @@ def test_an_endpoint_of_ours_brings_its_own_protocol() -> None:
 
     assert plan is not None
     assert (plan.target.endpoint, plan.target.protocol) == ("http://ours:4317", "grpc")
-
-
-def test_runs_go_where_they_are_sent() -> None:
-    """Every setting of it reaches the sender."""
-    settings = EmitSettings(
-        "http://next:4318", "http/protobuf", {"a": "b"}, "none", 3.0, "ca.pem", "own.pem", "own.key"
-    )
-
-    assert emit_target(settings) == Target(
-        "http://next:4318", "http/protobuf", {"a": "b"}, "none", 3.0, "ca.pem", "own.pem", "own.key"
-    )

@@ -116,9 +116,9 @@ class PlainRecorder:
 def told(book: Book) -> dict[tuple[str, frozenset[tuple[str, str | bool]]], tuple[object, ...]]:
     """All that a book holds."""
     found: dict[tuple[str, frozenset[tuple[str, str | bool]]], tuple[object, ...]] = {}
-    for name, cells in book.to_state().items():
+    for name, instrument in book._instruments.items():
         assert name in SPECS
-        for labels, cell in cells.items():
+        for labels, cell in instrument.cells.items():
             found[name, frozenset(labels)] = tuple(
                 getattr(cell, slot) for slot in type(cell).__slots__ if slot not in {"fields", "text"}
             )

@@ -1,17 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
-
-import pytest
-
 from otel_reliability.config import MetricSettings, Settings, WindowSettings
-from otel_reliability.engine import Engine
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import Run
 from otel_reliability.telemetry.instruments import Point
-from otel_reliability.telemetry.points import of_fleet, slices
+from otel_reliability.telemetry.points import of_fleet
 from otel_reliability.testing import EPOCH_NS, KEY, run
 from otel_reliability.windows.fleet import Fleet
 
@@ -67,24 +60,3 @@ def test_an_agent_without_runs_has_no_points() -> None:
         "agent",
         "b",
     }
-
-
-def test_agents_that_sleep_are_woken_one_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a restart all are told, and what comes in meanwhile waits for no more than one of them."""
-    first, second = Engine(clock=lambda: 0.0, wall=None), Engine(clock=lambda: 0.0, wall=None)
-    for number in range(1, 6):
-        one = run(["search"], number)
-        first.receive_events([RunEvent(RunChange.CLOSED, one._replace(key=KEY._replace(agent=f"agent {number}")))])
-    states = {key: found.to_state() for key in first.fleet.keys() if (found := first.fleet.agent(key))}  # noqa: SIM118
-    second.fleet.restore(first.fleet.to_state(), {key: partial(states.__getitem__, key) for key in states})
-    read, woken = second.read, list[int]()
-
-    def watched(ask: Callable[[Fleet], Any]) -> Any:
-        before = second.fleet.asleep
-        found = read(ask)
-        woken.append(before - second.fleet.asleep)
-        return found
-
-    monkeypatch.setattr(second, "read", watched)
-    assert [shown.key for some in slices(second) for shown in some] == first.fleet.keys()
-    assert (sum(woken), max(woken)) == (5, 1)

@@ -38,36 +38,6 @@ def asleep(fleet: Fleet) -> Fleet:
     return other
 
 
-def test_an_agent_that_sleeps_tells_what_it_told() -> None:
-    """Number by number; it is the same object each time, so that writers know that nothing has changed."""
-    fleet = lived(5)
-    other = asleep(fleet)
-
-    assert told_by(other) == told_by(fleet)
-    assert told_by(other) is told_by(other)
-    assert other.asleep == 1
-
-
-def test_an_agent_that_wakes_tells_what_it_measures() -> None:
-    """What was written down is forgotten with the first change, and is what would be measured."""
-    fleet = lived(5)
-    other, woken = asleep(fleet), asleep(fleet)
-    woken.wake()
-    assert told_by(woken) == told_by(other)
-
-    for one in (fleet, other):
-        one.apply(RunEvent(RunChange.CLOSED, run(["pay"], 6)), 0.0)
-    assert told_by(other) == told_by(fleet) != told_by(woken)
-
-
-def test_nothing_is_told_of_an_agent_that_has_expired_asleep() -> None:
-    """Nor of one that nobody knows."""
-    other = asleep(lived(2))
-    assert other.told(KEY._replace(agent="nobody")) is None
-    other.advance(2 * SETTINGS.limits.agent_idle)
-    assert other.told(KEY) is None
-
-
 def test_what_is_told_is_known_until_something_changes() -> None:
     """Whoever writes it down need not measure for it."""
     fleet = lived(2)
