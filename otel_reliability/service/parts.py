@@ -8,7 +8,7 @@ from their spans: what that repeated is replaced. Sessions, change detection and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias, cast
 
 from otel_reliability.engine import Engine
@@ -46,15 +46,16 @@ def parts_of(engine: Engine, recording: Recording, logs: Counter[tuple[str, str]
 class ClosedIds:
     """Ids of the spans of final runs, so that a span that is sent again after a restart is known."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, now: Callable[[], float], count: Callable[[str, str], None]) -> None:
+        """`now` gives the engine's time; `count` is called with disposition and reason of each span that is known."""
+        self._now, self._count = now, count
         self._restored: dict[TraceId, frozenset[SpanId]] = {}
         self._new: list[Item] = []
         self._since: dict[TraceId, float] = {}
 
     def close(self, trace_id: TraceId, ids: Iterable[SpanId]) -> None:
         """Remember the spans of a trace whose runs are all final."""
-        now = self._engine.now()
+        now = self._now()
         self._new.append((trace_id, [now, b"".join(ids)]))
         self._since.pop(trace_id, None)
         self._since[trace_id] = now
@@ -63,7 +64,7 @@ class ClosedIds:
         """Yield the ids that are new, and those that need not be remembered any longer."""
         new, self._new = self._new, []
         yield from new
-        horizon = self._engine.now() - REMEMBER_CLOSED_S
+        horizon = self._now() - REMEMBER_CLOSED_S
         while self._since:
             trace_id, since = next(iter(self._since.items()))
             if since >= horizon:
@@ -79,7 +80,7 @@ class ClosedIds:
             self._since[trace_id] = now
 
     def unknown(self, spans: Sequence[AgentSpan]) -> Sequence[AgentSpan]:
-        """Return the spans that belong to no run that was final before the restart; the engine counts the others."""
+        """Return the spans that belong to no run that was final before the restart; the others are counted."""
         restored = self._restored
         if not restored or not any(span.trace_id in restored for span in spans):
             return spans
@@ -87,7 +88,7 @@ class ClosedIds:
         for span in spans:
             ids = restored.get(span.trace_id, frozenset())
             if span.span_id in ids or span.parent_id in ids:
-                self._engine.count("duplicate" if span.span_id in ids else "late", "")
+                self._count("duplicate" if span.span_id in ids else "late", "")
             else:
                 found.append(span)
         return found

@@ -16,7 +16,7 @@ import logging
 import math
 import time
 from collections import OrderedDict, deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -151,7 +151,7 @@ class Persistent(Volatile):
         self._clock, self._directory, self._limit = clock, directory, limit
         self._sync: Sync = sync
         self._wait = settings.assembly.idle_timeout + settings.assembly.reopen
-        self._retention = _Retention.of(settings)
+        self._retention = Retention.of(settings)
         self._store: Store | None = None
         self._seq, self._position = 0, 0
         self._moment = clock.moment()
@@ -165,7 +165,7 @@ class Persistent(Volatile):
         self._changed = _Changed({}, {}, {})
         self._agents: dict[AgentKey, int] = {}
         self._pending: list[Statement] = []
-        self.closed = ClosedIds(state.engine)
+        self.closed = ClosedIds(state.engine.now, state.engine.count)
         self._parts = parts_of(state.engine, state.recording, state.logs)
         state.engine.observers.append(self._observe)
         state.unknown = self.closed.unknown
@@ -504,19 +504,29 @@ class Persistent(Volatile):
         return store
 
 
-class _Retention(NamedTuple):
+class Retention(NamedTuple):
     """Which final runs of an agent are stored: the last `last`, and those that ended in the last `period_ns` nanoseconds."""
 
     last: int
     period_ns: int | None
 
     @classmethod
-    def of(cls, settings: Settings) -> _Retention:
+    def of(cls, settings: Settings) -> Retention:
         """Return what the widest windows, and the list of recent runs, need."""
         lasts = [window.last for window in settings.windows if window.last is not None]
         periods = [window.period for window in settings.windows if window.period is not None and window.last is None]
         last = max(MIN_RECENT_RUNS, settings.limits.recent_runs, *lasts)
         return cls(min(last, settings.limits.rows), round(max(periods) * 1e9) if periods else None)
+
+    def surplus(self, ends: Mapping[int, int]) -> list[int]:
+        """Return the keys of the other runs of an agent, from the ends of all of them, once they are a quarter more."""
+        if len(ends) <= self.last + self.last // 4:
+            return []
+        newest = sorted(ends.values(), reverse=True)
+        least = (
+            newest[self.last - 1] if self.period_ns is None else min(newest[self.last - 1], newest[0] - self.period_ns)
+        )
+        return [key for key, end in ends.items() if end < least]
 
     def statements(self, agents: Iterable[int]) -> Iterator[Statement]:
         """Yield what deletes the others."""
