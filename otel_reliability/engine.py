@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from otel_reliability import conventions
 from otel_reliability.assembly.assembler import Assembler
-from otel_reliability.assembly.blocks import Blocks
+from otel_reliability.assembly.closed_traces import Record
 from otel_reliability.change.monitor import Change, Monitor
 from otel_reliability.change.units import Unit
 from otel_reliability.config import Settings
@@ -358,9 +358,24 @@ class Engine:
             self._fleet.restore_runs(agents)
 
     def holds(self, trace_id: TraceId) -> bool:
-        """Return whether a trace has runs that are not final, whose spans are still needed."""
+        """Return whether a trace has spans that are still needed to assemble it."""
         with self._turn(-1):
             return self._assembler.holds(trace_id)
+
+    def closed_record(self, trace_id: TraceId, now: float) -> Record | None:
+        """Return what is remembered of the final runs of a trace; None: nothing of it is final."""
+        with self._turn(-1):
+            return self._assembler.closed_record(trace_id, now)
+
+    def restore_closed(self, trace_id: TraceId, record: Record) -> None:
+        """Remember what `closed_record` returned, before any span of the trace is received again."""
+        with self._turn(-1):
+            self._assembler.restore_closed(trace_id, record)
+
+    def restore_final(self, runs: Iterable[Run]) -> None:
+        """Remember the latest final runs, the latest at the end: evaluations of them may still arrive."""
+        with self._turn(-1):
+            self._assembler.restore_final(runs)
 
     def _counters(self) -> dict[str, Counter[Any]]:
         """Return the counters of this engine and of its parts, by name."""
@@ -379,9 +394,6 @@ class Engine:
     # --- Within a turn ------------------------------------------------------------------------------------------------
 
     def _receive(self, spans: Iterable[RawSpan | AgentSpan]) -> None:
-        if isinstance(spans, Blocks):
-            self._receive_blocks(spans)
-            return
         now, read, rest, number = self._clock(), self.reader.read, iter(spans), 0
         while True:
             told: list[AgentSpan] = []
@@ -395,23 +407,15 @@ class Engine:
             if not number % STRIDE:
                 self._apply(self._assembler.tick(now), now)
 
-    def _receive_blocks(self, spans: Blocks) -> None:
-        now = self._clock()
-        for part in spans.parts(STRIDE):
-            self._take_in(part, now)
-            if len(part) >= STRIDE:
-                self._apply(self._assembler.tick(now), now)
-
     def _take_in(self, spans: Sequence[AgentSpan], now: float) -> None:
         """Spans that are read."""
         self._counts["received", ""] += len(spans)
-        for span in spans.others() if isinstance(spans, Blocks) else spans:
+        for span in spans:
             if span.notes is not None and span.notes.refused:
                 self.refused_evidence.update(span.notes.refused)
         self._assembler.add_all(spans, now)
         if self._wall is not None and spans:
-            last = spans.end_ns if isinstance(spans, Blocks) else spans[-1].end_ns
-            self.event_lag = max(0.0, (self._wall() - last) / 1e9)
+            self.event_lag = max(0.0, (self._wall() - spans[-1].end_ns) / 1e9)
 
     def _fold(self) -> None:
         for disposition, reason, number in _taken(self._noted):

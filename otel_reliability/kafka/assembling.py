@@ -6,7 +6,7 @@ spans again, goes on with what the one before it would have sent.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -17,22 +17,12 @@ from otel_reliability.kafka.values import KeyValues, Values
 from otel_reliability.model.crossing import alone, crossing
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.record import RunRecord, pack_spans, unpack_spans
-from otel_reliability.model.span import AgentSpan, Evaluation, SpanId, TraceId
-from otel_reliability.service.parts import ClosedIds
+from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
+from otel_reliability.service.open_traces import OpenTraces
+from otel_reliability.service.parts import ClosedTraces
 
 _FINAL: Final = frozenset({RunChange.SETTLED, RunChange.WITHDRAWN})
 _SPANS, _CLOSED, _HEAD = "span", "closed", "head"
-
-
-class _Open:
-    """A trace whose runs are not all final: the keys of its stored spans, their ids, when the last came."""
-
-    __slots__ = ("ids", "last", "rows")
-
-    def __init__(self) -> None:
-        self.rows: list[int] = []
-        self.ids: dict[SpanId, None] = {}
-        self.last = 0.0
 
 
 class Traces:
@@ -47,13 +37,10 @@ class Traces:
         self.records: Counter[str] = Counter()
         self.now = 0.0
         times = settings.assembly
-        self._wait = times.idle_timeout + times.reopen
         self._assembler = Assembler(settings)
         self._values = Values(store)
-        self._closed = ClosedIds(lambda: self.now, self._count)
-        self._counted: Counter[tuple[str, str]] = Counter()
-        self._open: OrderedDict[TraceId, _Open] = OrderedDict()
-        self._due: dict[TraceId, None] = {}
+        self._closed = ClosedTraces(self._assembler, lambda: self.now, times.remember)
+        self._open = OpenTraces(self._assembler, self._closed, settings)
         self._row = self._revision = 0
         self._restore()
         self._before = Counter(self._assembler.accounts)
@@ -67,7 +54,6 @@ class Traces:
         """What became of spans, as (disposition, reason) → number, since this worker has the partition."""
         found = Counter(self._assembler.accounts)
         found.subtract(self._before)
-        found.update(self._counted)
         found["state", "damaged"] += self._values.damaged
         return found
 
@@ -95,35 +81,17 @@ class Traces:
 
     def save(self) -> None:
         """Store what changed: what was emitted, and spans whose runs are final go, but for their ids."""
-        for trace_id in self._over():
-            opened = self._open.pop(trace_id)
-            for row in opened.rows:
-                self._values.put(_SPANS, row, None)
-            self._closed.close(trace_id, opened.ids)
+        for row in self._open.over(self.now):
+            self._values.put(_SPANS, row, None)
         for key, body in self._closed.changes():
             self._values.put(_CLOSED, key, body)
         self._values.put(_HEAD, None, [self.now, self._revision, self._row])
 
     def _add(self, row: int, trace_id: TraceId, spans: Sequence[AgentSpan], evaluations: Iterable[Evaluation]) -> None:
-        opened = self._open.get(trace_id)
-        if opened is None:
-            opened = self._open[trace_id] = _Open()
-        opened.rows.append(row)
-        opened.last = self.now
-        opened.ids.update(dict.fromkeys(span.span_id for span in spans))
-        self._open.move_to_end(trace_id)
-        self._assembler.add_all(self._closed.unknown(spans), self.now)
+        self._open.add(trace_id, row, self.now)
+        self._assembler.add_all(spans, self.now)
         for evaluation in evaluations:
             self._assembler.evaluate(evaluation, self.now)
-
-    def _over(self) -> list[TraceId]:
-        """Return the traces of which nothing can change any more."""
-        due, self._due = self._due, {}
-        for trace_id, opened in self._open.items():
-            if opened.last > self.now - self._wait:
-                break
-            due[trace_id] = None
-        return [one for one in due if one in self._open and not self._assembler.holds(one)]
 
     def _alone(self, span: AgentSpan) -> AgentSpan:
         """Return a span without what would join it to other traces: they may be in any partition."""
@@ -137,7 +105,7 @@ class Traces:
         """Note what is final, and yield a change of agent as the two that it is."""
         for event in events:
             if event.change in _FINAL:
-                self._due[event.run.trace_id] = None
+                self._open.due[event.run.trace_id] = None
             if event.previous is not None and event.previous.key != event.run.key:
                 yield RunEvent(RunChange.WITHDRAWN, event.previous)
             yield event
@@ -147,9 +115,6 @@ class Traces:
         self._revision = max(self._revision + 1, round(self.now * 1e9))
         self.records[event.change.value] += 1
         return write(RunRecord(event.change, event.run, self._revision))
-
-    def _count(self, disposition: str, reason: str) -> None:
-        self._counted[disposition, reason] += 1
 
     # --- A take-over --------------------------------------------------------------------------------------------------
 
@@ -165,7 +130,7 @@ class Traces:
                 closed.append((key, body))
             else:
                 now, self._revision, self._row = body
-        self._closed.restore(closed)
+        self._closed.restore(sorted(closed, key=lambda one: one[1][0]))
         for row, (at, trace_id, body, judged) in sorted(spans, key=lambda one: one[0]):
             for _ in self._events(self._assembler.tick(at)):
                 pass

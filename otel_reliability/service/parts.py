@@ -8,21 +8,19 @@ from their spans: what that repeated is replaced. Sessions, change detection and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeAlias, cast
 
+from otel_reliability.assembly.closed_traces import Record
 from otel_reliability.engine import Engine
-from otel_reliability.model.span import AgentSpan, SpanId, TraceId
+from otel_reliability.model.record import pack_spans, unpack_spans
+from otel_reliability.model.span import TraceId
 from otel_reliability.service.recording import Recording
 
 Plain: TypeAlias = Any
 """None, booleans, numbers, texts, bytes, and lists, tuples and dictionaries of them."""
 Item: TypeAlias = tuple[Plain, Plain]
 """The state of one key; None: the key is gone."""
-
-REMEMBER_CLOSED_S = 15 * 60.0
-"""Seconds for which ids of closed runs are remembered at least."""
-_ID_BYTES = 8
 
 
 class Part(Protocol):
@@ -43,55 +41,49 @@ def parts_of(engine: Engine, recording: Recording, logs: Counter[tuple[str, str]
     return found if engine.monitor is None else {"change": engine.monitor, **found}
 
 
-class ClosedIds:
-    """Ids of the spans of final runs, so that a span that is sent again after a restart is known."""
+class Remembers(Protocol):
+    """The engine, or an assembler, as far as closed traces go."""
 
-    def __init__(self, now: Callable[[], float], count: Callable[[str, str], None]) -> None:
-        """`now` gives the engine's time; `count` is called with disposition and reason of each span that is known."""
-        self._now, self._count = now, count
-        self._restored: dict[TraceId, frozenset[SpanId]] = {}
-        self._new: list[Item] = []
+    def closed_record(self, trace_id: TraceId, now: float) -> Record | None: ...
+    def restore_closed(self, trace_id: TraceId, record: Record) -> None: ...
+
+
+class ClosedTraces:
+    """What is remembered of final runs, so that a span that is sent again, or late, is known after a restart too."""
+
+    def __init__(self, engine: Remembers, now: Callable[[], float], remember: float) -> None:
+        """`now` gives the engine's time, `remember` the seconds for which closed traces are remembered."""
+        self._engine, self._now, self._remember = engine, now, remember
+        self._changed: dict[TraceId, None] = {}
         self._since: dict[TraceId, float] = {}
 
-    def close(self, trace_id: TraceId, ids: Iterable[SpanId]) -> None:
-        """Remember the spans of a trace whose runs are all final."""
-        now = self._now()
-        self._new.append((trace_id, [now, b"".join(ids)]))
-        self._since.pop(trace_id, None)
-        self._since[trace_id] = now
+    def change(self, trace_id: TraceId) -> None:
+        """Note that runs of a trace have become final."""
+        self._changed[trace_id] = None
 
     def changes(self) -> Iterator[Item]:
-        """Yield the ids that are new, and those that need not be remembered any longer."""
-        new, self._new = self._new, []
-        yield from new
-        horizon = self._now() - REMEMBER_CLOSED_S
+        """Yield what is new, and what need not be remembered any longer."""
+        changed, self._changed = self._changed, {}
+        now = self._now()
+        for trace_id in changed:
+            record = self._engine.closed_record(trace_id, now)
+            if record is not None:
+                self._since.pop(trace_id, None)
+                self._since[trace_id] = now
+                yield trace_id, [*record[:-1], pack_spans(record[-1]) if record[-1] else b""]
         while self._since:
             trace_id, since = next(iter(self._since.items()))
-            if since >= horizon:
+            if since >= now - self._remember:
                 return
             del self._since[trace_id]
-            self._restored.pop(trace_id, None)
             yield trace_id, None
 
     def restore(self, data: Iterable[Item]) -> None:
-        """Take the ids back."""
-        for trace_id, (now, joined) in data:
-            self._restored[trace_id] = frozenset(joined[at : at + _ID_BYTES] for at in range(0, len(joined), _ID_BYTES))
-            self._since[trace_id] = now
-
-    def unknown(self, spans: Sequence[AgentSpan]) -> Sequence[AgentSpan]:
-        """Return the spans that belong to no run that was final before the restart; the others are counted."""
-        restored = self._restored
-        if not restored or not any(span.trace_id in restored for span in spans):
-            return spans
-        found: list[AgentSpan] = []
-        for span in spans:
-            ids = restored.get(span.trace_id, frozenset())
-            if span.span_id in ids or span.parent_id in ids:
-                self._count("duplicate" if span.span_id in ids else "late", "")
-            else:
-                found.append(span)
-        return found
+        """Take the records back."""
+        for trace_id, (since, ids, anchors, sealed, agents, had_invocation, spans) in data:
+            kept = tuple(unpack_spans(spans)) if spans else ()
+            self._engine.restore_closed(trace_id, (since, ids, anchors, sealed, tuple(agents), had_invocation, kept))
+            self._since[trace_id] = since
 
 
 class Totals:

@@ -15,12 +15,13 @@ import gc
 import logging
 import math
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from otel_reliability.assembly.final_runs import MAX_RUNS
 from otel_reliability.config import Settings
 from otel_reliability.engine import Ceiling
 from otel_reliability.model.event import RunChange, RunEvent
@@ -35,10 +36,11 @@ from otel_reliability.model.record import (
     unpack_spans,
 )
 from otel_reliability.model.run import AgentKey, Run
-from otel_reliability.model.span import AgentSpan, Evaluation, SpanId, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
 from otel_reliability.service.clock import Clock, Moment
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.parts import ClosedIds, Item, Part, parts_of
+from otel_reliability.service.open_traces import OpenTraces
+from otel_reliability.service.parts import ClosedTraces, Item, Part, parts_of
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.store import (
@@ -114,17 +116,6 @@ class Volatile:
         self._state.recording.record()
 
 
-class _Open:
-    """The stored spans of a trace whose runs are not all final: their rows, their ids, when the last came."""
-
-    __slots__ = ("ids", "last", "rows")
-
-    def __init__(self) -> None:
-        self.rows: list[int] = []
-        self.ids: dict[SpanId, None] = {}
-        self.last = 0.0
-
-
 class _Changed(NamedTuple):
     """Runs that changed since the last transaction: final ones, revised ones, ids of those that were withdrawn."""
 
@@ -157,18 +148,16 @@ class Persistent(Volatile):
         self._moment = clock.moment()
         self._is_quiet = False
         self._has_changed = False
-        self._open: OrderedDict[TraceId, _Open] = OrderedDict()
+        self._closed = ClosedTraces(state.engine, state.engine.now, settings.assembly.remember)
+        self._open = OpenTraces(state.engine, self._closed, settings)
         self._ticks: list[int] = []
         self._evaluations: list[tuple[float, int]] = []
         self._counts: list[int] = []
-        self._due: dict[TraceId, None] = {}
         self._changed = _Changed({}, {}, {})
         self._agents: dict[AgentKey, int] = {}
         self._pending: list[Statement] = []
-        self.closed = ClosedIds(state.engine.now, state.engine.count)
         self._parts = parts_of(state.engine, state.recording, state.logs)
         state.engine.observers.append(self._observe)
-        state.unknown = self.closed.unknown
 
     def ceilings(self) -> Iterable[Ceiling]:
         """Return the size of the database and its limit."""
@@ -222,25 +211,13 @@ class Persistent(Volatile):
     def _note(self, arrivals: Sequence[Arrival], group: Sequence[Decoded]) -> None:
         for one in arrivals:
             if one.trace is not None:
-                self._note_trace(one.trace, one.seq, one.now)
+                self._open.add(one.trace, one.seq, one.now)
             elif one.kind == EVALUATIONS:
                 self._evaluations.append((one.now, one.seq))
             else:
                 self._counts.append(one.seq)
-        for request in group:
-            for span in request.spans:
-                self._open[span.trace_id].ids[span.span_id] = None
         self._seq = arrivals[-1].seq if arrivals else self._seq
         self._is_quiet, self._has_changed = False, True
-
-    def _note_trace(self, trace_id: TraceId, seq: int, now: float) -> _Open:
-        found = self._open.get(trace_id)
-        if found is None:
-            found = self._open[trace_id] = _Open()
-        found.rows.append(seq)
-        found.last = now
-        self._open.move_to_end(trace_id)
-        return found
 
     def _observe(self, event: RunEvent, now: float) -> None:
         change, run, _ = event
@@ -248,11 +225,11 @@ class Persistent(Volatile):
         final, revised, withdrawn = self._changed
         if change is RunChange.SETTLED:
             final[run.run_id] = self._in_time(run)
-            self._due[run.trace_id] = None
+            self._open.due[run.trace_id] = None
         elif change is RunChange.WITHDRAWN:
             final.pop(run.run_id, None)
             withdrawn[run.run_id] = None
-            self._due[run.trace_id] = None
+            self._open.due[run.trace_id] = None
         elif change is RunChange.REVISED:
             (final if run.run_id in final else revised)[run.run_id] = self._in_time(run)
 
@@ -294,7 +271,7 @@ class Persistent(Volatile):
         yield "DELETE FROM run WHERE run_id = ?", [(run_id,) for run_id in withdrawn]
         yield from self._retention.statements(self._agents[run.key] for run in final.values())
         yield "DELETE FROM arrival WHERE seq = ?", [(seq,) for seq in self._over(now)]
-        for name, part in (("closed", self.closed), *self._parts.items()):
+        for name, part in (("closed", self._closed), *self._parts.items()):
             yield from self._write_part(name, part)
         yield "INSERT OR REPLACE INTO saved VALUES (1, ?, ?, ?)", [(self._seq, *self._moment)]
 
@@ -324,17 +301,7 @@ class Persistent(Volatile):
 
     def _over(self, now: float) -> Iterator[int]:
         """Yield the arrivals that nothing needs any longer: of final traces, old evaluations, moments before all others."""
-        due, self._due = self._due, {}
-        for trace_id, opened in self._open.items():
-            if opened.last > now - self._wait:
-                break
-            due[trace_id] = None
-        for trace_id in due:
-            opened = self._open.get(trace_id)
-            if opened is not None and not self._state.engine.holds(trace_id):
-                yield from opened.rows
-                self.closed.close(trace_id, opened.ids)
-                del self._open[trace_id]
+        yield from self._open.over(now)
         yield from self._counts
         self._counts.clear()
         horizon = now - self._wait
@@ -344,7 +311,7 @@ class Persistent(Volatile):
 
     def _old_ticks(self) -> Iterator[int]:
         """Yield the moments before all spans that are kept; of too many, every other one of the older half."""
-        first = min((opened.rows[0] for opened in self._open.values()), default=self._seq)
+        first = min(self._open.first, self._seq)
         if self._evaluations:
             first = min(first, self._evaluations[0][1])
         ticks = [seq for seq in self._ticks if seq >= first]
@@ -366,7 +333,8 @@ class Persistent(Volatile):
                 self._clock.resume(self._moment.now)
             saved = self._seq
             self._load_agents(store)
-            self._load_part(store, "closed", self.closed)
+            self._load_part(store, "closed", self._closed)
+            self._state.engine.restore_final(self._latest_runs(store))
             after = list[Arrival]()
             for arrival in map(Arrival._make, store.rows("SELECT * FROM arrival ORDER BY seq")):
                 if arrival.seq > saved:
@@ -425,6 +393,13 @@ class Persistent(Volatile):
                 with self._damage():
                     yield unpack_run(body)
 
+    def _latest_runs(self, store: Store) -> list[Run]:
+        found: list[Run] = []
+        for (body,) in store.rows("SELECT body FROM run ORDER BY seq DESC LIMIT ?", MAX_RUNS):
+            with self._damage():
+                found.append(unpack_run(body))
+        return found[::-1]
+
     def _load_part(self, store: Store, name: str, part: Part) -> None:
         items: list[Item] = []
         question = "SELECT key, position, body FROM part WHERE name = ? ORDER BY position"
@@ -446,10 +421,8 @@ class Persistent(Volatile):
                     self._ticks.append(arrival.seq)
                     self._state.engine.tick()
                 case _ if arrival.kind == SPANS and arrival.trace is not None:
-                    opened = self._note_trace(arrival.trace, arrival.seq, arrival.now)
-                    spans = unpack_spans(arrival.body)
-                    opened.ids.update(dict.fromkeys(span.span_id for span in spans))
-                    self._state.apply(Decoded(self.closed.unknown(spans)))
+                    self._open.add(arrival.trace, arrival.seq, arrival.now)
+                    self._state.apply(Decoded(unpack_spans(arrival.body)))
                     self.restored += 1
                 case _ if arrival.kind == EVALUATIONS:
                     self._evaluations.append((arrival.now, arrival.seq))
@@ -463,7 +436,7 @@ class Persistent(Volatile):
     def _forget_noted(self) -> None:
         """What is in the parts already need not be stored again."""
         self._changed = _Changed({}, {}, {})
-        for part in (self.closed, *self._parts.values()):
+        for part in (self._closed, *self._parts.values()):
             deque(part.changes(), maxlen=0)
 
     @contextmanager

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason
-from otel_reliability.model.span import AgentSpan
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.recording import Recording
 
@@ -23,15 +22,13 @@ class State:
         self.logs: Counter[tuple[str, str]] = Counter()
         self.watchers: list[Callable[[], None]] = []
         """Called after every step in which deadlines were met."""
-        self.unknown: Callable[[Sequence[AgentSpan]], Sequence[AgentSpan]] = lambda spans: spans
-        """Returns the spans that are not of runs which were final before the last restart."""
         self.steps = 0
         """How often a request was applied, or deadlines were met: it rises while the writer gets on."""
 
     def apply(self, request: Decoded) -> None:
         """Receive one request."""
         if request.spans:
-            self.engine.receive(self.unknown(request.spans))
+            self.engine.receive(request.spans)
         if request.evaluations:
             self.engine.receive_evaluations(request.evaluations)
         self._count(request)
