@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, count
 from typing import Final
 
-from rapidfuzz.distance.Levenshtein import distance
+from Levenshtein import distance
 
 from benchmarks.measure import ROUNDS, Row, ratio, ratios, row
 from otel_reliability.config import Settings, WindowSettings

@@ -16,7 +16,7 @@ from typing import Final
 
 from otel_reliability.assembly import late
 from otel_reliability.assembly.assemble import DUPLICATE, NO_CONVENTION, Account, Assemble, Assembled
-from otel_reliability.assembly.closed_traces import ClosedIds, ClosedTraces, Record, reopened
+from otel_reliability.assembly.closed_traces import ClosedIds, ClosedTraces, Record, record_of, reopened
 from otel_reliability.assembly.evaluations import MAX_PER_TRACE, NO_RUN, WaitingEvaluations
 from otel_reliability.assembly.final_runs import FinalRuns
 from otel_reliability.assembly.open_spans import OpenSpans
@@ -45,8 +45,8 @@ _CLOSED, _FINAL = RunChange.CLOSED, RunChange.SETTLED
 class Assembler:
     """Rebuilds runs from agent spans.
 
-    `accounts` counts spans by (what became of them, why): `used`, `other` (no_convention, beside_agent, no_agent, no_run), `late`,
-    `duplicate`, `refused`; runs `closed`, by reason; evaluations that were lost; what hit a limit (`ceiling`).
+    `accounts` counts spans by (what became of them, why): `used`, `other` (no_convention, beside_agent, no_agent, no_run),
+    `late`, `duplicate`, `refused`; runs `closed`, by reason; evaluations that were lost; what hit a limit (`ceiling`).
     """
 
     def __init__(self, settings: Settings, assemble: Assemble | None = None) -> None:
@@ -102,7 +102,7 @@ class Assembler:
         """Receive one span."""
         self.add_all((span,), now)
 
-    def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:
+    def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:  # noqa: C901, PLR0912 (one loop, no call per span)
         """Receive spans."""
         buffers, last = self._buffers, None
         buffer: TraceBuffer | None = None
@@ -119,9 +119,10 @@ class Assembler:
                     elif buffer.last_seen != now or buffer.closed_at is not None:
                         self._touch(buffer, now)
                     weight = len(buffer.spans) - buffer.others
-                if span[15] is not None:
+                link = span[15]
+                if link is not None:
                     self._weigh(buffer, weight, now)
-                    buffer = self._join(buffer, span[15][0], now)
+                    buffer = self._join(buffer, link[0], now)
                     weight = buffer.weight
                 if buffer.closed is not None and self._belongs_to_closed(buffer.closed, span):
                     continue
@@ -149,29 +150,6 @@ class Assembler:
         """Note that an open span has ended and will not arrive."""
         self._opened.end(trace_id, span_id)
 
-    # --- Over a restart -----------------------------------------------------------------------------------------------
-
-    def holds(self, trace_id: TraceId) -> bool:
-        """Return whether a trace has spans that are still needed to assemble it."""
-        return trace_id in self._buffers
-
-    def closed_record(self, trace_id: TraceId, now: float) -> Record | None:
-        """Return what is remembered of the final runs of a trace; None: nothing of it is final."""
-        buffer = self._buffers.get(trace_id)
-        if buffer is None:
-            return self._closed.get(trace_id)
-        closed = None if buffer.closed is None else buffer.closed.get(trace_id)
-        return None if closed is None else closed.record(now)
-
-    def restore_closed(self, trace_id: TraceId, record: Record) -> None:
-        """Remember what `closed_record` returned, before any span of the trace is added again."""
-        self._closed.put(trace_id, record)
-
-    def restore_final(self, runs: Iterable[Run]) -> None:
-        """Remember the latest final runs, the latest at the end: evaluations of them may still arrive."""
-        for run in runs:
-            self._final.remember(run)
-
     def evaluate(self, evaluation: Evaluation, now: float) -> None:
         """Receive an evaluation that arrived apart from its span. It waits until its run is here."""
         self._evaluations.add(evaluation, now)
@@ -190,9 +168,9 @@ class Assembler:
                 buffer.others = len(record[6])
                 buffer.counted = ((NO_CONVENTION, buffer.others),)
                 self._other_spans += buffer.others
-                for span in record[6]:
-                    if span[15] is not None:
-                        buffer = self._join(buffer, span[15][0], now)
+                for link in [span[15] for span in record[6]]:
+                    if link is not None:
+                        buffer = self._join(buffer, link[0], now)
         self._plan(buffer, now)
         return buffer
 
@@ -226,7 +204,7 @@ class Assembler:
             if weight >= buffer.full_at:
                 self._hold_span_limit(buffer, now)
 
-    def _belongs_to_closed(self, closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> bool:
+    def _belongs_to_closed(self, closed: dict[TraceId, ClosedIds], span: AgentSpan) -> bool:
         """Whether a span is, or hangs on, one of a final run; it is counted."""
         account = late.account_of(closed, span)
         if account is None:
@@ -360,7 +338,7 @@ class Assembler:
 
     def _check(self, buffer: TraceBuffer, now: float, *, is_quiet: bool) -> None:
         """Close a trace, or those of its parts that are finished."""
-        opened = self._opened.of(buffer.traces) if self._opened else {}
+        opened = self._opened.of(buffer.traces)
         built = self._assembled(buffer)
         if buffer not in self._growing:
             return
@@ -470,7 +448,7 @@ class Assembler:
 
     # --- Parts of a trace ---------------------------------------------------------------------------------------------
 
-    def _close_parts(
+    def _close_parts(  # noqa: C901, PLR0912 (each branch is one rule)
         self, buffer: TraceBuffer, built: Assembled, parts: Sequence[Part], now: float, *, is_quiet: bool
     ) -> None:
         """Emit the runs of the parts that are finished, and finalize those that can no longer change."""
@@ -743,3 +721,26 @@ class Assembler:
     def _take_events(self) -> list[RunEvent]:
         events, self._events = self._events, []
         return events
+
+    # --- Over a restart -----------------------------------------------------------------------------------------------
+
+    def holds(self, trace_id: TraceId) -> bool:
+        """Return whether a trace has spans that are still needed to assemble it."""
+        return trace_id in self._buffers
+
+    def closed_record(self, trace_id: TraceId, now: float) -> Record | None:
+        """Return what is remembered of the final runs of a trace; None: nothing of it is final."""
+        buffer = self._buffers.get(trace_id)
+        if buffer is None:
+            return self._closed.get(trace_id)
+        closed = None if buffer.closed is None else buffer.closed.get(trace_id)
+        return None if closed is None else record_of(now, closed)
+
+    def restore_closed(self, trace_id: TraceId, record: Record) -> None:
+        """Remember what `closed_record` returned, before any span of the trace is added again."""
+        self._closed.put(trace_id, record)
+
+    def restore_final(self, runs: Iterable[Run]) -> None:
+        """Remember the latest final runs, the latest at the end: evaluations of them may still arrive."""
+        for run in runs:
+            self._final.remember(run)

@@ -10,8 +10,9 @@ from otel_reliability.model.span import AgentSpan, SpanId, TraceId
 
 ID_BYTES: Final = 8
 Record: TypeAlias = tuple[float, bytes, bytes, bytes, tuple[str, ...], bool, tuple[AgentSpan, ...]]
-"""A trace without open runs: since when (seconds), `ids`, `anchors` and `sealed` of `ClosedIds` joined, names of agents, whether it
-had an invocation, and its spans that belong to no run and connect others. A plain tuple costs the garbage collector nothing.
+"""A trace without open runs: since when (seconds), `ids`, `anchors` and `sealed` of `ClosedIds` joined, names of agents,
+whether it had an invocation, and its spans that belong to no run and connect others. A plain tuple costs the garbage collector
+nothing.
 """
 
 
@@ -34,11 +35,6 @@ class ClosedIds:
 
     def __len__(self) -> int:
         return len(self.ids) + len(self.anchors)
-
-    def record(self, now: float, spans: tuple[AgentSpan, ...] = ()) -> Record:
-        """Return it as a record."""
-        ids, anchors, sealed = b"".join(self.ids), b"".join(self.anchors), b"".join(self.sealed)
-        return now, ids, anchors, sealed, tuple(self.agents), self.had_invocation, spans
 
 
 class ClosedTraces:
@@ -70,10 +66,6 @@ class ClosedTraces:
         self.ids += (len(record[1]) + len(record[2])) // ID_BYTES
         self.spans += len(record[6])
 
-    def close(self, trace_id: TraceId, now: float, closed: ClosedIds, spans: tuple[AgentSpan, ...]) -> None:
-        """Add what is to be remembered of a trace."""
-        self.put(trace_id, closed.record(now, spans))
-
     def take(self, trace_id: TraceId) -> Record | None:
         """Remove and return a record."""
         record = self._records.pop(trace_id, None)
@@ -95,6 +87,12 @@ class ClosedTraces:
     def _count_out(self, record: Record) -> None:
         self.ids -= (len(record[1]) + len(record[2])) // ID_BYTES
         self.spans -= len(record[6])
+
+
+def record_of(since: float, closed: ClosedIds) -> Record:
+    """Return the record of the closed part of a trace."""
+    ids, anchors, sealed = b"".join(closed.ids), b"".join(closed.anchors), b"".join(closed.sealed)
+    return (since, ids, anchors, sealed, tuple(sorted(closed.agents)), closed.had_invocation, ())
 
 
 def reopened(record: Record) -> ClosedIds | None:

@@ -1,4 +1,4 @@
-"""Change detection for all agents: turns what assembly says of runs into units, and hands them to the agents' detectors."""
+"""Change detection for all agents: closed runs and sessions become observations of the agents' detectors."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any, Final, NamedTuple
 
 from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.detector import Detector
+from otel_reliability.change.observation import Observation, counts_for_change, observation_of
 from otel_reliability.change.sessions import OpenSessions
-from otel_reliability.change.units import Unit, counts_for_change, unit_of
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey, Run
 
 FORGET_AFTER: Final = 90 * 86_400.0
-"""Seconds without a unit after which a detector is let go: much later than the windows, for a change shows over weeks."""
+"""Seconds without an observation after which a detector is dropped: much later than windows, as a change shows over weeks."""
 
 _MARGIN: Final = 1e-3
-"""Seconds by which a look is early: whether it is time is told by a difference, which rounds otherwise than a sum."""
+"""Seconds by which `advance` runs early: a difference of times rounds differently from a sum."""
 
 _SETTLED, _WITHDRAWN = RunChange.SETTLED, RunChange.WITHDRAWN
 
-MAX_UNTAKEN: Final = 10_000
-"""Changes that wait for whoever tells them."""
+MAX_PENDING_CHANGES: Final = 10_000
+"""Maximum number of changes that wait to be emitted."""
 
 
 class Change(NamedTuple):
@@ -36,17 +36,17 @@ class Change(NamedTuple):
 
 
 class Monitor:
-    """One detector an agent. `apply` is told of every change of a run, `advance` that time has passed.
+    """One detector per agent. `apply` receives every change of a run, `advance` the time.
 
-    A unit enters once, as it first closed: the run itself, or its session when that closes. Late spans change an open
-    session, but nothing that has entered. `accounts` counts, by (what, why), what was let go: ("agents", "ceiling"),
+    An observation enters once, as it first closed: the run itself, or its session when that closes. Late spans change an open
+    session, but nothing that has entered. `accounts` counts, by (what, why), what was dropped: ("agents", "ceiling"),
     ("agents", "idle"), ("changes", "ceiling") and what `OpenSessions` counts.
     """
 
-    def __init__(self, settings: Settings, pinned: Mapping[AgentKey, Sequence[Unit]] | None = None) -> None:
+    def __init__(self, settings: Settings, pinned: Mapping[AgentKey, Sequence[Observation]] | None = None) -> None:
         self.accounts: Counter[tuple[str, str]] = Counter()
         self._settings = settings
-        self._pinned: Mapping[AgentKey, Sequence[Unit]] = {} if pinned is None else pinned
+        self._pinned: Mapping[AgentKey, Sequence[Observation]] = {} if pinned is None else pinned
         self._detectors: OrderedDict[AgentKey, Detector] = OrderedDict()
         self._seen: dict[AgentKey, float] = {}
         self._sessions = OpenSessions(settings.sessions.idle, settings.limits.sessions, self.accounts)
@@ -54,38 +54,38 @@ class Monitor:
         self._idle = settings.sessions.idle - _MARGIN
         self._touched: set[AgentKey] = set()
         self._due = math.inf
-        """Before then there is nothing to advance."""
+        """Before this time there is nothing to advance."""
 
     def __len__(self) -> int:
         return len(self._detectors)
 
     def keys(self) -> list[AgentKey]:
-        """The agents that are watched, the one without a unit for longest first."""
+        """Return the monitored agents, the one without an observation for longest first."""
         return list(self._detectors)
 
     def detector(self, key: AgentKey) -> Detector | None:
-        """An agent's detector, None if it has none."""
+        """Return an agent's detector, None if it has none."""
         return self._detectors.get(key)
 
     @property
     def untaken(self) -> int:
-        """How many changes wait for whoever tells them."""
+        """How many changes wait to be emitted."""
         return len(self._changes)
 
     def take_changes(self) -> list[Change]:
-        """The changes noticed since this was last asked, each once."""
-        taken = list(self._changes)
+        """Return the changes noticed since the last call, each once."""
+        pending = list(self._changes)
         self._changes.clear()
-        return taken
+        return pending
 
     def reset(self, key: AgentKey | None = None) -> None:
-        """Learn an agent anew, or all of them: after a change that was wanted. Alarms stay on record."""
+        """Learn an agent again, or all of them, after an intended change. Alarms stay on record."""
         for agent, detector in self._detectors.items():
             if key is None or agent == key:
                 detector.reset()
 
     def apply(self, event: RunEvent, now: float) -> None:
-        """Something happened to a run, at `now` of the engine's clock."""
+        """Apply a change of a run, at `now` of the engine's clock."""
         if now >= self._due:
             self.advance(now)
         change, run, previous = event
@@ -97,27 +97,27 @@ class Monitor:
             self._close(run, now)
 
     def advance(self, now: float) -> None:
-        """Close the sessions that are idle, and let go of agents that were idle for 90 days."""
-        for key, unit in self._sessions.close(now):
-            self._enter(key, unit, now)
+        """Close the sessions that are idle, and drop agents that were idle for 90 days."""
+        for key, observation in self._sessions.close(now):
+            self._enter(key, observation, now)
         while self._detectors and now - self._seen[oldest := next(iter(self._detectors))] >= FORGET_AFTER:
             self._forget(oldest, "idle")
         forgotten = self._seen[next(iter(self._detectors))] + FORGET_AFTER if self._detectors else math.inf
         self._due = min(self._sessions.due, forgotten) - _MARGIN
 
     def _close(self, run: Run, now: float) -> None:
-        key, session, unit = run.key, run.session_id, unit_of(run)
+        key, session, observation = run.key, run.session_id, observation_of(run)
         if session is None:
-            self._enter(key, unit, now)
+            self._enter(key, observation, now)
             return
-        self._sessions.add((key, session), unit, now)
+        self._sessions.add((key, session), observation, now)
         self._due = min(self._due, now + self._idle)
 
     def _withdrawn(self, run: Run) -> bool:
-        """Take a run back, where that can be done. False: it has entered, or its session has closed."""
+        """Remove a run from its open session. Return False if it has entered, or its session has closed."""
         return run.session_id is not None and self._sessions.discard((run.key, run.session_id), run.run_id)
 
-    def _enter(self, key: AgentKey, unit: Unit, now: float) -> None:
+    def _enter(self, key: AgentKey, observation: Observation, now: float) -> None:
         detector = self._detectors.get(key) or self._admit(key, now)
         if detector is None:
             self.accounts["agents", "ceiling"] += 1
@@ -126,12 +126,12 @@ class Monitor:
         self._due = min(self._due, now + FORGET_AFTER - _MARGIN)
         self._detectors.move_to_end(key)
         self._touched.add(key)
-        alarm = detector.add(unit)
+        alarm = detector.add(observation)
         if alarm is not None:
-            self._tell(Change(key, alarm))
+            self._report(Change(key, alarm))
 
     def _admit(self, key: AgentKey, now: float) -> Detector | None:
-        """A new agent takes the place of one whose windows have expired, if there is no other."""
+        """Make the detector of a new agent; at the limit, in place of an agent whose windows have expired, else not at all."""
         limits = self._settings.limits
         if len(self._detectors) >= limits.agents:
             oldest = next(iter(self._detectors))
@@ -147,8 +147,8 @@ class Monitor:
         self._touched.add(key)
         self.accounts["agents", why] += 1
 
-    def _tell(self, change: Change) -> None:
-        if len(self._changes) >= MAX_UNTAKEN:
+    def _report(self, change: Change) -> None:
+        if len(self._changes) >= MAX_PENDING_CHANGES:
             self._changes.popleft()
             self.accounts["changes", "ceiling"] += 1
         self._changes.append(change)
@@ -156,14 +156,14 @@ class Monitor:
     # --- Over a restart -----------------------------------------------------------------------------------------------
 
     def changes(self) -> Iterator[tuple[Any, Any]]:
-        """Yield what changed since this was last asked for: plain key, plain data (None: it is gone).
+        """Yield what changed since the last call: plain key, plain data (None: it is forgotten).
 
-        A detector has its agent as key, and when it last had a unit with its data.
+        A detector has its agent as key, and when it last had an observation with its data.
         """
         touched, self._touched = self._touched, set()
         for key in touched:
             detector = self._detectors.get(key)
-            yield [list(key)], None if detector is None else [self._seen[key], detector.to_state()]
+            yield [list(key)], None if detector is None else [self._seen[key], detector.to_data()]
         yield from self._sessions.changes()
 
     def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
@@ -176,7 +176,7 @@ class Monitor:
                 sessions.append((key, body))
                 continue
             agent = agent_key(key[0])
-            self._seen[agent], state = body
-            self._detectors[agent] = Detector.from_state(state, self._settings.change, self._pinned.get(agent, ()))
+            self._seen[agent], detector = body
+            self._detectors[agent] = Detector.from_data(detector, self._settings.change, self._pinned.get(agent, ()))
         self._sessions.restore(sessions)
         self._due = -math.inf

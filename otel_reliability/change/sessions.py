@@ -1,4 +1,4 @@
-"""Sessions that are still open: their runs wait here until the session closes and is a unit."""
+"""Open sessions: their runs wait here until the session closes and becomes an observation."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from otel_reliability.change.units import Unit, joined
+from otel_reliability.change.observation import Observation, joined
 from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey
 
 SessionKey: TypeAlias = tuple[AgentKey, str]
 
 MAX_RUNS: Final = 1_000
-"""Runs of one session that are looked at, the first."""
+"""Maximum runs of one session that are observed, the first."""
 
 _DIGEST_SIZE: Final = 8
-_MOST_BEGUN: Final = 4_096
-"""Agents whose part of a digest is remembered."""
+_MAX_CACHED: Final = 4_096
+"""Maximum agents whose part of a digest is cached."""
 
 
-class Open:
-    """An open session: when its last run came, and its runs' numbers by run id."""
+class OpenSession:
+    """An open session: when its last run closed, and its runs' numbers by run id."""
 
-    __slots__ = ("last", "parts")
+    __slots__ = ("last", "runs")
 
-    def __init__(self, last: float, parts: dict[str, Unit]) -> None:
-        self.last, self.parts = last, parts
+    def __init__(self, last: float, runs: dict[str, Observation]) -> None:
+        self.last, self.runs = last, runs
 
 
 class OpenSessions:
     """The open sessions of all agents, the one without a run for longest first.
 
-    A session closes when it had no run for `idle` seconds. It is a unit once: what comes later under the same id is counted
-    as late, for as long as the ids of closed sessions are remembered. `accounts` counts, by (what, why), what found no
-    place: ("sessions", "ceiling"), ("session_runs", "ceiling"), ("session_runs", "late").
+    A session closes when it had no run for `idle` seconds. It is an observation once: a later run of the same id is counted
+    as late, for as long as the ids of closed sessions are remembered. `accounts` counts, by (what, why), what was
+    refused: ("sessions", "ceiling"), ("session_runs", "ceiling"), ("session_runs", "late").
     """
 
-    def __init__(self, idle: float, ceiling: int, accounts: Counter[tuple[str, str]]) -> None:
+    def __init__(self, idle: float, limit: int, accounts: Counter[tuple[str, str]]) -> None:
         self._accounts = accounts
-        self.hold_to(idle, ceiling)
-        self._open: OrderedDict[SessionKey, Open] = OrderedDict()
+        self._idle, self._limit = idle, limit
+        self._open: OrderedDict[SessionKey, OpenSession] = OrderedDict()
         self._closed: set[bytes] = set()
         self._closed_order: deque[bytes] = deque()
         self._touched: set[SessionKey] = set()
@@ -52,43 +52,39 @@ class OpenSessions:
     def __len__(self) -> int:
         return len(self._open)
 
-    def hold_to(self, idle: float, ceiling: int) -> None:
-        """From now on sessions close after so long, and so many may be open."""
-        self._idle, self._ceiling = idle, ceiling
-
     @property
     def due(self) -> float:
-        """When the next one closes, if no run of it comes before."""
+        """When the next one closes, if no run of it closes before."""
         return next(iter(self._open.values())).last + self._idle if self._open else math.inf
 
-    def add(self, key: SessionKey, unit: Unit, now: float) -> None:
-        """A run of a session closed."""
+    def add(self, key: SessionKey, run: Observation, now: float) -> None:
+        """Add a run that closed to its session."""
         self._touched.add(key)
         session = self._open.get(key)
         if session is None:
             if self._admit(key):
-                self._open[key] = Open(now, {unit.id: unit})
+                self._open[key] = OpenSession(now, {run.id: run})
             return
-        parts = session.parts
-        if len(parts) < MAX_RUNS or unit.id in parts:
-            parts[unit.id] = unit
+        runs = session.runs
+        if len(runs) < MAX_RUNS or run.id in runs:
+            runs[run.id] = run
         else:
             self._accounts["session_runs", "ceiling"] += 1
         session.last = now
         self._open.move_to_end(key)
 
     def discard(self, key: SessionKey, run_id: str) -> bool:
-        """A run turned out to be another, or none. False: it is not in an open session."""
+        """Remove a run. Return False if it is not in an open session."""
         session = self._open.get(key)
-        if session is None or session.parts.pop(run_id, None) is None:
+        if session is None or session.runs.pop(run_id, None) is None:
             return False
         self._touched.add(key)
-        if not session.parts:
+        if not session.runs:
             del self._open[key]
         return True
 
-    def close(self, now: float) -> Iterable[tuple[AgentKey, Unit]]:
-        """The units of the sessions that were idle for long enough, in the order of their last runs."""
+    def close(self, now: float) -> Iterable[tuple[AgentKey, Observation]]:
+        """Return the observations of the sessions that were idle for long enough, in the order of their last runs."""
         while self._open:
             key, session = next(iter(self._open.items()))
             if now - session.last < self._idle:
@@ -96,13 +92,13 @@ class OpenSessions:
             del self._open[key]
             self._touched.add(key)
             self._remember(digest(key))
-            yield key[0], joined(key[1], list(session.parts.values()))
+            yield key[0], joined(key[1], list(session.runs.values()))
 
     def _admit(self, key: SessionKey) -> bool:
         if self._closed and digest(key) in self._closed:
             self._accounts["session_runs", "late"] += 1
             return False
-        if len(self._open) >= self._ceiling:
+        if len(self._open) >= self._limit:
             self._touched.add(self._open.popitem(last=False)[0])
             self._accounts["sessions", "ceiling"] += 1
         return True
@@ -111,20 +107,20 @@ class OpenSessions:
         self._closed.add(closed)
         self._closed_order.append(closed)
         self._closings[closed] = True
-        if len(self._closed_order) > self._ceiling:
+        if len(self._closed_order) > self._limit:
             oldest = self._closed_order.popleft()
             self._closed.discard(oldest)
             self._closings[oldest] = False
 
     def changes(self) -> Iterator[tuple[Any, Any]]:
-        """Yield what changed since this was last asked for: plain key, plain data (None: it is gone).
+        """Yield what changed since the last call: plain key, plain data (None: it is forgotten).
 
         An open session has its agent and its id as key; of a closed one the digest is remembered.
         """
         touched, self._touched = self._touched, set()
         for key in touched:
             session = self._open.get(key)
-            yield list(key), None if session is None else [session.last, list(session.parts.values())]
+            yield list(key), None if session is None else [session.last, list(session.runs.values())]
         closings, self._closings = self._closings, {}
         for closed, is_known in closings.items():
             yield closed, True if is_known else None
@@ -138,30 +134,24 @@ class OpenSessions:
                 self._remember(key)
                 continue
             agent, session = key
-            units = [unit_from(part) for part in body[1]]
-            self._open[agent_key(agent), session] = Open(body[0], {unit.id: unit for unit in units})
+            runs = [Observation.from_data(run) for run in body[1]]
+            self._open[agent_key(agent), session] = OpenSession(body[0], {run.id: run for run in runs})
         self._closings.clear()
 
 
 def digest(key: SessionKey) -> bytes:
-    """What is remembered of a closed session: enough to know it again, nothing to read."""
+    """Return the hash by which a closed session is recognized."""
     agent, session = key
     found = _begun(agent).copy()
     found.update(_bytes(f"{session!r})"))
     return found.digest()
 
 
-@lru_cache(maxsize=_MOST_BEGUN)
+@lru_cache(maxsize=_MAX_CACHED)
 def _begun(agent: AgentKey) -> hashlib.blake2b:
-    """What the digests of an agent's sessions share: that of `repr((tuple(agent), session))`, up to the session."""
+    """Return the common part of the digests of an agent's sessions: `repr((tuple(agent), session))`, up to the session."""
     return hashlib.blake2b(_bytes(f"({tuple(agent)!r}, "), digest_size=_DIGEST_SIZE)
 
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-def unit_from(state: Iterable[Any]) -> Unit:
-    """A unit from the list that JSON makes of it."""
-    unit = Unit(*state)
-    return unit._replace(path=None if unit.path is None else tuple(unit.path))

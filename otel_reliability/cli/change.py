@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from otel_reliability.change.recording import Units
+from otel_reliability.change.recording import Observations
 from otel_reliability.cli.options import Choice, of_recordings
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read, recording_of
@@ -41,7 +41,7 @@ def command(choice: Choice, before: tuple[str, ...], form: str) -> None:
     In one recording the first 40 units of an agent (runs, or sessions) are what the later are measured against, and 20 more are
     needed before a change can be told; two recordings need 20 units each. `gate --no-change` makes a test of it.
     """
-    units = Units()
+    units = Observations()
     recording_of(choice, units.add)
     findings = findings_of(choice, units.found(), before)
     if form == "json":
@@ -55,6 +55,6 @@ def findings_of(choice: Choice, units: UnitsOf, before: tuple[str, ...]) -> list
     settings, latest = choice.settings, since(units, choice.since_ns)
     if not before:
         return judged(latest, settings.change, pinned_by(settings), choice.agents)
-    earlier = Units()
+    earlier = Observations()
     read(before, settings, quiet=choice.quiet, settled=earlier.add)
     return compared(earlier.found(), latest, settings.change, choice.agents)

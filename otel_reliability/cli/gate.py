@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from otel_reliability.change.recording import Units
+from otel_reliability.change.recording import Observations
 from otel_reliability.cli.change import findings_of
 from otel_reliability.cli.options import Choice, of_recordings
 from otel_reliability.cli.output import show, write
@@ -73,7 +73,7 @@ def command(
     """
     targets = [parse(text) for text in requirements]
     _check(targets, baseline, no_change=no_change)
-    units = Units()
+    units = Observations()
     recording = recording_of(choice, units.add if no_change else None)
     verdicts = _held(recording, targets, choice)
     unchanged = [Unchanged(each) for each in findings_of(choice, units.found(), baseline)] if no_change else []

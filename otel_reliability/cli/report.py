@@ -9,7 +9,7 @@ from typing import Final
 import click
 from rich.console import Console
 
-from otel_reliability.change.recording import Units
+from otel_reliability.change.recording import Observations
 from otel_reliability.cli.options import COUNT, Choice, of_recordings
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read, recording_of
@@ -61,7 +61,7 @@ def command(choice: Choice, form: str, baseline: tuple[str, ...], detailed: int,
     The window is the whole recording, or the newest 100,000 runs of an agent, unless --window says otherwise.
     """
     most = INTERVALS_UP_TO if intervals is None else ALWAYS * intervals
-    units = Units()
+    units = Observations()
     recording = recording_of(choice, units.add)
     report = report_of(recording, choice.agents, choice.since_ns, most_for_intervals=most)
     comparison = _comparison(report, baseline, choice, most)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from otel_reliability.change.units import Unit
+from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.kafka.messages import Message, Outgoing
 from otel_reliability.kafka.readings import Readings
@@ -19,12 +19,12 @@ from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.instruments import Point
-from otel_reliability.telemetry.otlp_requests import Requests
+from otel_reliability.telemetry.otlp import AgentMetrics, requests
 
 RESOURCE: Final[Mapping[str, str]] = {"service.name": "otel-reliability"}
 """Resource of readings in a topic: the stage as a whole, so that a series stays the same when another worker goes on with it."""
-MAX_MESSAGE_BYTES: Final = 500_000
-"""Size of a message of readings at most: brokers accept a megabyte by default."""
+MAX_POINTS: Final = 500
+"""Data points of a message of readings: brokers accept a megabyte by default."""
 MALFORMED: Final = "run_record"
 """Reason of dead letters that are no run records."""
 
@@ -34,7 +34,7 @@ class Aggregate:
 
     def __init__(self, settings: Settings, kafka: KafkaSettings) -> None:
         self._settings, self._kafka = settings, kafka
-        self._pinned: Mapping[AgentKey, Sequence[Unit]] = pinned_by(settings)
+        self._pinned: Mapping[AgentKey, Sequence[Observation]] = pinned_by(settings)
         self._partitions: dict[int, AggregatePartition] = {}
         self._publish_at = 0.0
         self.name = "aggregate"
@@ -91,8 +91,7 @@ class AggregatePartition:
 
     def __init__(self, readings: Readings) -> None:
         self.readings = readings
-        exposition = Exposition(readings.engine, readings.recording.book, tuple)
-        self._requests = Requests(exposition, RESOURCE, largest=MAX_MESSAGE_BYTES)
+        self._metrics = AgentMetrics(Exposition(readings.engine, readings.recording.book, tuple))
 
     def take(self, message: Message, now: float) -> Iterable[Outgoing]:
         """Receive one message. Raise `Unusable`."""
@@ -110,8 +109,5 @@ class AggregatePartition:
         self.readings.save()
 
     def requests(self) -> Iterator[bytes]:
-        """Yield its readings as OTLP metrics requests."""
-        for request in self._requests.write():
-            yield request.body
-            self._requests.taken(request)
-        self._requests.done()
+        """Return its readings as OTLP metrics requests."""
+        return requests(self._metrics.collect(self.readings.wall()), RESOURCE, MAX_POINTS)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from otel_reliability.change.units import Unit
+from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.kafka.values import KeyValues, Values
@@ -23,7 +23,7 @@ from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.service.parts import parts_of
 from otel_reliability.service.persistence import Retention
 from otel_reliability.service.recording import Recording
-from otel_reliability.telemetry.series import Book
+from otel_reliability.telemetry.registry import Registry
 
 SAVE_INTERVAL_S: Final = 1.0
 """Seconds, by the messages' time, between two recordings of final runs."""
@@ -55,11 +55,11 @@ class _Runs:
 class Readings:
     """The agents of one partition. `accounts` counts records by what became of them."""
 
-    def __init__(self, settings: Settings, store: KeyValues, pinned: Mapping[AgentKey, Sequence[Unit]]) -> None:
+    def __init__(self, settings: Settings, store: KeyValues, pinned: Mapping[AgentKey, Sequence[Observation]]) -> None:
         self.accounts: Counter[str] = Counter()
         self.now = 0.0
         self.engine = Engine(settings, clock=self._clock, wall=self.wall, places_return=True, pinned=pinned)
-        self.recording = Recording(self.engine, Book(self.wall))
+        self.recording = Recording(self.engine, Registry(self.wall))
         self._values = Values(store)
         self._retention = Retention.of(settings)
         self._wait = settings.assembly.remember

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from otel_reliability.change.alarm import Alarm
-from otel_reliability.change.detector import Evidence, Standing
-from otel_reliability.change.recording import Judgement
+from otel_reliability.change.detector import Evidence, Status
+from otel_reliability.change.recording import RecordingResult
+from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import moment, of_alarm, of_evidence
-from otel_reliability.change.verdict import Verdict
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.reading import Reading
@@ -160,9 +160,11 @@ def changes_of(engine: Engine, key: AgentKey) -> Changes:
         since = f"Now it learns anew: {evidence.blind:,} more units until a further change can be told."
         more = since if evidence.blind else "No further change since."
         return Changes("changed", head, f"{rest} {more}", tuple(map(_mark, alarms)))
-    if evidence.standing is Standing.WATCHING:
-        return Changes("watching", f"No change noticed in {count(evidence.units, 'unit')}.", _so_far(evidence, engine))
-    state = "learning" if evidence.standing is Standing.LEARNING else "none"
+    if evidence.status is Status.WATCHING:
+        return Changes(
+            "watching", f"No change noticed in {count(evidence.observations, 'unit')}.", _so_far(evidence, engine)
+        )
+    state = "learning" if evidence.status is Status.LEARNING else "none"
     return Changes(state, *_told(of_evidence(evidence)))
 
 
@@ -175,13 +177,13 @@ def _so_far(evidence: Evidence, engine: Engine) -> str:
 def changes_found(finding: Finding) -> Changes:
     """What a recording as a whole says."""
     found = finding.found
-    marks = tuple(map(_mark, found.alarms)) if isinstance(found, Judgement) else ()
-    states = {Verdict.CHANGED: "changed", Verdict.NO_CHANGE: "watching", Verdict.NO_VERDICT: "none"}
+    marks = tuple(map(_mark, found.alarms)) if isinstance(found, RecordingResult) else ()
+    states = {Result.CHANGED: "changed", Result.NO_CHANGE: "watching", Result.NO_RESULT: "none"}
     return Changes(states[finding.verdict], *_told(finding.sentence), marks)
 
 
 def _mark(alarm: Alarm) -> Mark:
-    first = alarm.told[0]
+    first = alarm.signals[0]
     return Mark(
         first.since_ns, alarm.noticed_ns, f"{moment(first.since_ns)}: {clean(of_alarm(alarm), LONGEST_SENTENCE)}"
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from otel_reliability.change.alarm import Alarm, Summary, ToolShift
 from otel_reliability.change.compare import Comparison, SignalTest
-from otel_reliability.change.recording import Judgement
+from otel_reliability.change.recording import RecordingResult
 from otel_reliability.config import ChangeSettings
 from otel_reliability.report.changes import Finding, summary
 from otel_reliability.report.text import instant
@@ -53,10 +53,10 @@ def _key(finding: Finding) -> dict[str, Any]:
     return {**where, "agent": agent, **({"attributes": dict(extra)} if extra else {}), **earlier}
 
 
-def _evidence(found: Judgement | Comparison | None) -> Mapping[str, Any]:
+def _evidence(found: RecordingResult | Comparison | None) -> Mapping[str, Any]:
     match found:
-        case Judgement():
-            return {"units": found.units, "alarms": [_alarm(alarm) for alarm in found.alarms]}
+        case RecordingResult():
+            return {"units": found.observations, "alarms": [_alarm(alarm) for alarm in found.alarms]}
         case Comparison():
             tests = [_test(test) for test in found.tests]
             return {"tests": tests, "tools": _tools(found.tools), "shared_tasks": found.shared_tasks}
@@ -69,14 +69,19 @@ def _alarm(alarm: Alarm) -> dict[str, Any]:
         {
             "signal": told.signal,
             "evidence": told.evidence,
-            "since_unit": told.since_unit,
+            "since_unit": told.since_observation,
             "since": instant(told.since_ns),
             "before": _summary(told.before),
             "after": _summary(told.after),
         }
-        for told in alarm.told
+        for told in alarm.signals
     ]
-    return {"unit": alarm.unit, "noticed": instant(alarm.noticed_ns), "signals": signals, "tools": _tools(alarm.tools)}
+    return {
+        "unit": alarm.observation,
+        "noticed": instant(alarm.noticed_ns),
+        "signals": signals,
+        "tools": _tools(alarm.tools),
+    }
 
 
 def _test(test: SignalTest) -> dict[str, Any]:
@@ -89,4 +94,6 @@ def _tools(shifts: Sequence[ToolShift]) -> list[dict[str, Any]]:
 
 
 def _summary(summary: Summary | None) -> dict[str, float] | None:
-    return None if summary is None else summary._asdict()
+    if summary is None:
+        return None
+    return {"units": summary.observations, "mean": summary.mean, "median": summary.median}

@@ -8,12 +8,12 @@ from typing import Final
 
 from rich.text import Text
 
-from otel_reliability.change.recording import Judgement
-from otel_reliability.change.verdict import Verdict
+from otel_reliability.change.recording import RecordingResult
+from otel_reliability.change.result import Result
 from otel_reliability.report.changes import Finding
 from otel_reliability.report.text import clean, instant
 
-MARKS: Final = {Verdict.CHANGED: ("●", "yellow"), Verdict.NO_CHANGE: ("✓", "green"), Verdict.NO_VERDICT: ("?", "dim")}
+MARKS: Final = {Result.CHANGED: ("●", "yellow"), Result.NO_CHANGE: ("✓", "green"), Result.NO_RESULT: ("?", "dim")}
 
 BEHAVIOUR: Final = "Behaviour: "
 UNITS: Final = "a unit is a run, or a whole session where runs have one; changed is not worse (explain change)"
@@ -33,15 +33,15 @@ def beside_the_score(finding: Finding) -> Iterator[Text]:
     """The same, marked, on as few lines as will do."""
     mark, colour = MARKS[finding.verdict]
     first, *more = told(finding)
-    first.stylize("bold" if finding.verdict is Verdict.CHANGED else "dim")
+    first.stylize("bold" if finding.verdict is Result.CHANGED else "dim")
     yield Text.assemble((f"{mark} ", colour), (BEHAVIOUR, "dim"), first)
-    if finding.verdict is Verdict.CHANGED:
+    if finding.verdict is Result.CHANGED:
         yield from (Text.assemble("  ", line) for line in (*more, Text(UNITS, "dim")))
 
 
 def since_then(finding: Finding) -> str:
     """What shows the agent since its last change; empty where none is known of."""
-    if finding.key is None or not isinstance(finding.found, Judgement) or not finding.found.alarms:
+    if finding.key is None or not isinstance(finding.found, RecordingResult) or not finding.found.alarms:
         return ""
-    since = instant(finding.found.alarms[-1].told[0].since_ns)[:19]
+    since = instant(finding.found.alarms[-1].signals[0].since_ns)[:19]
     return f"report --agent {shlex.quote(clean(finding.key.agent))} --since {since}Z"

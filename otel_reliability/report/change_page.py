@@ -11,7 +11,7 @@ from rich.text import Text
 
 from otel_reliability.change.compare import LEVEL, Comparison
 from otel_reliability.change.detector import BLIND
-from otel_reliability.change.recording import Judgement
+from otel_reliability.change.recording import RecordingResult
 from otel_reliability.config import ChangeSettings
 from otel_reliability.report.change_line import MARKS, told
 from otel_reliability.report.changes import Finding, summary
@@ -34,9 +34,9 @@ def render(findings: Sequence[Finding], settings: ChangeSettings, console: Conso
 def name_of(finding: Finding) -> str:
     """Whose finding it is, in one line.
 
-    >>> from otel_reliability.change.verdict import Verdict
+    >>> from otel_reliability.change.result import Result
     >>> from otel_reliability.model.run import AgentKey
-    >>> name_of(Finding(AgentKey("", "shop", "", "b"), Verdict.CHANGED, "", earlier=AgentKey("", "shop", "", "a")))
+    >>> name_of(Finding(AgentKey("", "shop", "", "b"), Result.CHANGED, "", earlier=AgentKey("", "shop", "", "a")))
     'b (before: a)'
     """
     if finding.key is None:
@@ -57,7 +57,7 @@ def _agent(finding: Finding) -> RenderableType:
 
 def _caveats(findings: Sequence[Finding], settings: ChangeSettings) -> Iterator[str]:
     yield "Changed is not worse. A unit is a run, or a whole session where runs have one. More: otel-reliability explain change"
-    if any(isinstance(finding.found, Judgement) for finding in findings):
+    if any(isinstance(finding.found, RecordingResult) for finding in findings):
         yield (
             f"While the work stays the same mix in random order, a false alarm comes once in {settings.runs_per_false_alarm:,.0f}"
             f" units or less often. Of the first {BLIND} units, and {BLIND} after each alarm, nothing can be told."

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.change.compare import Comparison, compare
-from otel_reliability.change.recording import Judgement, judge
-from otel_reliability.change.sentences import of_comparison, of_judgement
-from otel_reliability.change.units import Unit
-from otel_reliability.change.verdict import Verdict
+from otel_reliability.change.observation import Observation
+from otel_reliability.change.recording import RecordingResult, evaluate
+from otel_reliability.change.result import Result
+from otel_reliability.change.sentences import of_comparison, of_recording
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import ByName
@@ -26,7 +26,7 @@ SEVERAL: Final = (
     "were the reference"
 )
 
-UnitsOf: TypeAlias = Mapping[AgentKey, Sequence[Unit]]
+UnitsOf: TypeAlias = Mapping[AgentKey, Sequence[Observation]]
 
 
 class Finding(NamedTuple):
@@ -37,9 +37,9 @@ class Finding(NamedTuple):
     """
 
     key: AgentKey | None
-    verdict: Verdict
+    verdict: Result
     sentence: str
-    found: Judgement | Comparison | None = None
+    found: RecordingResult | Comparison | None = None
     earlier: AgentKey | None = None
     note: str = ""
 
@@ -72,11 +72,11 @@ def since(units: UnitsOf, since_ns: int) -> UnitsOf:
 def summary(findings: Sequence[Finding]) -> str:
     """How many agents changed, in few words.
 
-    >>> summary([Finding(AgentKey("", "shop", "", "a"), Verdict.CHANGED, ""), Finding(None, Verdict.NO_VERDICT, "")])
+    >>> summary([Finding(AgentKey("", "shop", "", "a"), Result.CHANGED, ""), Finding(None, Result.NO_RESULT, "")])
     '1 changed, 1 without a verdict'
     """
     verdicts = Counter(finding.verdict for finding in findings)
-    words = {Verdict.CHANGED: "changed", Verdict.NO_CHANGE: "unchanged", Verdict.NO_VERDICT: "without a verdict"}
+    words = {Result.CHANGED: "changed", Result.NO_CHANGE: "unchanged", Result.NO_RESULT: "without a verdict"}
     return ", ".join(f"{verdicts[verdict]} {word}" for verdict, word in words.items() if verdicts[verdict])
 
 
@@ -104,10 +104,10 @@ def _by_name(keys: Iterable[AgentKey]) -> dict[str, AgentKey]:
     return {key.agent: key for key in every if names[key.agent] == 1}
 
 
-def _judged(key: AgentKey, units: Sequence[Unit], settings: ChangeSettings, pinned: UnitsOf) -> Finding:
-    found = judge(units, settings, pinned.get(key, ()))
+def _judged(key: AgentKey, units: Sequence[Observation], settings: ChangeSettings, pinned: UnitsOf) -> Finding:
+    found = evaluate(units, settings, pinned.get(key, ()))
     note = _measured_against(key, pinned) if pinned else ""
-    return Finding(key, found.verdict, clean(of_judgement(found), LONGEST_SENTENCE), found, None, note)
+    return Finding(key, found.result, clean(of_recording(found), LONGEST_SENTENCE), found, None, note)
 
 
 def _measured_against(key: AgentKey, pinned: UnitsOf) -> str:
@@ -124,13 +124,13 @@ def _compared(
 ) -> Finding:
     if earlier is None:
         where = "earlier" if key in after else "later"
-        return Finding(key, Verdict.NO_VERDICT, f"no verdict: it has no unit in the {where} recording")
+        return Finding(key, Result.NO_RESULT, f"no verdict: it has no unit in the {where} recording")
     old, new = before[earlier], after[key]
     found = compare(old, new, settings.signals)
     sizes = f"{count(len(old), 'unit')} before, {len(new):,} after"
     sentence = clean(of_comparison(found), LONGEST_SENTENCE)
-    return Finding(key, found.verdict, sentence, found, None if earlier == key else earlier, sizes)
+    return Finding(key, found.result, sentence, found, None if earlier == key else earlier, sizes)
 
 
 def _nobody() -> Finding:
-    return Finding(None, Verdict.NO_VERDICT, "no verdict: there is no complete run of an agent here")
+    return Finding(None, Result.NO_RESULT, "no verdict: there is no complete run of an agent here")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from otel_reliability.metrics.intervals import wilson
 from otel_reliability.metrics.passes import confidence_band, recommend_runs
 from otel_reliability.metrics.passes.attempts import attempts_of
 from otel_reliability.metrics.uncertainty import SHARES
@@ -12,6 +11,7 @@ from otel_reliability.model.run import Outcome
 from otel_reliability.report.scorecard import ALL_SPECS, Scorecard
 from otel_reliability.report.target import Target
 from otel_reliability.report.text import count, measured, percent
+from otel_reliability.statistics.intervals import wilson
 
 CLOSE: Final = 0.005
 """Rates nearer than half a point are the same to a reader: then the runs for ±5 points are told."""

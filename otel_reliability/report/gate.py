@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
-from otel_reliability.change import verdict as change
+from otel_reliability.change import result as change
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
@@ -63,9 +63,9 @@ class Found(NamedTuple):
 
 
 OF_CHANGE: Final = {
-    change.Verdict.CHANGED: State.FAILED,
-    change.Verdict.NO_CHANGE: State.HELD,
-    change.Verdict.NO_VERDICT: State.MISSING,
+    change.Result.CHANGED: State.FAILED,
+    change.Result.NO_CHANGE: State.HELD,
+    change.Result.NO_RESULT: State.MISSING,
 }
 PRECEDENCE: Final = (State.FAILED, State.MISSING, State.HELD)
 

@@ -8,9 +8,8 @@ from typing import Final, NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics import SPECS
-from otel_reliability.metrics.outcomes import one_sided
+from otel_reliability.metrics.base import one_sided
 from otel_reliability.metrics.passes import PassAtK, PassHatK, ReliabilitySummary, summaries
-from otel_reliability.metrics.resampling import Interval
 from otel_reliability.metrics.sessions import gauges
 from otel_reliability.metrics.stability.badge import badge_text
 from otel_reliability.metrics.stability.task_table import TaskRow, task_table
@@ -20,6 +19,7 @@ from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Outcome
 from otel_reliability.report.findings import Findings, findings_of
+from otel_reliability.statistics.intervals import Interval
 from otel_reliability.windows.recent_sessions import LAST, RecentSessions
 from otel_reliability.windows.session import SessionScores
 from otel_reliability.windows.window import AgentWindow

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from otel_reliability.metrics.intervals import wilson
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.run import Outcome
 from otel_reliability.report.comparison import CORRECTION, LEVEL, AgentChange, Change
 from otel_reliability.report.scorecard import ALL_SPECS, Scorecard
 from otel_reliability.report.text import MINUS, clean, count, measured, percent, span_of_time
+from otel_reliability.statistics.intervals import wilson
 
 
 def judged(card: Scorecard) -> str:

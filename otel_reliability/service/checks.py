@@ -65,9 +65,8 @@ class _Pair(NamedTuple):
 
 
 def _pairs(service: ServiceSettings) -> Iterator[_Pair]:
-    for section, one in (("tls", service.tls), ("push", service.push)):
-        yield _Pair(f"{section}.certificate", one.certificate, f"{section}.key", one.key)
-        yield _Pair(f"{section}.key", one.key, f"{section}.certificate", one.certificate)
+    yield _Pair("tls.certificate", service.tls.certificate, "tls.key", service.tls.key)
+    yield _Pair("tls.key", service.tls.key, "tls.certificate", service.tls.certificate)
     yield _Pair("tls.client_ca", service.tls.client_ca, "tls.certificate", service.tls.certificate)
 
 
@@ -82,9 +81,6 @@ def _files(service: ServiceSettings) -> Iterator[tuple[str, str]]:
         "tls.certificate": service.tls.certificate,
         "tls.key": service.tls.key,
         "tls.client_ca": service.tls.client_ca,
-        "push.ca": service.push.ca,
-        "push.certificate": service.push.certificate,
-        "push.key": service.push.key,
     }
     yield from ((field, file) for field, file in found.items() if file is not None)
 

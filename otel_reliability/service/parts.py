@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from otel_reliability.assembly.closed_traces import Record
 from otel_reliability.engine import Engine
-from otel_reliability.model.record import pack_spans, unpack_spans
+from otel_reliability.model.record import agent_key, pack_spans, unpack_spans
 from otel_reliability.model.span import TraceId
 from otel_reliability.service.recording import Recording
 
@@ -37,7 +37,7 @@ class Part(Protocol):
 
 def parts_of(engine: Engine, recording: Recording, logs: Counter[tuple[str, str]]) -> dict[str, Part]:
     """Return the parts by name, in the order in which they are brought back."""
-    found: dict[str, Part] = {"session": engine.sessions, "series": recording, "totals": Totals(engine, logs)}
+    found: dict[str, Part] = {"session": Conversations(engine), "series": recording, "totals": Totals(engine, logs)}
     return found if engine.monitor is None else {"change": engine.monitor, **found}
 
 
@@ -84,6 +84,22 @@ class ClosedTraces:
             kept = tuple(unpack_spans(spans)) if spans else ()
             self._engine.restore_closed(trace_id, (since, ids, anchors, sealed, tuple(agents), had_invocation, kept))
             self._since[trace_id] = since
+
+
+class Conversations:
+    """Sessions that are open or remembered."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def changes(self) -> Iterator[Item]:
+        """Yield the sessions that changed."""
+        for key, session_id, body in self._engine.sessions.changes():
+            yield [list(key), session_id], body
+
+    def restore(self, data: Iterable[Item]) -> None:
+        """Replace all sessions."""
+        self._engine.sessions.restore((agent_key(key), session_id, body) for (key, session_id), body in data)
 
 
 class Totals:

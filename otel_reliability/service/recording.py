@@ -12,9 +12,8 @@ from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.telemetry import change_event, names
 from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.ledger import ToolLedger
-from otel_reliability.telemetry.recorder import Recorder
-from otel_reliability.telemetry.series import TRACES, Book, Labels, owner_of
-from otel_reliability.telemetry.standing import standings_of
+from otel_reliability.telemetry.recorder import Recorder, readings_of
+from otel_reliability.telemetry.registry import Labels, Registry, owner_of
 from otel_reliability.windows.fleet import OTHER_AGENT
 
 MAX_TOOLS: Final = 200_000
@@ -26,12 +25,11 @@ SWEEP_INTERVAL_S: Final = 15.0
 class Recording:
     """Records what an engine has made final in a book. Called on the writer's thread."""
 
-    def __init__(self, engine: Engine, book: Book) -> None:
+    def __init__(self, engine: Engine, book: Registry) -> None:
         self.ledger = ToolLedger(engine.settings, MAX_TOOLS)
         self.book = book
         self._engine = engine
-        self._max_paths = engine.settings.limits.paths
-        self._recorder = Recorder(book, engine.settings, self.ledger, TRACES)
+        self._recorder = Recorder(book, engine.settings, self.ledger)
         self._closed: list[Run] = []
         self._known: frozenset[AgentKey] = frozenset()
         self._sweep_at = 0.0
@@ -49,20 +47,20 @@ class Recording:
         keys = {run.key for run in closed}
         counted_as = engine.read(lambda fleet: {key: fleet.counted_as(key) for key in keys}) or {}
         runs = (*settled, *revised)
-        standings = (engine.read(partial(standings_of, runs, most_paths=self._max_paths)) if runs else None) or {}
+        readings = (engine.read(partial(readings_of, runs)) if runs else None) or {}
         self._sweep()
         with book.lock:
             if closed:
                 recorder.begin(closed, counted_as.__getitem__)
             if settled:
-                recorder.record(settled, standings)
+                recorder.record(settled, readings)
             if revised:
-                recorder.revise(revised, standings)
+                recorder.revise(revised, readings)
             recorder.score(scored)
             recorder.change(changes)
             if commit is not None:
                 commit()
-        change_event.tell(changes)
+        change_event.emit(changes)
         return bool(runs or scored or changes)
 
     def discard(self) -> None:
@@ -74,11 +72,12 @@ class Recording:
 
     def changes(self) -> Iterator[tuple[Any, Any]]:
         """Yield the series that changed, as plain data."""
-        return self.book.changes()
+        for name, labels, data in self.book.take_touched():
+            yield [name, labels], data
 
     def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
         """Replace all series, and let every tool that has one have it again."""
-        self.book.restore(data)
+        self.book.restore((name, tuple((key, value) for key, value in labels), body) for (name, labels), body in data)
         known = self._engine.fleet.keys()
         agents: dict[Labels, AgentKey] = {tuple(of_agent(key).items()): key for key in known}
         spec = names.TOOL_CALLS
@@ -101,5 +100,4 @@ class Recording:
         if self._known - keys:
             self.ledger.keep(keys)
             self.book.keep({tuple(of_agent(key).items()) for key in (*keys, OTHER_AGENT)})
-            self._recorder.forget()
         self._known = keys

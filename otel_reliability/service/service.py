@@ -46,9 +46,9 @@ from otel_reliability.service.tls import http_context
 from otel_reliability.service.web import Web
 from otel_reliability.service.writer import Writer
 from otel_reliability.telemetry.exposition import Exposition
-from otel_reliability.telemetry.otlp_environment import resource_attributes
+from otel_reliability.telemetry.otlp import resource_attributes
 from otel_reliability.telemetry.prometheus import Prometheus
-from otel_reliability.telemetry.series import Book
+from otel_reliability.telemetry.registry import Registry
 
 _logger = logging.getLogger("otel_reliability.service")
 
@@ -82,7 +82,7 @@ class Service:
         settings = config.service
         check(config.engine, settings)
         self.settings = settings
-        self.resource = _resource(settings.instance, env)
+        self.resource = _resource(settings.instance)
         """Who tells these numbers. It stays the same over restarts: a new instance is a new series."""
         self.addresses: dict[str, Place] = {}
         """Where each open door really is."""
@@ -95,7 +95,7 @@ class Service:
         self.engine = Engine(
             engine_settings, clock=time_of_state, wall=wall, places_return=True, pinned=pinned_by(config.engine)
         )
-        self.book = Book(wall)
+        self.book = Registry(wall)
         recording = Recording(self.engine, self.book)
         self.state = State(self.engine, recording)
         self.readiness = Readiness()
@@ -201,6 +201,6 @@ class Service:
         return Doors(**found, token=self._tokens.asked)
 
 
-def _resource(instance: str | None, env: Mapping[str, str]) -> dict[str, str]:
-    found = {"service.name": NAME, "service.instance.id": socket.gethostname(), **resource_attributes(env)}
+def _resource(instance: str | None) -> dict[str, str]:
+    found = {"service.name": NAME, "service.instance.id": socket.gethostname(), **resource_attributes()}
     return found if instance is None else {**found, "service.instance.id": instance}

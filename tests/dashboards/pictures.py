@@ -242,18 +242,14 @@ def _cell(panel: Mapping[str, Any], heading: str, value: str | float | None, now
 
 
 def history(folder: Path) -> tuple[list[list[str]], float]:
-    """Scrapes of two services: one that the fleet sends to, with a journal, and one that hands runs on to it."""
+    """Scrapes of two services, of which the fleet sends to the first."""
     end = datetime.now(tz=UTC).timestamp() - 60
     scrapes: list[list[str]] = []
     with contextlib.ExitStack() as stack:
         main = stack.enter_context(
             serving(SETTINGS, clock=clock_at(end - HOURS * HOUR), state=str(folder / "state"), instance="main")
         )
-        edge = stack.enter_context(
-            serving(
-                SETTINGS, clock=clock_at(end - HOURS * HOUR), emit_runs={"endpoint": main.url("grpc")}, instance="edge"
-            )
-        )
+        edge = stack.enter_context(serving(SETTINGS, clock=clock_at(end - HOURS * HOUR), instance="edge"))
         shop = Shop(main)
         for number in range(round(HOURS * HOUR / STEP)):
             for running, instance in ((main, "main:9464"), (edge, "edge:9464")):

@@ -14,8 +14,8 @@ DOORS = {
         "otel_reliability.assembly.assembler.Assembler",
     },
     "conventions": {"otel_reliability.conventions", "otel_reliability.conventions.reader.Reader"},
-    "change": {"otel_reliability.change.units.Unit"},
-    "windows": {"otel_reliability.windows.kept.adapted"},
+    "change": {"otel_reliability.change.observation.Observation"},
+    "windows": set[str](),
     "metrics": set[str](),
 }
 """What of each stage may be named: where telemetry goes in, how its spans lie, and how rows of another version are read."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from otel_reliability.change.recording import Units
+from otel_reliability.change.recording import Observations
 from otel_reliability.pages import report_file
 from otel_reliability.pages.agent import agent_view
 from otel_reliability.pages.look import recorded_look
@@ -92,7 +92,7 @@ def test_an_earlier_recording_stands_beside(tmp_path: Path) -> None:
 def test_a_change_is_marked(tmp_path: Path) -> None:
     """Where and why, in a sentence and on the curve."""
     paths = ["a b"] * 80 + ["c d e f"] * 60
-    units = Units()
+    units = Observations()
     recording = Recording(settled=units.add)
     recording.read(write_otlp(tmp_path / "spans.jsonl", runs(*paths)))
     [card] = report_of(recording.close(), most_for_intervals=0).cards

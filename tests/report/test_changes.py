@@ -10,9 +10,9 @@ from random import Random
 import pytest
 from rich.console import Console
 
-from otel_reliability.change.recording import units_of
-from otel_reliability.change.units import Unit
-from otel_reliability.change.verdict import Verdict
+from otel_reliability.change.observation import Observation
+from otel_reliability.change.recording import observations_of
+from otel_reliability.change.result import Result
 from otel_reliability.config import ChangeSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import AgentKey
@@ -40,10 +40,10 @@ REFUNDS = AgentKey("acme", "shop", "prod", "refunds")
 STAGED = AgentKey("acme", "shop", "staging", "support")
 
 CHANGED = random_units(100) + random_units(40, 1, 101, longer=4)
-"""Units of an agent that changes at the 101st."""
+"""Observations of an agent that changes at the 101st."""
 
 
-def verdicts(findings: Sequence[Finding]) -> dict[str, Verdict]:
+def verdicts(findings: Sequence[Finding]) -> dict[str, Result]:
     """The verdicts by agent."""
     return {finding.key.agent: finding.verdict for finding in findings if finding.key is not None}
 
@@ -61,9 +61,9 @@ def test_each_agent_has_a_verdict_of_its_own() -> None:
     units = {SUPPORT: CHANGED, REFUNDS: random_units(140, 2), STAGED: random_units(30)}
     findings = judged(units, SETTINGS, {})
     assert [(one.key, one.verdict) for one in findings] == [
-        (REFUNDS, Verdict.NO_CHANGE),
-        (SUPPORT, Verdict.CHANGED),
-        (STAGED, Verdict.NO_VERDICT),
+        (REFUNDS, Result.NO_CHANGE),
+        (SUPPORT, Result.CHANGED),
+        (STAGED, Result.NO_RESULT),
     ]
     assert findings[1].sentence.startswith("changed about unit 10")
     assert [one.key for one in judged(units, SETTINGS, {}, ["refund*"])] == [REFUNDS]
@@ -75,8 +75,8 @@ def test_a_reference_recording_stands_for_the_agents_it_holds() -> None:
     """Of the others it is said that their own first units were the reference."""
     units = {SUPPORT: random_units(40, 5, longer=4), REFUNDS: random_units(140, 2)}
     support, refunds = sorted(judged(units, SETTINGS, {SUPPORT: random_units(100)}), key=lambda one: one.verdict.value)
-    assert (support.verdict, support.note) == (Verdict.CHANGED, PINNED)
-    assert (refunds.verdict, refunds.note) == (Verdict.NO_CHANGE, NOT_PINNED)
+    assert (support.verdict, support.note) == (Result.CHANGED, PINNED)
+    assert (refunds.verdict, refunds.note) == (Result.NO_CHANGE, NOT_PINNED)
     assert {one.note for one in judged(units, SETTINGS, {})} == {""}
 
 
@@ -89,10 +89,10 @@ def test_a_reference_of_another_place_stands_for_who_has_its_name_alone() -> Non
     (unsure,) = judged(units, SETTINGS, several)
     (absent,) = judged(units, SETTINGS, ByName({REFUNDS: random_units(100)}))
 
-    assert (by_name.verdict, by_name.note) == (Verdict.CHANGED, f"{BY_NAME} ({place(elsewhere)})")
-    assert (exact.verdict, exact.note) == (Verdict.CHANGED, PINNED)
-    assert (unsure.verdict, unsure.note) == (Verdict.NO_VERDICT, SEVERAL)
-    assert (absent.verdict, absent.note) == (Verdict.NO_VERDICT, NOT_PINNED)
+    assert (by_name.verdict, by_name.note) == (Result.CHANGED, f"{BY_NAME} ({place(elsewhere)})")
+    assert (exact.verdict, exact.note) == (Result.CHANGED, PINNED)
+    assert (unsure.verdict, unsure.note) == (Result.NO_RESULT, SEVERAL)
+    assert (absent.verdict, absent.note) == (Result.NO_RESULT, NOT_PINNED)
 
 
 def test_two_recordings_are_compared_agent_by_agent() -> None:
@@ -102,9 +102,9 @@ def test_two_recordings_are_compared_agent_by_agent() -> None:
     after = {SUPPORT: random_units(60, 2, longer=4), late: random_units(60, 3)}
     findings = compared(before, after, SETTINGS)
     assert verdicts(findings) == {
-        "support": Verdict.CHANGED,
-        "refunds": Verdict.NO_VERDICT,
-        "late": Verdict.NO_VERDICT,
+        "support": Result.CHANGED,
+        "refunds": Result.NO_RESULT,
+        "late": Result.NO_RESULT,
     }
     sentences = {one.key.agent: one.sentence for one in findings if one.key is not None}
     assert "in the later recording" in sentences["refunds"]
@@ -115,7 +115,7 @@ def test_two_recordings_are_compared_agent_by_agent() -> None:
 def test_fewer_than_20_units_on_either_side_give_no_verdict(earlier: int, later: int) -> None:
     """However different they are."""
     (finding,) = compared({SUPPORT: random_units(earlier)}, {SUPPORT: random_units(later, 1, longer=9)}, SETTINGS)
-    assert finding.verdict is Verdict.NO_VERDICT
+    assert finding.verdict is Result.NO_RESULT
     assert f"{earlier} before and {later} after" in finding.sentence
 
 
@@ -138,7 +138,7 @@ def test_units_since_a_moment() -> None:
 def test_without_any_agent_there_is_no_verdict() -> None:
     """Neither of one recording nor of two."""
     for findings in (judged({}, SETTINGS, {}), compared({}, {}, SETTINGS)):
-        assert [(one.key, one.verdict) for one in findings] == [(None, Verdict.NO_VERDICT)]
+        assert [(one.key, one.verdict) for one in findings] == [(None, Result.NO_RESULT)]
         assert "the recording" in page(findings)
 
 
@@ -197,10 +197,10 @@ def test_json_has_the_numbers_behind_the_sentence() -> None:
 
 def test_two_recorded_models_differ() -> None:
     """gpt-4.1 and Claude at the airline's tasks, from their spans; the one or the other way round."""
-    gpt, claude = units_of(recorded_runs(GPT_AIRLINE)), units_of(recorded_runs(CLAUDE_AIRLINE))
+    gpt, claude = observations_of(recorded_runs(GPT_AIRLINE)), observations_of(recorded_runs(CLAUDE_AIRLINE))
     for before, after in ((gpt, claude), (claude, gpt)):
         (finding,) = compared(before, after, ChangeSettings())
-        assert finding.verdict is Verdict.CHANGED
+        assert finding.verdict is Result.CHANGED
         assert "output tokens a model call" in finding.sentence
         assert "at tasks that both have" in finding.sentence
 
@@ -208,13 +208,13 @@ def test_two_recorded_models_differ() -> None:
 @pytest.mark.parametrize("corpus", [GPT_AIRLINE, CLAUDE_AIRLINE])
 def test_the_halves_of_a_recording_do_not_differ(corpus: str) -> None:
     """In at least 95 % of random splits; ten units a side are too few to say anything."""
-    (units,) = units_of(recorded_runs(corpus)).values()
+    (units,) = observations_of(recorded_runs(corpus)).values()
     found = [compared(*halves(units, seed), ChangeSettings())[0].verdict for seed in range(20)]
-    assert found.count(Verdict.CHANGED) <= 1
-    assert found.count(Verdict.NO_VERDICT) == (20 if len(units) < 40 else 0)
+    assert found.count(Result.CHANGED) <= 1
+    assert found.count(Result.NO_RESULT) == (20 if len(units) < 40 else 0)
 
 
-def halves(units: Sequence[Unit], seed: int) -> tuple[UnitsOf, UnitsOf]:
+def halves(units: Sequence[Observation], seed: int) -> tuple[UnitsOf, UnitsOf]:
     """A random split."""
     order = Random(seed).sample(list(units), len(units))
     return {SUPPORT: order[: len(order) // 2]}, {SUPPORT: order[len(order) // 2 :]}

@@ -17,7 +17,7 @@ from otel_reliability.service.recording import Recording
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.store import Unavailable
-from otel_reliability.telemetry.series import Book
+from otel_reliability.telemetry.registry import SPECS, Labels, Registry
 from otel_reliability.testing import FakeClock, agent, model, tool
 
 SETTINGS = Settings(hash_key="00" * 16)
@@ -48,7 +48,7 @@ class Kept:
         self.path = path
         clock = Clock(self.fake, self.fake.wall)
         self.engine = Engine(settings, clock=clock, wall=clock.wall, places_return=True)
-        self.book = Book(clock.wall)
+        self.book = Registry(clock.wall)
         self.state = State(self.engine, Recording(self.engine, self.book))
         self.directory = StateDirectory(path)
         self.persistence = Persistent(self.state, clock, self.directory, limit=limit)
@@ -97,7 +97,6 @@ class Kept:
         """Everything that is told of the state."""
         fleet = self.engine.fleet
         windows = {key.agent: fleet.agent(key) for key in sorted(fleet.keys())}
-        cells = {name: instrument.cells.items() for name, instrument in self.book._instruments.items()}
         return Look(
             {
                 name: {
@@ -107,20 +106,22 @@ class Kept:
                 for name, state in windows.items()
                 if state is not None
             },
-            {name: {labels: told(cell) for labels, cell in found} for name, found in cells.items()},
+            self.series(),
             {key: self.engine.sessions.scores(key) for key in fleet.keys()},  # noqa: SIM118 (no dictionary)
             {key: number for key, number in self.engine.accounts.items() if number},
             self.engine.open_runs,
         )
 
+    def series(self) -> dict[str, dict[Labels, tuple[Any, ...]]]:
+        """Value or counts, then total and start, of every series by instrument."""
+        found: dict[str, dict[Labels, tuple[Any, ...]]] = {name: {} for name in SPECS}
+        for spec, some in self.book.slices(lambda _, labels, series: (labels, series.data())):
+            found[spec.name].update({labels: (data[1], data[2:3] * (len(data) > 3), data[0]) for labels, data in some})
+        return found
+
     def run_ids(self) -> list[str]:
         """Every run of every window."""
         return [run_id for windows in self.look().windows.values() for ids, *_ in windows.values() for run_id in ids]
-
-
-def told(cell: Any) -> tuple[Any, ...]:
-    """A series, with its start."""
-    return tuple(getattr(cell, name, None) for name in ("value", "counts", "total", "start_ns"))
 
 
 def request(trace: int, tools: Iterable[str] = ("search", "book"), *, agents: int = 3) -> Decoded:

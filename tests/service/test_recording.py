@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from otel_reliability.telemetry import names
-from otel_reliability.telemetry.series import Tally
+from otel_reliability.telemetry.registry import CounterSeries
 from otel_reliability.testing import traces_protobuf
 from tests.real.waiting import until
 from tests.service.running import Running, run_of, runs_of, serving
@@ -86,7 +86,7 @@ def test_what_settles_within_a_second_is_recorded_together() -> None:
         told = [counted(1, 100, 0.3), counted(2, 0.3, 0.3), counted(3, 1.0), counted(4, 0.3, 0.3)]
 
     assert told == [["1"], ["1"], ["2"], ["2"]]
-    series = running.service.book.slices(lambda _, __, cell: cell.value if isinstance(cell, Tally) else 0)
+    series = running.service.book.slices(lambda _, __, cell: cell.value if isinstance(cell, CounterSeries) else 0)
     assert next(values for spec, values in series if spec.name == names.RUNS.name) == [4]
 
 

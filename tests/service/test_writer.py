@@ -18,7 +18,7 @@ from otel_reliability.service.state import State
 from otel_reliability.service.store import Unavailable
 from otel_reliability.service.writer import GROUP, Ack, Writer
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.telemetry.series import Book
+from otel_reliability.telemetry.registry import Registry
 from otel_reliability.testing import FakeClock, agent, tool
 from tests.real.waiting import until
 
@@ -62,7 +62,7 @@ class Under:
     def __init__(self) -> None:
         self.clock, self.readiness = FakeClock(), Readiness()
         self.engine = Engine(clock=self.clock, wall=self.clock.wall)
-        self.state = State(self.engine, Recording(self.engine, Book(self.clock.wall)))
+        self.state = State(self.engine, Recording(self.engine, Registry(self.clock.wall)))
         self.persistence = Noting(self.state)
         self.writer = Writer(self.state, self.persistence, self.readiness)
 
