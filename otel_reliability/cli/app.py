@@ -47,7 +47,6 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "serve": Command("serve", "Take OTLP, give metrics: the service beside a Collector."),
     "kafka": Command("kafka", "The same past one machine: workers of a Kafka consumer group."),
     "check-config": Command("check_config", "Check the settings of a service without starting it."),
-    "state": Command("state", "What a state directory of `serve` holds."),
     "dashboards": Command("dashboards", "Write Grafana dashboards and alerts, for what the service tells."),
     "demo": Command("demo", "A small fleet of agents, and the service that tells which of them is unreliable."),
 }
