@@ -265,7 +265,7 @@ ALERTS: Final = (
         "{{ .Value }} times in the last fifteen minutes something could not be kept on disk.",
         "What cannot be kept is not acknowledged, so that nothing is lost at the client; but nothing gets in either.",
         ["The disk of the state directory: full, slow, read-only?", "The dashboard *Self*: *The journal*."],
-        ["Make room, or raise `service.state_limit`.", "`otel-reliability state` tells what the directory holds."],
+        ["Make room, or raise `service.state_limit`."],
         board="self", unit="humanize",
     ),
 )  # fmt: skip

@@ -14,13 +14,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from otel_reliability.demo.agents_table import FleetRow, badge, fleet_table, score
 from otel_reliability.demo.agreement import Agreement
 from otel_reliability.demo.characters import CHANGE
 from otel_reliability.demo.fleet import ROUNDS
 from otel_reliability.demo.watch import CHANGED, IN_WORDS, Seen
 from otel_reliability.metrics.stability.tiers import Tier
-from otel_reliability.report.fleet_table import FleetRow, badge, fleet_table, score
-from otel_reliability.report.sections import INDENT, dim, heading
+from otel_reliability.report.terminal import INDENT, dim, heading
 from otel_reliability.report.text import MINUS, count
 
 PROGRAM: Final = "otel-reliability"

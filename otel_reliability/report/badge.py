@@ -1,4 +1,4 @@
-"""The badge as a picture, and as the JSON that shields.io draws one from."""
+"""The badge of an agent: text, SVG, and the JSON that shields.io draws one from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 from otel_reliability.metrics.stability.badge import CRITICAL_BELOW, SECURED_ABOVE, badge_text, trust_text
 from otel_reliability.metrics.stability.tiers import Tier, tier_of
-from otel_reliability.report.xml import allowed
+from otel_reliability.report.junit import allowed
 
 COLOURS: Final = {Tier.STABLE: "#2e7d32", Tier.VARIABLE: "#b58900", Tier.UNSTABLE: "#c75300", Tier.CRITICAL: "#c62828"}
 """Dark enough for white text."""
@@ -30,7 +30,7 @@ class Part(NamedTuple):
 
 
 def svg(score: float, trust: float | None = None, label: str = "reliability") -> str:
-    """The badge as an SVG picture of its own: no font, script or picture is fetched. `label` is the name of whom it is about.
+    """Return the badge as a self-contained SVG: no font, script or image is fetched. `label` names the agent.
 
     >>> svg(87, trust=94).partition("><title>")[0]
     '<svg xmlns="http://www.w3.org/2000/svg" width="323" height="20" role="img" aria-label="reliability: ✅ SECURED ...'
@@ -43,7 +43,7 @@ def svg(score: float, trust: float | None = None, label: str = "reliability") ->
 
 
 def endpoint(score: float, trust: float | None = None, label: str = "reliability") -> str:
-    """What a shields.io endpoint badge asks for.
+    """Return the JSON of a shields.io endpoint badge.
 
     >>> print(endpoint(71))
     {"schemaVersion": 1, "label": "reliability", "message": "🟡 VARIABLE 71/100", "color": "#b58900"}
@@ -86,7 +86,7 @@ def _drawn(parts: list[Part], title: str) -> str:
 
 
 def _width(words: str) -> int:
-    """About how wide a text of 11 px is in Verdana; `textLength` makes it exactly so."""
+    """Return the approximate width of a text of 11 px in Verdana; `textLength` makes it exact."""
     return round(sum(map(_advance, words))) + 2 * PADDING
 
 

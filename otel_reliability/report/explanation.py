@@ -14,7 +14,7 @@ from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.model.reading import MetricSpec
-from otel_reliability.report.scorecard import ALL_SPECS
+from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.telemetry.names import CHANGE_EVIDENCE, CHANGES, PREFIX
 
 OF_TARGETS: Final[Mapping[str, str]] = {

@@ -1,4 +1,4 @@
-"""What a gate demands: a dot path to a number, and a bound on it."""
+"""A target of a gate: a dot path to a number, and a bound on it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from otel_reliability.metrics.passes.series import LARGEST_K
 from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.metrics.stability.task_table import TaskRow
 from otel_reliability.metrics.stability.tier import GRADES
-from otel_reliability.report.report import DISPOSITIONS
-from otel_reliability.report.scorecard import ALL_SPECS
+from otel_reliability.report.build import DISPOSITIONS
+from otel_reliability.report.groups import ALL_SPECS
 
 NOISE: Final = 1e-9
 """How far a number may miss its bound by what adding floats costs."""
@@ -54,7 +54,7 @@ class Target(NamedTuple):
     wanted: float
 
     def holds(self, value: float) -> bool:
-        """Whether the number is within the bound."""
+        """Return whether the number is within the bound."""
         return HOLDS[self.sign](value, self.wanted)
 
 
@@ -81,7 +81,7 @@ def parse(text: str) -> Target:
 
 
 def _bare(path: str) -> str:
-    """A path as the JSON report has it names the same number."""
+    """Return the name in a path of the JSON report."""
     head, dot, rest = path.partition(".")
     return rest if dot and head in SECTIONS else path
 

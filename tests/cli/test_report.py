@@ -136,7 +136,7 @@ def test_settings_come_from_file_environment_and_command_line(
         (("--set", "min_runs"), "--set: 'min_runs' is not a setting; write it like metrics.min_runs=10."),
         (
             ("--set", "metrics=1", "--set", "metrics.min_runs=1"),
-            "--set: 'metrics.min_runs=1' is not a setting of its own",
+            "--set: 'metrics.min_runs' is not a setting of its own",
         ),
     ],
 )
@@ -217,7 +217,7 @@ def test_every_format_tells_the_same_sentence_of_changes(tmp_path: Path, capsys:
     }
     assert f"● Behaviour: {told['sentence']} since then: report --agent support --since 2023-" in page
     assert f"- ● Behaviour: {told['sentence']}\n- since then: report --agent support --since" in text
-    assert "score so far ████" in page
+    assert "score over time ████" in page
 
 
 def test_where_nothing_can_be_said_of_changes_it_is_said_why(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

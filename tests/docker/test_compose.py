@@ -112,7 +112,7 @@ def test_the_settings_of_the_service_are_settings(file: str) -> None:
     image = dict(re.findall(r"(OTEL_RELIABILITY_\w+)=(\S+:\d+)", (DOCKER / "Dockerfile").read_text()))
     env = {**os.environ, **image, **services(file)["otel-reliability"]["environment"]}
     done = subprocess.run(
-        [sys.executable, "-m", "otel_reliability.cli", "check-config"],
+        [sys.executable, "-m", "otel_reliability.cli", "serve", "--check"],
         env=env,
         capture_output=True,
         text=True,
