@@ -36,9 +36,7 @@ def command(choice: Choice) -> None:
     with Sorted() as lines:
 
         def keep(runs: list[Run]) -> None:
-            for run in runs:
-                if _is_chosen(run, choice):
-                    lines.add((run.start_ns, run.run_id, line(run)))
+            lines.add((run.start_ns, run.run_id, line(run)) for run in runs if _is_chosen(run, choice))
 
         recording_of(choice, keep)
         ordered = iter(lines)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
+
+from rich.cells import cell_len
 
 from otel_reliability.metrics.stability.badge import CRITICAL_BELOW, SECURED_ABOVE, badge_text, trust_text
 from otel_reliability.metrics.stability.tiers import Tier, tier_of
@@ -17,7 +18,6 @@ SECURED, MODERATE, CRITICAL = COLOURS[Tier.STABLE], COLOURS[Tier.VARIABLE], COLO
 LABEL: Final = "#555"
 HEIGHT: Final = 20
 PADDING: Final = 6
-NARROW: Final = frozenset("fijlrtI|/.:,'! ")
 
 text = badge_text
 
@@ -33,7 +33,7 @@ def svg(score: float, trust: float | None = None, label: str = "reliability") ->
     """Return the badge as a self-contained SVG: no font, script or image is fetched. `label` names the agent.
 
     >>> svg(87, trust=94).partition("><title>")[0]
-    '<svg xmlns="http://www.w3.org/2000/svg" width="323" height="20" role="img" aria-label="reliability: ✅ SECURED ...'
+    '<svg xmlns="http://www.w3.org/2000/svg" width="..." height="20" role="img" aria-label="reliability: ✅ SECURED ...'
     """
     parts = [Part(allowed(label), LABEL)]
     if trust is not None:
@@ -87,14 +87,4 @@ def _drawn(parts: list[Part], title: str) -> str:
 
 def _width(words: str) -> int:
     """Return the approximate width of a text of 11 px in Verdana; `textLength` makes it exact."""
-    return round(sum(map(_advance, words))) + 2 * PADDING
-
-
-def _advance(sign: str) -> float:
-    if unicodedata.east_asian_width(sign) in {"W", "F"}:
-        return 14.0
-    if unicodedata.category(sign) in {"Mn", "Cf"}:
-        return 0.0
-    if sign in NARROW:
-        return 4.4
-    return 8.0 if sign.isupper() else 7.0
+    return 7 * cell_len(words) + 2 * PADDING

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any, Final, NamedTuple, overload
+from typing import Any, Final, NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError
@@ -29,6 +29,7 @@ from otel_reliability.report.caveats import caveats_of
 from otel_reliability.report.findings import findings_of
 from otel_reliability.report.groups import ALL_SPECS, EVALUATION_FAMILIES
 from otel_reliability.report.history import recorded_history
+from otel_reliability.report.lazy import Lazy
 from otel_reliability.report.missing import missing_of
 from otel_reliability.report.recording import Recording
 from otel_reliability.report.text import clean, count, listed
@@ -222,7 +223,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         metrics=metrics,
         evaluation=_evaluation(metrics, settings.metrics.profile),
         passes=_passes(source.window, sample),
-        sessions=SessionViews(source.sessions),
+        sessions=Lazy(source.sessions, _session),
         tasks=tasks,
         findings=findings_of(sample, metrics, distances, settings, has_tasks=bool(tasks)),
         missing=missing_of(source.rows),
@@ -240,23 +241,6 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         recent=source.recent,
     )
     return replace(view, caveats=caveats_of(view, source.rows))
-
-
-class SessionViews(Sequence[SessionView]):
-    """The views of sessions, each built when it is read: there may be tens of thousands, and their details are large."""
-
-    def __init__(self, sessions: Sequence[SessionScores]) -> None:
-        self._sessions = sessions
-
-    def __len__(self) -> int:
-        return len(self._sessions)
-
-    @overload
-    def __getitem__(self, at: int) -> SessionView: ...
-    @overload
-    def __getitem__(self, at: slice) -> SessionViews: ...
-    def __getitem__(self, at: int | slice) -> SessionView | SessionViews:
-        return SessionViews(self._sessions[at]) if isinstance(at, slice) else _session(self._sessions[at])
 
 
 def _session(scores: SessionScores) -> SessionView:

@@ -26,7 +26,6 @@ from otel_reliability.report.view import (
     FullRun,
     ReadingView,
     ToolView,
-    TurnView,
     UnusualRun,
 )
 
@@ -48,7 +47,7 @@ def findings_of(
         reasons=(),
         tools=tuple(ToolView(*use, rare=use.rare) for use in tool_use(rows)),
         divergences=tuple(
-            DivergenceView(task, shared, tuple(TurnView(*turn) for turn in turns))
+            DivergenceView(task, shared, tuple(turns))
             for task, shared, turns in divergences(rows, by_task=settings.metrics.group_by == "task")
         ),
         decisions=tuple(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from otel_reliability.metrics.stability.divergence import Turn
 from otel_reliability.metrics.stability.effect_table import Parting, TaskEffects
 from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.text import clean, count, listed, number, percent, route, seconds
@@ -16,7 +17,6 @@ from otel_reliability.report.view import (
     ReadingView,
     Reason,
     ToolView,
-    TurnView,
     UnusualRun,
 )
 
@@ -71,7 +71,7 @@ def _divergence(one: DivergenceView) -> str:
     return f"{where}{after}{listed(map(_turn, one.turns))}"
 
 
-def _turn(turn: TurnView) -> str:
+def _turn(turn: Turn) -> str:
     return f"{percent(turn.share)} {'end there' if turn.step is None else clean(turn.step, 40)}"
 
 

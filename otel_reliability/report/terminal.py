@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Final
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.measure import Measurement
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
@@ -49,7 +48,6 @@ MAX_SESSIONS: Final = 3
 MAX_TOOLS: Final = 3
 MAX_SPLITS: Final = 2
 HISTORY_WIDTH: Final = 24
-UNBOUNDED: Final = 10_000
 APART: Final = (
     "apart: how much the attempts at a task differ in what they changed; calls differ by arguments, which are never shown. "
     "Set tools.reads for tools that only read; otel-reliability inspect lists them."
@@ -334,38 +332,17 @@ def _other_readings(agent: AgentView) -> Iterator[RenderableType]:
 def _group(name: str, names: Sequence[str], agent: AgentView) -> Iterator[RenderableType]:
     known = {each: agent.metrics[each] for each in names if agent.metrics[each].value is not None}
     if known:
-        yield Group(Pairs(name, known), *(dim(line) for line in made_of(agent.metrics, list(known))))
+        yield Group(_readings(name, known), *(dim(line) for line in made_of(agent.metrics, list(known))))
 
 
-class Pairs:
-    """A table of metrics with their intervals: two a line where they fit, down the left half first."""
-
-    def __init__(self, name: str, metrics: dict[str, ReadingView]) -> None:
-        self._title, self._metrics = name, metrics
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render as many columns as fit."""
-        pairs = self._table(2)
-        needed = Measurement.get(console, options.update_width(UNBOUNDED), pairs).maximum
-        yield pairs if needed <= options.max_width else self._table(1)
-
-    def _table(self, halves: int) -> Table:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-        bounds = any(reading.method for reading in self._metrics.values())
-        for half in (heading(self._title), "")[: min(halves, len(self._metrics))]:
-            table.add_column(half, no_wrap=True)
-            for each in ("value", *(("95 %",) if bounds else ()), "runs"):
-                table.add_column(dim(each), justify="right", no_wrap=True)
-        names = list(self._metrics)
-        rows = -(-len(names) // halves)
-        for at in range(rows):
-            table.add_row(*(cell for name in names[at::rows] for cell in self._cells(name, bounds=bounds)))
-        return table
-
-    def _cells(self, name: str, *, bounds: bool) -> tuple[RenderableType, ...]:
-        reading = self._metrics[name]
-        interval = (dim(words.interval(name, reading)),) if bounds else ()
-        return name, measured(ALL_SPECS[name], reading.value), *interval, f"{reading.runs:,}"
+def _readings(name: str, metrics: dict[str, ReadingView]) -> Table:
+    bounds = any(reading.method for reading in metrics.values())
+    table = columns(name, "value", *(("95 %",) if bounds else ()), "runs", numbers=2 + bounds)
+    table.columns[0].no_wrap = True
+    for each, reading in metrics.items():
+        interval = (dim(words.interval(each, reading)),) if bounds else ()
+        table.add_row(each, measured(ALL_SPECS[each], reading.value), *interval, f"{reading.runs:,}")
+    return table
 
 
 def _passes(agent: AgentView) -> Iterator[RenderableType]:

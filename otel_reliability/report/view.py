@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from otel_reliability.change.verdict import Verdict
+from otel_reliability.metrics.stability.divergence import Turn
 from otel_reliability.metrics.stability.effect_table import TaskEffects
 from otel_reliability.metrics.stability.task_table import TaskRow
 from otel_reliability.metrics.stability.tiers import Tier
@@ -139,21 +140,12 @@ class ToolView:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnView:
-    """The step that some runs took where the paths of a task diverge. `step` None: the run ends there."""
-
-    step: str | None
-    runs: int
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
 class DivergenceView:
     """Where the paths of a task (None: of all runs) first diverge, after the steps they share."""
 
     task_id: str | None
     shared: tuple[str, ...]
-    turns: tuple[TurnView, ...]
+    turns: tuple[Turn, ...]
 
 
 @dataclass(frozen=True, slots=True)

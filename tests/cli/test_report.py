@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from xml.etree.ElementTree import fromstring
 
 import pytest
 
@@ -19,21 +18,6 @@ SPANS = [*attempts("refund", True, False, True), *runs("a", "b", first=4, agent=
 def path_of(tmp_path: Path) -> Path:
     """A recording of two agents."""
     return write_otlp(tmp_path / "spans.jsonl", SPANS)
-
-
-def test_every_format_tells_the_same_agents(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """On a terminal, as JSON, Markdown, JUnit and HTML."""
-    document = json.loads(call(capsys, "report", path, "--format", "json").out)
-    markdown = call(capsys, "report", path, "--format", "markdown").out
-    junit = fromstring(call(capsys, "report", path, "--format", "junit").out.partition("\n")[2])
-    terminal = call(capsys, "report", path).out
-    page = call(capsys, "report", path, "--format", "html").out
-
-    assert list(faults(document)) == []
-    assert [agent["agent"] for agent in document["agents"]] == ["other", "support"]
-    assert [suite.get("name", "").split()[0] for suite in junit] == ["other", "support"]
-    assert all(f">{name}</h2>" in page for name in ("other", "support"))
-    assert all(f"## {name}" in markdown and f"{name} ──" in terminal for name in ("other", "support"))
 
 
 def test_a_page_in_a_pipe_is_plain_and_has_no_trailing_space(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,18 +170,6 @@ def test_two_recordings_are_compared(path: Path, tmp_path: Path, capsys: pytest.
         "| `path_entropy` | 0.000 |  | 2 |"
         in call(capsys, "report", "--baseline", old, path, "--format", "markdown").out
     )
-
-
-def test_intervals_can_be_left_out(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """They cost most of the time of a report on many runs."""
-    longer = write_otlp(path, runs("a", "b", "a", "a", "a", "a"))
-
-    def entropy(*options: str) -> dict[str, object]:
-        document = json.loads(call(capsys, "report", longer, "--format", "json", *options).out)
-        return document["agents"][0]["metrics"]["path_entropy"]
-
-    assert entropy().keys() == entropy("--intervals").keys() == {"value", "runs", "low", "high", "method"}
-    assert entropy("--no-intervals").keys() == {"value", "runs"}
 
 
 def test_every_format_tells_the_same_sentence_of_changes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

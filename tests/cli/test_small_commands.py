@@ -80,13 +80,6 @@ def test_an_explanation_teaches(capsys: pytest.CaptureFixture[str]) -> None:
         assert text in " ".join(by_name.split())
 
 
-def test_all_numbers_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    """By family, and the targets of a task."""
-    out = call(capsys, "explain").out
-
-    assert all(name in out for name in (*ALL_SPECS, *OF_TARGETS))
-
-
 def test_a_number_that_is_not_there_shows_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     """And exits 2."""
     done = call(capsys, "explain", "path_entropie")

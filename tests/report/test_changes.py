@@ -27,7 +27,6 @@ from otel_reliability.report.changes import (
     compared,
     detected,
     pairs,
-    since,
 )
 from otel_reliability.report.text import place
 from tests.change.build import random_units
@@ -127,13 +126,6 @@ def test_agents_are_paired_by_key_then_by_name_then_alone() -> None:
     assert pairs([STAGED, SUPPORT], [SUPPORT._replace(environment="x"), REFUNDS]) == {}
     assert pairs([REFUNDS], [SUPPORT]) == {SUPPORT: REFUNDS}
     assert pairs([REFUNDS], [SUPPORT, STAGED]) == {}
-
-
-def test_units_since_a_moment() -> None:
-    """Those that ended then or later; agents without any are gone."""
-    units = random_units(10)
-    found = since({SUPPORT: units, REFUNDS: units[:5]}, units[5].end_ns)
-    assert found == {SUPPORT: units[5:]}
 
 
 def test_without_any_agent_there_is_no_verdict() -> None:

@@ -102,11 +102,6 @@ def test_names_stay_as_they_came(tmp_path: Path) -> None:
     assert document(tmp_path, runs("a", agent=name))["agents"][0]["agent"] == name
 
 
-def test_the_same_spans_give_the_same_text(tmp_path: Path) -> None:
-    """In whatever order they came."""
-    assert json.render(report(tmp_path, FULL)) == json.render(report(tmp_path, FULL[::-1]))
-
-
 def test_what_could_not_be_used_is_counted_by_reason(tmp_path: Path) -> None:
     """Broken lines, spans nobody knows, evidence out of range."""
     path = write_otlp(tmp_path / "spans.jsonl", [*FULL, *runs("a", first=30)])

@@ -86,13 +86,6 @@ def test_pages_hold_all_agents_once() -> None:
     assert pages[3].choice.page == pages[3].pages == 3
 
 
-def test_an_empty_fleet_has_one_page() -> None:
-    """With nobody on it."""
-    fleet = list_of([], Choice(page=7))
-
-    assert (fleet.total, fleet.found, fleet.pages, fleet.choice.page) == (0, 0, 1, 1)
-
-
 @given(
     st.builds(
         Choice,

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -46,20 +44,6 @@ def test_a_history_is_short_in_order_and_ends_now(steps: list[int]) -> None:
     assert len(times) <= MAX_POINTS
     assert times == sorted(set(times))
     assert not steps or history.points[-1].score == float((len(steps) - 1) % 100)
-
-
-@given(st.integers(min_value=1, max_value=5_000))
-def test_the_longer_an_agent_lives_the_rarer_its_points(runs: int) -> None:
-    """They are even, and cost less and less."""
-    history, added = History(), 0
-    for number in range(runs):
-        if history.is_due():
-            added += 1
-            history.add(Point(number, 80.0))
-
-    gaps = {later.ns - sooner.ns for sooner, later in pairwise(history.points)}
-    assert added <= MAX_POINTS * (2 + runs.bit_length())
-    assert len(gaps) <= 2
 
 
 def test_what_is_a_week_old_goes_and_details_come_back() -> None:
@@ -152,18 +136,3 @@ def test_a_curve_stays_in_its_picture(points: list[tuple[int, float]]) -> None:
     assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in places)
     assert places == sorted(places, key=lambda place: place[0])
     assert found.end == places[-1]
-
-
-def test_one_point_is_no_curve() -> None:
-    """Nor is none."""
-    assert curve([]) is None
-    assert curve([Point(1, 80.0)]) is None
-
-
-def test_a_full_history_takes_little_room() -> None:
-    """Twenty thousand agents are the ceiling: 30 MB of curves."""
-    history = History()
-    for number in range(1_000):
-        history.add(Point(number, float(number)))
-
-    assert sum(map(sys.getsizeof, (history, history._ns, history._scores))) < 1_500

@@ -230,32 +230,6 @@ def test_everybody_can_use_it(many: Running, browser: Browser, path: str, scheme
         assert faults(page) == []
 
 
-def test_whom_nobody_knows_is_not_asked_for_again(many: Running, browser: Browser) -> None:
-    """The page says so, and stays as it is."""
-    with browser.open(many.url("pages", "/agents/shop/nobody"), refused=404) as page:
-        expect(page.get_by_role("heading", level=1)).to_have_text("No such agent")
-        expect(page.locator("#pulse")).to_be_hidden()
-        assert faults(page) == []
-
-
-def test_an_empty_page_can_be_used_by_everybody(browser: Browser) -> None:
-    """Also by whoever has just begun."""
-    with serving() as running, browser.open(running.url("pages", "/"), scheme="dark") as page:
-        assert faults(page) == []
-
-
-def test_colours_follow_the_reader(many: Running, browser: Browser) -> None:
-    """Dark where the machine is dark, the canvas too, and at once."""
-    ground = "getComputedStyle(document.body).backgroundColor"
-    with browser.open(many.url("pages", "/agents/shop/wanderer")) as page:
-        expect(page.locator(".uplot canvas")).to_be_visible()
-        light, drawn = page.evaluate(ground), page.locator(".uplot canvas").screenshot()
-        page.emulate_media(color_scheme="dark")
-
-        assert page.evaluate(ground) != light
-        assert page.locator(".uplot canvas").screenshot() != drawn
-
-
 @pytest.mark.parametrize("path", ["/", "/agents/shop/wanderer"])
 def test_a_phone_is_wide_enough(many: Running, browser: Browser, path: str) -> None:
     """Nothing is cut off, and the page scrolls one way only."""
