@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from otel_reliability.demo.bookshop import record
-from otel_reliability.demo.characters import CHANGE, FACT_CHECKER, RUNS
-from otel_reliability.demo.fleet import CHARACTERS, FLEET
 from otel_reliability.demo.hosting import configured
 from otel_reliability.metrics.stability.tiers import Tier
 from otel_reliability.report.build import report_of
 from otel_reliability.report.recording import Recording, for_report
 from otel_reliability.report.view import ReportView
 from tests.cli.command_line import call
+from tests.demo.bookshop import record
+from tests.demo.fleet import CHANGE, CHARACTERS, FACT_CHECKER, FLEET, RUNS
 
 MOMENT = 1_736_150_400 * 10**9
 

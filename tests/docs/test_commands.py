@@ -9,8 +9,8 @@ import click
 import pytest
 
 from otel_reliability.cli.app import app
-from otel_reliability.demo.bookshop import record
 from otel_reliability.demo.hosting import configured
+from otel_reliability.demo.replay import record
 from otel_reliability.report.build import report_of
 from otel_reliability.report.recording import Recording, for_report
 from tests.cli.command_line import call
@@ -36,7 +36,7 @@ def test_every_command_is_one_of_ours(page: Path, command: list[str]) -> None:
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the demo leaves."""
     path = tmp_path_factory.mktemp("readme") / RECORDING
-    record(path, 7)
+    record(path)
     return path
 
 

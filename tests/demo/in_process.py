@@ -10,9 +10,9 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader, NumberDataPoi
 from opentelemetry.sdk.resources import Resource
 
 from otel_reliability.config import Settings
-from otel_reliability.demo.fleet import RESOURCE
-from otel_reliability.demo.scrape import SPECS, Labels, Samples, series_of
 from otel_reliability.processor import ReliabilitySpanProcessor
+from tests.demo.fleet import RESOURCE
+from tests.demo.scrape import SPECS, Labels, Samples, series_of
 
 
 class InProcess:

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.demo.scrape import SPECS, Samples, series_of
 from otel_reliability.model.run import Run
 from otel_reliability.report.recording import Recording
 from otel_reliability.telemetry import names, points
 from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.own_calls import own_calls
+from tests.demo.scrape import SPECS, Samples, series_of
 
 APART: Final = frozenset({names.CHANGE_EVIDENCE.name, names.CHANGES.name, names.REVISIONS.name})
 """What a recording does not tell: it is looked at as a whole, and in it nothing comes late."""

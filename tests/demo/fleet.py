@@ -1,30 +1,35 @@
-"""What the agents of the bookshop do in their n-th run, from 0 on: each has a character that its numbers must show."""
+"""The agents of a bookshop, each with a character that its numbers must show, and the order in which they act."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from otel_reliability.annotation import annotate
-from otel_reliability.demo.stage import Act, Stage
+from tests.demo.stage import Act, Stage
+
+SERVICE: Final = "bookshop"
+RESOURCE: Final = {"service.namespace": "demo", "service.name": SERVICE, "deployment.environment.name": "demo"}
+FACT_CHECKER: Final = "fact_checker"
 
 TASKS: Final = 4
 ATTEMPTS: Final = 6
 RUNS: Final = ATTEMPTS * TASKS
 """Runs of an agent until each task was attempted so often."""
 LETTERS: Final = 6
-"""Letters that `triage` sorts while the others do one run: it takes many runs to tell a change from chance."""
+"""Letters that `triage` sorts while the others do one run: detecting a change takes many runs."""
 CHANGE: Final = RUNS * LETTERS // 2
 """The letter from which `triage` works by another prompt."""
 PROMPT_LASTS: Final = 20 * CHANGE
-"""Letters until somebody changes its prompt again, in a fleet that goes on."""
+"""Letters until its prompt changes again, in a fleet that keeps running."""
 WAYS: Final = ("web_search", "read_page", "take_note", "ask_colleague", "browse_archive")
-"""What the researcher may do next."""
+"""Tools that the researcher chooses from."""
 CONDITIONS: Final = ("baseline", "baseline", "baseline", "fault", "structure", "prompt")
-"""How the attempts at a translation are disturbed, in turns."""
+"""Conditions of the attempts at a translation, in turns."""
 
 
 def order_desk(act: Act, stage: Stage, number: int) -> None:
-    """Always the same three steps, but for one second look."""
+    """Take the same three steps, but for one more lookup."""
     act.think()
     act.call("lookup_order", order=number % TASKS)
     if number % RUNS == RUNS // 2:
@@ -36,7 +41,7 @@ def order_desk(act: Act, stage: Stage, number: int) -> None:
 
 
 def researcher(act: Act, stage: Stage, number: int) -> None:
-    """Never twice the same way; once it even writes to somebody."""
+    """Work differently each time; once it even sends an e-mail."""
     act.think(3_000)
     steps = [stage.dice.choice(WAYS) for _ in range(stage.dice.randint(2, 6))]
     for step, tool in enumerate(steps):
@@ -49,7 +54,7 @@ def researcher(act: Act, stage: Stage, number: int) -> None:
 
 
 def importer(act: Act, stage: Stage, number: int) -> None:
-    """Some records do not exist, and nobody told it to give up. What it wrote is indexed later."""
+    """Retry records that do not exist; what it wrote is indexed in the background."""
     act.think()
     missing = number % RUNS in {5, 11, 17}
     for _ in range(6 if missing else 0):
@@ -63,7 +68,7 @@ def importer(act: Act, stage: Stage, number: int) -> None:
 
 
 def summarizer(act: Act, stage: Stage, number: int) -> None:
-    """The manuscripts it reads fill nearly all of its context."""
+    """Read manuscripts that nearly fill its context window."""
     act.call("load_manuscript", book=number % TASKS)
     act.think(round(stage.dice.uniform(96_000, 127_000)), 900)
     act.call("store_summary", book=number % TASKS)
@@ -71,7 +76,7 @@ def summarizer(act: Act, stage: Stage, number: int) -> None:
 
 
 def triage(act: Act, stage: Stage, number: int) -> None:
-    """Half-way its prompt was changed: now it searches first, and escalates where it used to answer."""
+    """Work by another prompt from `CHANGE` on: search first, and escalate instead of replying."""
     changed = number >= CHANGE and (number - CHANGE) // PROMPT_LASTS % 2 == 0
     act.think()
     act.call("read_letter", letter=number % TASKS)
@@ -83,7 +88,7 @@ def triage(act: Act, stage: Stage, number: int) -> None:
 
 
 def refunds(act: Act, stage: Stage, number: int) -> None:
-    """Sure of itself, and wrong half the time; and it pays more than it may. Once it tells its confidence in percent."""
+    """Report high confidence, fail half the time, and pay too much. Once the confidence is in percent, which is invalid."""
     act.think()
     act.call("lookup_order", order=number % TASKS)
     success = stage.dice.random() < 0.5
@@ -94,14 +99,14 @@ def refunds(act: Act, stage: Stage, number: int) -> None:
     broke = [] if success or stage.dice.random() < 0.5 else ["refund_limit:high"]
     confidence = 95 if number % RUNS == 7 else round(stage.dice.uniform(0.85, 0.99), 2)
     annotate(success=success, confidence=confidence, violations=broke)
-    act.judge("confidence", round(stage.dice.uniform(0.8, 1.0), 2))
+    act.evaluate("confidence", round(stage.dice.uniform(0.8, 1.0), 2))
     if number % RUNS == 3:
-        act.judge_without_saying_whom("coherence", 0.5)
-    act.judge("coherence", round(stage.dice.uniform(0.7, 1.0) if success else stage.dice.uniform(0.2, 0.6), 2))
+        act.evaluate("coherence", 0.5, with_context=False)
+    act.evaluate("coherence", round(stage.dice.uniform(0.7, 1.0) if success else stage.dice.uniform(0.2, 0.6), 2))
 
 
 def translator(act: Act, stage: Stage, number: int) -> None:
-    """Good on ordinary days. When a tool fails, or the text comes in another form or other words, less so."""
+    """Succeed under baseline conditions, and less often when a tool fails or the input takes another form."""
     condition = CONDITIONS[number // TASKS % ATTEMPTS]
     act.think()
     act.call("detect_language", text=number % TASKS)
@@ -115,7 +120,7 @@ def translator(act: Act, stage: Stage, number: int) -> None:
 
 
 def cataloguer(act: Act, stage: Stage, number: int) -> None:
-    """Looks up again what it has just looked up."""
+    """Look up again what it has just looked up."""
     act.think()
     for _ in range(stage.dice.randint(1, 4)):
         act.call("search_catalogue", title=number % TASKS)
@@ -125,7 +130,7 @@ def cataloguer(act: Act, stage: Stage, number: int) -> None:
 
 
 def concierge(act: Act, stage: Stage, number: int) -> None:
-    """Has another agent check what it says."""
+    """Have another agent check its answer."""
     act.think()
     with act.ask(FACT_CHECKER) as checker:
         checker.call("read_article", article=number % TASKS)
@@ -139,8 +144,54 @@ def concierge(act: Act, stage: Stage, number: int) -> None:
 
 
 def greeter(act: Act, stage: Stage, number: int) -> None:
-    """Its model asks for tools that nobody instrumented, nor does anybody say what it was asked, and how it went."""
+    """Use tools without instrumentation, and report neither task nor outcome."""
     act.think_of_tools()
 
 
-FACT_CHECKER: Final = "fact_checker"
+class Agent(NamedTuple):
+    """An agent: its name, its character, and its n-th run. Three runs of one that `talks` are a conversation."""
+
+    name: str
+    character: str
+    play: Callable[[Act, Stage, int], None]
+    tasks: tuple[str, ...] = ()
+    talks: bool = False
+    runs_per_round: int = 1
+
+
+FLEET: Final = (
+    Agent("order_desk", "does the same every time", order_desk, ("paid", "sent", "late", "lost")),
+    Agent("researcher", "wanders", researcher, ("poets", "maps", "prices", "rivals")),
+    Agent("importer", "does not give up", importer, ("spring", "summer", "autumn", "winter")),
+    Agent("summarizer", "works near the limit of its context", summarizer, ("novel", "essay", "saga", "atlas")),
+    Agent("triage", "changes half-way", triage, ("mail", "chat", "phone", "desk"), runs_per_round=LETTERS),
+    Agent("refunds", "is sure, and often wrong", refunds, ("torn", "wrong", "twice", "gift"), talks=True),
+    Agent("translator", "is easily disturbed", translator, ("poem", "letter", "manual", "blurb")),
+    Agent("cataloguer", "asks again what it knows", cataloguer, ("folio", "pamphlet", "reprint", "map")),
+    Agent("concierge", "asks a colleague", concierge, ("opening", "reading", "signing", "tea")),
+    Agent("greeter", "tells nobody how it went", greeter),
+)  # fmt: skip
+CHARACTERS: Final = {**{agent.name: agent.character for agent in FLEET}, FACT_CHECKER: "works for the concierge"}
+"""The character of each agent, by name; the fact checker acts within the runs of the concierge."""
+A_ROUND: Final = sum(agent.runs_per_round for agent in FLEET) + 1
+"""Runs in a round."""
+ROUNDS: Final = RUNS
+"""Rounds after which every agent has shown its character, and the one that changes has changed."""
+
+
+def perform(stage: Stage, turn: int) -> None:
+    """Let every agent do one round; all begin at the stage's time."""
+    begun_ns = stage.now_ns
+    for agent in FLEET:
+        stage.now_ns = begun_ns
+        for number in range(turn * agent.runs_per_round, (turn + 1) * agent.runs_per_round):
+            _run(agent, stage, number)
+    stage.now_ns = begun_ns
+
+
+def _run(agent: Agent, stage: Stage, number: int) -> None:
+    with stage.run(agent.name, f"{agent.name}-{number // 3}" if agent.talks else None) as act:
+        if agent.tasks:
+            annotate(task_id=agent.tasks[number % TASKS], trial=number // TASKS)
+        agent.play(act, stage, number)
+    stage.wait(stage.dice.uniform(0.1, 0.5))

@@ -1,4 +1,4 @@
-"""The demo's process: an SDK as any application sets it up, a fleet that acts under it, and an evaluator beside it."""
+"""The demo's process: an SDK as any application sets it up, a fleet that acts under it, and an evaluator next to it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -14,34 +13,33 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+from opentelemetry.trace import Span
 
-from otel_reliability.demo.fleet import RESOURCE, ROUNDS, perform
-from otel_reliability.demo.stage import SECOND, SeededIds, Stage, Unfinished
 from otel_reliability.model.span import Evaluation
 from otel_reliability.sources import sdk
 from otel_reliability.sources.otlp_write import logs_json, traces_json
+from tests.demo.fleet import RESOURCE, ROUNDS, perform
+from tests.demo.stage import SECOND, SeededIds, Stage
 
 ROUND: Final = 25
-"""Seconds that a round takes on the stage, at most."""
-LATENESS: Final = 3.0
+"""Seconds of a round on the stage, at most."""
+LATE_AFTER_S: Final = 3.0
 """Seconds after which a span that outlives its run ends: by then a service has closed the run."""
-SPANS_A_LINE: Final = 50
+SPANS_PER_LINE: Final = 50
 
 
 class Evaluator(Protocol):
-    """Takes judgements somewhere."""
+    """Receives evaluations."""
 
     def judge(self, judgements: Sequence[Evaluation]) -> None: ...
 
 
 class SpanFile(SpanExporter):
-    """Writes spans and judgements as OTLP-JSON lines, as the Collector's file exporter does."""
+    """Writes spans and evaluations as OTLP-JSON lines, like the Collector's file exporter."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("w", encoding="utf-8")
         self._waiting: list[ReadableSpan] = []
-        self.spans = 0
-        """How many spans were written."""
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         if not self._file.closed:
@@ -49,32 +47,27 @@ class SpanFile(SpanExporter):
         return SpanExportResult.SUCCESS
 
     def judge(self, judgements: Sequence[Evaluation]) -> None:
-        """Write what has come since the last time, with these judgements behind it."""
+        """Write the spans since the last call, then these evaluations."""
         if self._file.closed:
             return
-        raw = map(sdk.read, self._waiting)
-        while line := list(islice(raw, SPANS_A_LINE)):
-            self._file.write(json.dumps(traces_json(line)) + "\n")
-        if judgements:
-            self._file.write(json.dumps(logs_json(judgements)) + "\n")
+        raw = list(map(sdk.read, self._waiting))
+        lines = [traces_json(raw[at : at + SPANS_PER_LINE]) for at in range(0, len(raw), SPANS_PER_LINE)]
+        lines += [logs_json(judgements)] if judgements else []
+        self._file.writelines(f"{json.dumps(line)}\n" for line in lines)
         self._file.flush()
-        self.spans += len(self._waiting)
         self._waiting = []
 
-    def close(self) -> None:
-        """Write no more."""
+    def shutdown(self) -> None:
+        """Write the rest, and close the file."""
         self.judge(())
         self._file.close()
 
-    def shutdown(self) -> None:
-        self.close()
-
 
 class Bookshop:
-    """The fleet under an SDK. What its spans come to is up to `processors`; `evaluators` are told what was judged.
+    """The fleet under an SDK with these `processors`; `evaluators` receive the evaluations.
 
-    The first rounds are of the last minutes, one after the other; those behind them are of now. Nothing here is global: no
-    provider is set for the process. The same seed gives the same runs, and with the same `wall` the same spans.
+    The first rounds are of the last minutes, one after the other; later ones are of now. No global provider is set. The same seed
+    gives the same runs, and with the same `wall` the same spans.
     """
 
     def __init__(
@@ -96,20 +89,20 @@ class Bookshop:
         self._stage = Stage(self._tracers.get_tracer("otel_reliability.demo"), dice)
         self._wall, self._clock = wall, clock
         self._opened_ns = wall() - ROUNDS * ROUND * SECOND
-        self._late: list[tuple[float, list[Unfinished]]] = []
+        self._late: list[tuple[float, list[tuple[Span, int]]]] = []
         self.rounds = 0
         """Rounds that are over."""
 
     def round(self) -> None:
-        """One turn of every agent."""
+        """Let every agent do one round."""
         opening, now_ns = self.rounds < ROUNDS, self._wall() - ROUND * SECOND
         self._stage.now_ns = self._opened_ns + self.rounds * ROUND * SECOND if opening else now_ns
         perform(self._stage, self.rounds)
-        self._late.append((self._clock() + LATENESS, self._stage.unfinished))
+        self._late.append((self._clock() + LATE_AFTER_S, self._stage.unfinished))
         self._stage.unfinished = []
         self.rounds += 1
         self.end_late(self._clock())
-        self._judge()
+        self._evaluate()
 
     def end_late(self, now: float | None = None) -> None:
         """End the spans that have outlived their runs for long enough; without `now` all of them."""
@@ -119,26 +112,25 @@ class Bookshop:
 
     @property
     def lateness(self) -> float:
-        """Seconds until `end_late` has nothing left to wait for."""
+        """Seconds until `end_late` has ended all spans."""
         return max(0.0, self._late[-1][0] - self._clock()) if self._late else 0.0
 
     def close(self) -> None:
-        """End what is unfinished, send what is left, and end the SDK."""
+        """End unfinished spans, export the rest, and shut the SDK down."""
         self.end_late()
-        self._judge()
+        self._evaluate()
         self._tracers.shutdown()
 
-    def _judge(self) -> None:
-        judgements, self._stage.judgements = self._stage.judgements, []
+    def _evaluate(self) -> None:
+        evaluations, self._stage.evaluations = self._stage.evaluations, []
         for evaluator in self._evaluators:
-            evaluator.judge(judgements)
+            evaluator.judge(evaluations)
 
 
-def record(path: Path, seed: int, wall: Callable[[], int] = time.time_ns) -> int:
-    """Leave the opening rounds of the fleet in a file, with no service and no waiting. Gives the number of spans."""
+def record(path: Path, seed: int, wall: Callable[[], int] = time.time_ns) -> None:
+    """Write the first rounds of the fleet to a file, without a service and without waiting."""
     file = SpanFile(path)
     shop = Bookshop(seed, [SimpleSpanProcessor(file)], [file], wall=wall)
     for _ in range(ROUNDS):
         shop.round()
     shop.close()
-    return file.spans

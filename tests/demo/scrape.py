@@ -1,34 +1,21 @@
-"""What a service tells, read as Prometheus and people's programs read it: `/metrics` and the API."""
+"""The samples of Prometheus text, and the series of instruments."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from otel_reliability.demo.sending import opener
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.exposition import GAUGES
 from otel_reliability.telemetry.names import Instrument
 from otel_reliability.telemetry.prometheus import family_of, labels_of
 
-PATIENCE: Final = 10.0
 _LABEL: Final = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 Labels: TypeAlias = frozenset[tuple[str, str]]
 Samples: TypeAlias = dict[tuple[str, Labels], float]
 """Values by the name of the series and its labels."""
-
-
-def scrape(address: str) -> Samples:
-    """`/metrics` of a service at that address."""
-    return dict(samples(_read(f"http://{address}/metrics")))
-
-
-def ask(address: str, path: str) -> Any:
-    """What the API answers."""
-    return json.loads(_read(f"http://{address}{path}"))
 
 
 def samples(text: str) -> Iterator[tuple[tuple[str, Labels], float]]:
@@ -57,8 +44,3 @@ def series_of(spec: Instrument, attributes: Mapping[str, str | bool]) -> tuple[s
 
 SPECS: Final[Mapping[str, Instrument]] = {**GAUGES, **{spec.name: spec for spec in names.COUNTERS}}
 """The instruments whose values are one number a series, by name."""
-
-
-def _read(url: str) -> str:
-    with opener(url).open(url, timeout=PATIENCE) as answer:
-        return answer.read().decode()
