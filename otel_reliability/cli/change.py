@@ -24,7 +24,7 @@ from otel_reliability.report.changes import Finding, UnitsOf
 @form("terminal", "json")
 @of_recordings
 def command(choice: Choice, baseline: tuple[str, ...], form: str) -> None:
-    """Tell whether an agent's behaviour changed. One sentence an agent: changed, since when and by which signals; no change; or
+    """Detect whether an agent's behaviour changed. One sentence an agent: changed, since when and by which signals; no change; or
     no result, and why.
 
     \b

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from otel_reliability.cli.interrupts import ended_as_by_ctrl_c
-from otel_reliability.demo.show import Plan, play, send
+from otel_reliability.demo.show import DemoPlan, play, send
 
 INTERRUPTED = 130
 """Exit code of a demo that is stopped before its result."""
@@ -52,7 +52,7 @@ def command(output: Path, once: bool, seconds: float | None, pace: float, endpoi
     if reconfigure is not None:
         reconfigure(encoding="utf-8")
     console = Console(highlight=False)
-    plan = Plan(output, once or (not console.is_terminal and endpoint is None and seconds is None), seconds, pace)
+    plan = DemoPlan(output, once or (not console.is_terminal and endpoint is None and seconds is None), seconds, pace)
     with ended_as_by_ctrl_c():
         try:
             if endpoint is None:

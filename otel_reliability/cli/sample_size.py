@@ -20,7 +20,7 @@ from otel_reliability.quantities import Whole
     "--runs", callback=under(Whole(1)), metavar="N", help="The other way round: the interval of so many runs."
 )
 def command(half_width: str, confidence: int, runs: int | None) -> None:
-    """Tell how many runs a pass rate needs to be known to within a half-width, whatever the rate is.
+    """Compute how many runs a pass rate needs to be known to within a half-width, whatever the rate is.
 
     \b
       otel-reliability sample-size --half-width 0.05 --confidence 95     385 runs
@@ -30,8 +30,8 @@ def command(half_width: str, confidence: int, runs: int | None) -> None:
     """
     if runs is not None:
         band = confidence_band(runs, confidence) * 100
-        click.echo(f"{runs:,} runs tell a pass rate to within ±{band:.1f} points at {confidence} % confidence.")
+        click.echo(f"{runs:,} runs give a pass rate to within ±{band:.1f} points at {confidence} % confidence.")
         return
     needed = recommend_runs(half_width, confidence)
     points = float(half_width) * 100
-    click.echo(f"{needed:,} runs tell a pass rate to within ±{points:g} points at {confidence} % confidence.")
+    click.echo(f"{needed:,} runs give a pass rate to within ±{points:g} points at {confidence} % confidence.")

@@ -30,7 +30,7 @@ LOCAL: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _logger = logging.getLogger("otel_reliability.demo")
 
 _TIME: Final = re.compile(r'(UnixNano": ?")(\d+)')
-_TRACE: Final = re.compile(r'(traceId": ?")[0-9a-f]{16}')
+_TRACE: Final = re.compile(r'(traceId": ?"[0-9a-f]{16})[0-9a-f]{16}')
 
 Sink = Callable[[str, str], object]
 """Receives a signal (traces or logs) and a body."""

@@ -39,8 +39,8 @@ Agent = Mapping[str, Any]
 """An agent, as the API returns it."""
 
 
-class Plan(NamedTuple):
-    """How the demo runs. `seconds`: after how many it ends; None: until Ctrl-C. `once`: as soon as the result is shown."""
+class DemoPlan(NamedTuple):
+    """Options of the demo. `seconds`: after how many it ends; None: until Ctrl-C. `once`: as soon as the result is shown."""
 
     path: Path
     once: bool
@@ -53,7 +53,7 @@ class Plan(NamedTuple):
         return late or (self.once and replay.rounds >= replay.opening)
 
 
-def send(endpoint: str, plan: Plan, console: Console) -> None:
+def send(endpoint: str, plan: DemoPlan, console: Console) -> None:
     """Send the fleet to a service or a Collector that runs elsewhere."""
     began, replay = time.monotonic(), Replay(Endpoint(endpoint))
     console.print(
@@ -66,7 +66,7 @@ def send(endpoint: str, plan: Plan, console: Console) -> None:
     replay.send_late()
 
 
-def play(plan: Plan, console: Console) -> None:
+def play(plan: DemoPlan, console: Console) -> None:
     """Run the demo with a service of its own; only the file of spans is left."""
     began = time.monotonic()
     with hosting() as service, plan.path.open("w", encoding="utf-8") as file:
@@ -197,7 +197,7 @@ def _score(agent: Agent) -> str:
 
 
 def next_steps(addresses: Mapping[str, str] | None, path: Path, worst: Agent) -> RenderableType:
-    """Return where to look at the service, while it runs, and what to do with the spans in the file."""
+    """Return the addresses of the service, while it runs, and what to do with the spans in the file."""
     places = Table.grid(padding=(0, 2, 0, 0))
     if addresses is not None:
         places.add_row("its page", Text(f"http://{addresses['pages']}/", "cyan"))

@@ -47,7 +47,7 @@ class AgentRuns:
         """
         wanted = [parse(target) for target in targets]
         results = gate.check(self.report, wanted, min_runs)
-        missed = [result for result in results if result.state is not gate.State.HELD]
+        missed = [result for result in results if result.state is not gate.TargetState.HELD]
         if missed:
             lines = "\n".join(f"  {result.target.text}: {result.why or gate.described(result)}" for result in missed)
             raise AssertionError(f"{gate.summary(results)}\n{lines}")

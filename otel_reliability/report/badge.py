@@ -22,7 +22,7 @@ PADDING: Final = 6
 text = badge_text
 
 
-class Part(NamedTuple):
+class BadgePart(NamedTuple):
     """One coloured field of the picture."""
 
     text: str
@@ -35,10 +35,10 @@ def svg(score: float, trust: float | None = None, label: str = "reliability") ->
     >>> svg(87, trust=94).partition("><title>")[0]
     '<svg xmlns="http://www.w3.org/2000/svg" width="..." height="20" role="img" aria-label="reliability: ✅ SECURED ...'
     """
-    parts = [Part(allowed(label), LABEL)]
+    parts = [BadgePart(allowed(label), LABEL)]
     if trust is not None:
-        parts.append(Part(trust_text(trust), _trust_colour(trust)))
-    parts.append(Part(badge_text(score), COLOURS[tier_of(score)]))
+        parts.append(BadgePart(trust_text(trust), _trust_colour(trust)))
+    parts.append(BadgePart(badge_text(score), COLOURS[tier_of(score)]))
     return _drawn(parts, f"{allowed(label)}: {badge_text(score, trust)}")
 
 
@@ -63,7 +63,7 @@ def _trust_colour(trust: float) -> str:
     return MODERATE if trust >= CRITICAL_BELOW else CRITICAL
 
 
-def _drawn(parts: list[Part], title: str) -> str:
+def _drawn(parts: list[BadgePart], title: str) -> str:
     widths = [_width(part.text) for part in parts]
     starts = [sum(widths[:at]) for at in range(len(parts))]
     total = sum(widths)

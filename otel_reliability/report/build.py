@@ -44,10 +44,10 @@ from otel_reliability.report.view import (
     Instant,
     KeyView,
     Passes,
-    Point,
     ReadingView,
     ReportView,
     RetriedTool,
+    ScorePoint,
     SessionDetail,
     SessionView,
     TaskAttempts,
@@ -81,7 +81,7 @@ class AgentSource(NamedTuple):
     left_out: int
     sessions: Sequence[SessionScores]
     recent: Sequence[tuple[Run, float | None]] = ()
-    history: Sequence[Point] = ()
+    history: Sequence[ScorePoint] = ()
     change: ChangeView | None = None
 
 

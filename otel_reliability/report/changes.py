@@ -24,7 +24,7 @@ from otel_reliability.reference import ByName
 from otel_reliability.report.build import chosen, key_view
 from otel_reliability.report.json import plain
 from otel_reliability.report.text import agent_name, clean, count, instant, percent, place
-from otel_reliability.report.view import ChangeView, Instant, Mark
+from otel_reliability.report.view import ChangeMark, ChangeView, Instant
 
 MAX_SENTENCE: Final = 10_000
 NOT_PINNED: Final = "it has no unit in the reference recording, so its own first units were the reference"
@@ -115,10 +115,10 @@ def pairs(before: Iterable[AgentKey], after: Iterable[AgentKey]) -> dict[AgentKe
     return same | {others[name]: left[name] for name in others.keys() & left.keys()}
 
 
-def mark(alarm: Alarm) -> Mark:
+def mark(alarm: Alarm) -> ChangeMark:
     """Return the alarm as a mark on a chart."""
     since_ns = alarm.told[0].since_ns
-    return Mark(
+    return ChangeMark(
         Instant(since_ns), Instant(alarm.noticed_ns), f"{moment(since_ns)}: {clean(of_alarm(alarm), MAX_SENTENCE)}"
     )
 
@@ -165,7 +165,7 @@ def _compared(
 ) -> Finding:
     if earlier is None:
         where = "earlier" if key in after else "later"
-        sentence = f"no verdict: it has no unit in the {where} recording"
+        sentence = f"no result: it has no unit in the {where} recording"
         return Finding(key, ChangeView(Verdict.NO_VERDICT, sentence, STATES[Verdict.NO_VERDICT]))
     old, new = before[earlier], after[key]
     found = compare(old, new, settings.signals)
@@ -180,7 +180,7 @@ def _compared(
 
 
 def _no_agent() -> Finding:
-    sentence = "no verdict: there is no complete run of an agent here"
+    sentence = "no result: there is no complete run of an agent here"
     return Finding(None, ChangeView(Verdict.NO_VERDICT, sentence, STATES[Verdict.NO_VERDICT]))
 
 

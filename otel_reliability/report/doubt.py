@@ -8,14 +8,14 @@ from otel_reliability.metrics.intervals import wilson
 from otel_reliability.metrics.passes import confidence_band, recommend_runs
 from otel_reliability.metrics.uncertainty import SHARES
 from otel_reliability.report.groups import ALL_SPECS
-from otel_reliability.report.target import Target
+from otel_reliability.report.target import GateTarget
 from otel_reliability.report.text import count, measured, percent
 from otel_reliability.report.view import AgentView
 
 MIN_DIFFERENCE: Final = 0.005
 """Rates nearer than half a point are the same to a reader: then the runs for ±5 points are named."""
 GATE_DIFFERENCE: Final = 0.15
-"""The difference between 0.8 and 0.95, which a gate should tell apart."""
+"""The difference between 0.8 and 0.95, which a gate should distinguish."""
 
 
 class Rate(NamedTuple):
@@ -26,7 +26,7 @@ class Rate(NamedTuple):
     turns: float
 
 
-def doubt(target: Target, agent: AgentView, task: str | None) -> str:
+def doubt(target: GateTarget, agent: AgentView, task: str | None) -> str:
     """Return why the runs do not decide this target; empty where they do, or where nothing is known of it."""
     rate = _rate(target, agent, task)
     if rate is not None:
@@ -42,10 +42,10 @@ def doubt(target: Target, agent: AgentView, task: str | None) -> str:
 
 
 def few_runs(runs: int) -> str:
-    """Return what so few runs can tell apart; empty where they are enough to tell 0.8 from 0.95.
+    """Return what so few runs can distinguish; empty where they are enough to distinguish 0.8 from 0.95.
 
     >>> few_runs(5)
-    '5 runs cannot tell 0.8 from 0.95: they pin a rate to ±44 points. ±10 points take 97 runs, ±5 points 385.'
+    '5 runs cannot distinguish 0.8 from 0.95: they pin a rate to ±44 points. ±10 points take 97 runs, ±5 points 385.'
     """
     band = confidence_band(runs) if runs else 1.0
     if band < GATE_DIFFERENCE / 2:
@@ -53,11 +53,11 @@ def few_runs(runs: int) -> str:
     some, all_runs = recommend_runs(0.1), recommend_runs(0.05)
     pinned = f"they pin a rate to ±{band * 100:.0f} points. ±10 points take {some} runs, ±5 points {all_runs}."
     if band < GATE_DIFFERENCE:
-        return f"{count(runs, 'run')} barely tell 0.8 from 0.95: {pinned}"
-    return f"{count(runs, 'run')} cannot tell 0.8 from 0.95: {pinned}"
+        return f"{count(runs, 'run')} barely distinguish 0.8 from 0.95: {pinned}"
+    return f"{count(runs, 'run')} cannot distinguish 0.8 from 0.95: {pinned}"
 
 
-def _rate(target: Target, agent: AgentView, task: str | None) -> Rate | None:
+def _rate(target: GateTarget, agent: AgentView, task: str | None) -> Rate | None:
     """Return the share of runs that a target is a bound on, if it is one."""
     reading = agent.metrics.get(target.name)
     if target.task is None and target.name in SHARES and reading is not None and reading.value is not None:
@@ -87,5 +87,5 @@ def _of_rate(rate: Rate) -> str:
     apart = abs(found - rate.turns)
     if apart < MIN_DIFFERENCE:
         return f"{runs} do not decide this: {told}. ±5 points take {recommend_runs(0.05)} runs."
-    needed = f"To tell them apart takes {recommend_runs(round(apart, 3)):,} runs"
-    return f"{runs} cannot tell {found:.3g} from {rate.turns:.3g}: {told}. {needed}."
+    needed = f"To distinguish them takes {recommend_runs(round(apart, 3)):,} runs"
+    return f"{runs} cannot distinguish {found:.3g} from {rate.turns:.3g}: {told}. {needed}."

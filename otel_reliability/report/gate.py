@@ -19,7 +19,7 @@ from otel_reliability.report.build import nearest_agent
 from otel_reliability.report.changes import Finding, finding_object
 from otel_reliability.report.doubt import doubt, few_runs
 from otel_reliability.report.groups import ALL_SPECS
-from otel_reliability.report.target import OF_SPANS, SERIES, Target
+from otel_reliability.report.target import OF_SPANS, SERIES, GateTarget
 from otel_reliability.report.text import agent_name, count, grouped
 from otel_reliability.report.view import AgentView, ReadingView, ReportView
 
@@ -28,8 +28,8 @@ MAX_RESULTS: Final = 5
 NO_DATA: Final = ReadingView(None, 0)
 
 
-class State(Enum):
-    """Whether a target was met, and the exit code it asks for."""
+class TargetState(Enum):
+    """The state of a target, and the exit code it asks for."""
 
     HELD = 0
     FAILED = 1
@@ -42,11 +42,11 @@ class Result(NamedTuple):
     `why` says what is missing, `doubt` why the runs do not decide it.
     """
 
-    target: Target
+    target: GateTarget
     agent: AgentView | None
     task: str | None
     reading: ReadingView
-    state: State
+    state: TargetState
     why: str = ""
     doubt: str = ""
 
@@ -64,8 +64,8 @@ class Unchanged(NamedTuple):
     finding: Finding
 
     @property
-    def state(self) -> State:
-        """Whether it was met."""
+    def state(self) -> TargetState:
+        """Its state."""
         return OF_CHANGE[self.finding.change.verdict]
 
 
@@ -78,15 +78,19 @@ class Number(NamedTuple):
 
 
 OF_CHANGE: Final = {
-    Verdict.CHANGED: State.FAILED,
-    Verdict.NO_CHANGE: State.HELD,
-    Verdict.NO_VERDICT: State.MISSING,
+    Verdict.CHANGED: TargetState.FAILED,
+    Verdict.NO_CHANGE: TargetState.HELD,
+    Verdict.NO_VERDICT: TargetState.MISSING,
 }
-PRECEDENCE: Final = (State.FAILED, State.MISSING, State.HELD)
-SYMBOLS: Final = {State.HELD: ("✓", "green"), State.FAILED: ("✗", "red"), State.MISSING: ("?", "yellow")}
+PRECEDENCE: Final = (TargetState.FAILED, TargetState.MISSING, TargetState.HELD)
+SYMBOLS: Final = {
+    TargetState.HELD: ("✓", "green"),
+    TargetState.FAILED: ("✗", "red"),
+    TargetState.MISSING: ("?", "yellow"),
+}
 
 
-def check(report: ReportView, targets: Sequence[Target], min_runs: int) -> list[Result]:
+def check(report: ReportView, targets: Sequence[GateTarget], min_runs: int) -> list[Result]:
     """Return the results of all targets, in their order; of one target, agent by agent and task by task.
 
     Raises `ConfigurationError` for a target on an agent or a task that has no runs.
@@ -111,20 +115,20 @@ def summary(results: Sequence[Result | Unchanged]) -> str:
     'nothing to check'
     """
     states = Counter(result.state for result in results)
-    words = ((State.FAILED, "failed"), (State.MISSING, "without enough data"), (State.HELD, "held"))
+    words = ((TargetState.FAILED, "failed"), (TargetState.MISSING, "without enough data"), (TargetState.HELD, "held"))
     return ", ".join(f"{states[state]} {word}" for state, word in words if states[state]) or "nothing to check"
 
 
 def warning(results: Sequence[Result]) -> str:
-    """Return what the fewest runs behind any result can tell apart; empty where they are many."""
-    runs = [each.reading.runs for each in results if each.state is not State.MISSING and each.agent is not None]
+    """Return what the fewest runs behind any result can distinguish; empty where they are many."""
+    runs = [each.reading.runs for each in results if each.state is not TargetState.MISSING and each.agent is not None]
     return few_runs(min(runs)) if runs else ""
 
 
 # --- The numbers a target names --------------------------------------------------------------------------------------
 
 
-def _numbers(report: ReportView, target: Target) -> list[Number]:
+def _numbers(report: ReportView, target: GateTarget) -> list[Number]:
     if target.name in OF_SPANS:
         received = report.spans["received"]
         amount = float(report.spans[target.name.partition(".")[2]])
@@ -141,7 +145,7 @@ def _numbers(report: ReportView, target: Target) -> list[Number]:
     return found
 
 
-def _of_agent(agent: AgentView, target: Target) -> Iterator[Number]:
+def _of_agent(agent: AgentView, target: GateTarget) -> Iterator[Number]:
     if target.name in TARGETS:
         field = target.name.removeprefix(TARGET_PREFIX)
         for task in agent.passes.tasks:
@@ -165,18 +169,18 @@ def _reading(agent: AgentView, name: str) -> ReadingView:
     return agent.metrics[name]
 
 
-def _result(target: Target, found: Number, min_runs: int) -> Result:
+def _result(target: GateTarget, found: Number, min_runs: int) -> Result:
     agent, task, reading = found
     if reading.value is None:
-        return Result(target, agent, task, reading, State.MISSING, _missing(target, found))
+        return Result(target, agent, task, reading, TargetState.MISSING, _missing(target, found))
     if reading.runs < min_runs and target.name not in OF_SPANS:
         why = f"{count(reading.runs, 'run')}, fewer than --min-runs {min_runs}"
-        return Result(target, agent, task, reading, State.MISSING, why)
-    state = State.HELD if target.holds(reading.value) else State.FAILED
+        return Result(target, agent, task, reading, TargetState.MISSING, why)
+    state = TargetState.HELD if target.holds(reading.value) else TargetState.FAILED
     return Result(target, agent, task, reading, state, "", "" if agent is None else doubt(target, agent, task))
 
 
-def _missing(target: Target, found: Number) -> str:
+def _missing(target: GateTarget, found: Number) -> str:
     if found.agent is None:
         return "no agent has a run here"
     if found.reading.note:
@@ -209,7 +213,7 @@ def render(results: Sequence[Result], unchanged: Sequence[Unchanged], console: C
         console.print(Text(warning(results), "yellow"))
 
 
-def _print(what: str, state: State, text: str, console: Console) -> None:
+def _print(what: str, state: TargetState, text: str, console: Console) -> None:
     symbol, colour = SYMBOLS[state]
     console.print(Text.assemble((f"{symbol} {what}", colour), f"  {text}"))
 

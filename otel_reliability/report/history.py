@@ -11,7 +11,7 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.metrics.uncertainty import Numbers
 from otel_reliability.model.row import Row
-from otel_reliability.report.view import Point
+from otel_reliability.report.view import ScorePoint
 
 MAX_POINTS: Final = 60
 """Points of a history: as many as a small chart can show."""
@@ -33,7 +33,7 @@ class History:
     >>> history = History()
     >>> for run in range(200):
     ...     if history.is_due():
-    ...         history.add(Point(run, 80.0))
+    ...         history.add(ScorePoint(run, 80.0))
     >>> len(history.points), history.points[-1].ns - history.points[-2].ns
     (50, 4)
     """
@@ -45,16 +45,16 @@ class History:
         self._stride = self._wait = 1
 
     @property
-    def points(self) -> list[Point]:
+    def points(self) -> list[ScorePoint]:
         """The points, oldest first."""
-        return list(map(Point, self._ns, self._scores))
+        return list(map(ScorePoint, self._ns, self._scores))
 
     def is_due(self) -> bool:
         """Count a run that closed, and return whether it adds a point."""
         self._wait -= 1
         return self._wait <= 0
 
-    def add(self, point: Point) -> None:
+    def add(self, point: ScorePoint) -> None:
         """Add the score of now. A point that is no newer than the last replaces it."""
         if self._ns and point.ns <= self._ns[-1]:
             self._scores[-1] = point.score
@@ -78,7 +78,7 @@ class History:
         self._ns, self._scores = self._ns[kept], self._scores[kept]
 
 
-def recorded_history(rows: Sequence[Row], settings: Settings, trailing: int = TRAILING_RUNS) -> tuple[Point, ...]:
+def recorded_history(rows: Sequence[Row], settings: Settings, trailing: int = TRAILING_RUNS) -> tuple[ScorePoint, ...]:
     """Return the score of the last hundred runs through a recording, as at most `MAX_POINTS` points.
 
     >>> from otel_reliability.metrics.examples import row
@@ -90,14 +90,14 @@ def recorded_history(rows: Sequence[Row], settings: Settings, trailing: int = TR
     numbers = Numbers(settings, _OF_SCORE)
     latest = [row for row in rows[-MAX_ROWS:] if row.baseline]
     wanted = {MIN_RUNS - 1 + at for at in _spread(len(latest) - MIN_RUNS + 1, MAX_POINTS)}
-    points: list[Point] = []
+    points: list[ScorePoint] = []
     for at, row in enumerate(latest):
         numbers.add([row])
         if at >= trailing:
             numbers.evict([latest[at - trailing]])
         score = numbers.read()["score"].value if at in wanted else None
         if score is not None:
-            points.append(Point(row.end_ns, score))
+            points.append(ScorePoint(row.end_ns, score))
     return tuple(points)
 
 

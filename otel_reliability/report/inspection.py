@@ -98,7 +98,7 @@ class AgentTelemetry(NamedTuple):
 
     @property
     def invented_sessions(self) -> bool:
-        """Whether every run has a conversation id of its own."""
+        """True if every run has a conversation id of its own."""
         return self.with_session >= 3 and self.sessions == self.with_session
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from otel_reliability.metrics.stability.tiers import Tier
-from otel_reliability.report.gate import Result, State, Unchanged, summary
+from otel_reliability.report.gate import Result, TargetState, Unchanged, summary
 from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.text import agent_name, count, measured, place
 from otel_reliability.report.view import AgentView, ReportView
@@ -78,11 +78,11 @@ def _fault(agent: AgentView, name: str) -> str:
     return f"set: {', '.join(agent.flags)}" if name == "flag" and agent.flags else ""
 
 
-def _case(suite: Element, name: str, state: State, kind: str, message: str, doubt: str = "") -> None:
+def _case(suite: Element, name: str, state: TargetState, kind: str, message: str, doubt: str = "") -> None:
     case = SubElement(suite, "testcase", classname="gate", name=allowed(name))
-    if state is State.MISSING:
+    if state is TargetState.MISSING:
         SubElement(case, "error", message=allowed(message), type="missing")
-    elif state is State.FAILED:
+    elif state is TargetState.FAILED:
         SubElement(case, "failure", message=allowed(message), type=kind).text = doubt
     else:
         SubElement(case, "system-out").text = allowed(f"{message}. {doubt}" if doubt else message)

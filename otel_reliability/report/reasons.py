@@ -15,7 +15,7 @@ from otel_reliability.report.view import (
     ExplodingRun,
     Findings,
     ReadingView,
-    Reason,
+    ScoreReason,
     ToolView,
     UnusualRun,
 )
@@ -34,20 +34,20 @@ Told: TypeAlias = Iterator[tuple[str, Sequence[str]]]
 """A sentence and its details; nothing where there is nothing to report."""
 
 
-def reasons_of(found: Findings, metrics: Metrics, *, has_tasks: bool) -> Iterator[Reason]:
+def reasons_of(found: Findings, metrics: Metrics, *, has_tasks: bool) -> Iterator[ScoreReason]:
     """Yield why the score is what it is, the largest penalty first; then what else is worth inspecting."""
     for cost in found.costs:
         if (cost.points or 0.0) >= MIN_POINTS:
             for sentence, details in _CAUSES[cost.name](found, metrics, has_tasks):
-                yield Reason(ALL_SPECS[cost.name].title, cost.points, sentence, tuple(details))
+                yield ScoreReason(ALL_SPECS[cost.name].title, cost.points, sentence, tuple(details))
     if found.runs_unlike_others:
         others = "the others of its task" if has_tasks else "the others"
         sentence = f"How far a run's path is from {others} (1: no step in common), by trace:"
-        yield Reason(UNUSUAL, None, sentence, tuple(map(_unusual, found.runs_unlike_others)))
+        yield ScoreReason(UNUSUAL, None, sentence, tuple(map(_unusual, found.runs_unlike_others)))
     effects = [one for one in found.tasks_by_effects if one.disagreement > 0]
     if effects:
         sentence = f"{count(len(effects), 'task')} whose attempts did not end in the same changes. Inspect these first:"
-        yield Reason(EFFECTS, None, sentence, tuple(_some([_task_effects(one) for one in effects], "task")))
+        yield ScoreReason(EFFECTS, None, sentence, tuple(_some([_task_effects(one) for one in effects], "task")))
 
 
 # --- What lowers the score -------------------------------------------------------------------------------------------

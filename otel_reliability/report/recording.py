@@ -1,6 +1,6 @@
 """The recording: spans of files → runs, windows and sessions.
 
-A recording has no clock. File order and event time close nothing: a run closes at the end of the input, or at a ceiling. But
+A recording has no clock. File order and event time close nothing: a run closes at the end of the input, or at a limit. But
 files can be scanned beforehand: after the last line that names a trace nothing of it can follow, so its runs are finalized there,
 and a recording of any size needs no more memory than its overlapping runs.
 """

@@ -41,7 +41,7 @@ _TARGET: Final = re.compile(
 )
 
 
-class Target(NamedTuple):
+class GateTarget(NamedTuple):
     """`text` as it was written: a bound on the number `name` of one agent (None: of every agent that has it), and of one
     task (None: of the agent, or of every task where the number is a task's).
     """
@@ -58,7 +58,7 @@ class Target(NamedTuple):
         return HOLDS[self.sign](value, self.wanted)
 
 
-def parse(text: str) -> Target:
+def parse(text: str) -> GateTarget:
     """Read a target. Raises `ConfigurationError` for what is none, `UnknownMetric` for a path that names no metric.
 
     >>> parse('agents["support"].score >= 80')[1:]
@@ -77,7 +77,7 @@ def parse(text: str) -> Target:
     known = OF_TASKS if task else (*ALL_SPECS, *OF_SERIES, *TARGETS, *OF_SPANS)
     if name not in known:
         raise UnknownMetric(name, _nearest(name, known))
-    return Target(text.strip(), _unquoted(agent), _unquoted(task), name, sign, _bound(text, name, wanted))
+    return GateTarget(text.strip(), _unquoted(agent), _unquoted(task), name, sign, _bound(text, name, wanted))
 
 
 def _bare(path: str) -> str:

@@ -110,7 +110,7 @@ def _page(report: ReportView, detailed: int) -> Iterator[RenderableType]:
     if len(agents) > 1:
         yield _overview(agents)
     for agent in agents[:detailed]:
-        parts = [*_verdict(agent), *(part for section in SECTIONS for part in section(agent))]
+        parts = [*_score_lines(agent), *(part for section in SECTIONS for part in section(agent))]
         yield Group(title(agent), *(row for part in parts for row in (Text(), Padding(part, INDENT))))
     if len(agents) > detailed:
         yield dim(
@@ -183,7 +183,7 @@ def _spans(report: ReportView) -> Text:
 # --- One agent --------------------------------------------------------------------------------------------------------
 
 
-def _verdict(agent: AgentView) -> Iterator[RenderableType]:
+def _score_lines(agent: AgentView) -> Iterator[RenderableType]:
     badge = (
         Text.assemble(("No score", "bold"), f": {words.meaning(agent)}")
         if agent.tier is None or agent.badge is None

@@ -85,7 +85,7 @@ class Passes:
 
 @dataclass(frozen=True, slots=True)
 class SessionDetail:
-    """Reason and inputs of a session's score."""
+    """ScoreReason and inputs of a session's score."""
 
     reason: str
     metadata: Any
@@ -119,7 +119,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class ScoreReason:
     """One cause in words: its subject, the points it costs (None: it is no part of the score), a sentence and details."""
 
     title: str
@@ -141,7 +141,7 @@ class ToolView:
 
 @dataclass(frozen=True, slots=True)
 class DivergenceView:
-    """Where the paths of a task (None: of all runs) first diverge, after the steps they share."""
+    """The point where the paths of a task (None: of all runs) first diverge, after the steps they share."""
 
     task_id: str | None
     shared: tuple[str, ...]
@@ -195,7 +195,7 @@ class Findings:
     """The runs, tools and steps behind the numbers; each list begins with what to inspect first."""
 
     costs: tuple[Cost, ...]
-    reasons: tuple[Reason, ...]
+    reasons: tuple[ScoreReason, ...]
     tools: tuple[ToolView, ...]
     divergences: tuple[DivergenceView, ...]
     decisions: tuple[DecisionView, ...]
@@ -220,7 +220,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ChangeMark:
     """A change: about when it began, when it was detected, and its sentence."""
 
     since: Instant
@@ -230,7 +230,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class ChangeView:
-    """Whether the behaviour of an agent changed.
+    """The result of change detection for an agent.
 
     `evidence` is what stands behind the sentence: alarms of one recording, tests of two. `state` is one of changed, watching,
     learning, none (no result) or off; `since` is the command line that shows the agent since its last change.
@@ -241,7 +241,7 @@ class ChangeView:
     state: str = field(metadata=HIDDEN)
     note: str = ""
     evidence: Mapping[str, Any] = field(default_factory=dict[str, Any], metadata=MERGED)
-    marks: tuple[Mark, ...] = field(default=(), metadata=HIDDEN)
+    marks: tuple[ChangeMark, ...] = field(default=(), metadata=HIDDEN)
     since: str = field(default="", metadata=HIDDEN)
 
 
@@ -249,7 +249,7 @@ class ChangeView:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ScorePoint:
     """The score when the newest run had ended at `ns`."""
 
     ns: int
@@ -312,7 +312,7 @@ class AgentView(KeyView):
     distances: Sequence[float] = field(metadata=HIDDEN)
     pressures: Sequence[TokenPressure] = field(metadata=HIDDEN)
     retried: Sequence[RetriedTool] = field(metadata=HIDDEN)
-    history: Sequence[Point] = field(default=(), metadata=HIDDEN)
+    history: Sequence[ScorePoint] = field(default=(), metadata=HIDDEN)
     recent: Sequence[tuple[Run, float | None]] = field(default=(), metadata=HIDDEN)
 
     @property

@@ -21,7 +21,7 @@ from otel_reliability.report.text import seconds
 from otel_reliability.report.view import AgentView
 from otel_reliability.service.readiness import RECOVERING, Readiness
 from otel_reliability.ui import rendering
-from otel_reliability.ui.agent_list import UNNAMED, AgentLine, Choice, id_of, line_of, list_of
+from otel_reliability.ui.agent_list import UNNAMED, AgentLine, TableChoice, id_of, line_of, list_of
 from otel_reliability.ui.live import Histories, live_view, snapshot
 from otel_reliability.ui.rendering import Endpoints
 from otel_reliability.windows.fleet import Fleet
@@ -109,7 +109,9 @@ class Site:
         ]
 
     async def _fleet(self, request: web.Request) -> web.Response:
-        return await self._answer(request, partial(self._fleet_page, Choice.of(request.query), request.url.host or ""))
+        return await self._answer(
+            request, partial(self._fleet_page, TableChoice.of(request.query), request.url.host or "")
+        )
 
     async def _agent(self, request: web.Request) -> web.Response:
         names = request.match_info["service"], request.match_info["agent"]
@@ -142,7 +144,7 @@ class Site:
 
     # --- On the thread of its own -------------------------------------------------------------------------------------
 
-    def _fleet_page(self, choice: Choice, host: str) -> tuple[int, str]:
+    def _fleet_page(self, choice: TableChoice, host: str) -> tuple[int, str]:
         agents = list_of(self._lines.of("", self._read_lines), choice)
         window = window_words(self._engine.settings.windows[0])
         return 200, rendering.agents_page(agents, self._doors(host), window=window, since_ns=self._since_ns)

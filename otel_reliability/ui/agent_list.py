@@ -13,7 +13,7 @@ from otel_reliability.metrics.stability.tiers import Tier, tier_of
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.text import agent_name, clean, count, listed, percent, place
-from otel_reliability.report.view import AgentView, Point, ReadingView
+from otel_reliability.report.view import AgentView, ReadingView, ScorePoint
 from otel_reliability.ui.charts import Curve, curve
 from otel_reliability.windows.agent import AgentState
 
@@ -38,7 +38,7 @@ class Penalty(NamedTuple):
 
 
 class AgentLine(NamedTuple):
-    """One agent in the table. `id` tells it from others of its service and name; `last_ns` is when its last run ended."""
+    """One agent in the table. `id` distinguishes agents of one service and name; `last_ns` is when its last run ended."""
 
     key: AgentKey
     id: str
@@ -50,7 +50,7 @@ class AgentLine(NamedTuple):
     runs: int
     penalty: Penalty
     last_ns: int
-    history: Sequence[Point]
+    history: Sequence[ScorePoint]
     changed: bool
 
     @property
@@ -80,7 +80,7 @@ Ask: TypeAlias = Callable[[str], Reading | ReadingView]
 """Return the reading of that name."""
 
 
-def line_of(state: AgentState, history: Sequence[Point], *, changed: bool = False) -> AgentLine:
+def line_of(state: AgentState, history: Sequence[ScorePoint], *, changed: bool = False) -> AgentLine:
     """Return the line of an agent, within the engine's turn."""
     window = state.first_window
     return _line(state.key, window.reading, window.runs, state.last_run_ns or 0, history, changed=changed)
@@ -92,7 +92,9 @@ def line_of_view(agent: AgentView) -> AgentLine:
     return _line(agent.key, agent.metrics.__getitem__, agent.runs, agent.end, agent.history, changed=changed)
 
 
-def _line(key: AgentKey, ask: Ask, runs: int, last_ns: int, history: Sequence[Point], *, changed: bool) -> AgentLine:
+def _line(
+    key: AgentKey, ask: Ask, runs: int, last_ns: int, history: Sequence[ScorePoint], *, changed: bool
+) -> AgentLine:
     return AgentLine(
         key=key,
         id=id_of(key),
@@ -170,7 +172,7 @@ def id_of(key: AgentKey) -> str:
     return hashlib.blake2b(text, digest_size=5).hexdigest()
 
 
-class Choice(NamedTuple):
+class TableChoice(NamedTuple):
     """The filters, the order and the page of the table that the user chose."""
 
     text: str = ""
@@ -180,11 +182,11 @@ class Choice(NamedTuple):
     page: int = 1
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Choice:
+    def of(cls, query: Mapping[str, str]) -> TableChoice:
         """Read an address. Invalid values are ignored.
 
-        >>> Choice.of({"q": "desk", "tier": "STABLE", "sort": "colour", "page": "x"})
-        Choice(text='desk', service='', tier='STABLE', sort='score', page=1)
+        >>> TableChoice.of({"q": "desk", "tier": "STABLE", "sort": "colour", "page": "x"})
+        TableChoice(text='desk', service='', tier='STABLE', sort='score', page=1)
         """
         page = query.get("page", "")
         tier, sort = query.get("tier", ""), query.get("sort", "")
@@ -198,13 +200,17 @@ class Choice(NamedTuple):
 
     @property
     def filtered(self) -> bool:
-        """Whether a filter is set."""
+        """True if a filter is set."""
         return bool(self.text or self.service or self.tier)
 
     def address(self, **changes: Any) -> str:
         """Return the address of the table with something else chosen; the page is kept only where nothing else changes.
 
-        >>> Choice(tier="STABLE", page=3).address(page=4), Choice(page=3).address(tier="STABLE"), Choice().address()
+        >>> (
+        ...     TableChoice(tier="STABLE", page=3).address(page=4),
+        ...     TableChoice(page=3).address(tier="STABLE"),
+        ...     TableChoice().address(),
+        ... )
         ('/?tier=STABLE&page=4', '/?tier=STABLE', '/')
         """
         new = self._replace(**{"page": 1, **changes})
@@ -243,12 +249,12 @@ class AgentList(NamedTuple):
     total: int
     found: int
     pages: int
-    choice: Choice
+    choice: TableChoice
     tiers: Sequence[TierCount]
     services: Sequence[str]
 
 
-def list_of(lines: Sequence[AgentLine], choice: Choice, per_page: int = PER_PAGE) -> AgentList:
+def list_of(lines: Sequence[AgentLine], choice: TableChoice, per_page: int = PER_PAGE) -> AgentList:
     """Return the chosen page of the table; the last one, where there are fewer."""
     found = [line for line in lines if _is_chosen(line, choice)]
     found.sort(key=lambda line: (SORTS[choice.sort](line), line.key))
@@ -276,7 +282,7 @@ def tier_counts(lines: Iterable[AgentLine]) -> list[TierCount]:
     return found
 
 
-def _is_chosen(line: AgentLine, choice: Choice) -> bool:
+def _is_chosen(line: AgentLine, choice: TableChoice) -> bool:
     tier = UNSCORED if line.tier is None else line.tier.name
     return (
         choice.service in {"", line.key.service_name}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from otel_reliability.report.text import MINUS, count, percent, seconds, trace_of
-from otel_reliability.report.view import Point, TokenPressure
+from otel_reliability.report.view import ScorePoint, TokenPressure
 
 WIDTH: Final = 120.0
 HEIGHT: Final = 32.0
@@ -40,10 +40,10 @@ class Curve(NamedTuple):
     summary: str
 
 
-def curve(points: Sequence[Point]) -> Curve | None:
+def curve(points: Sequence[ScorePoint]) -> Curve | None:
     """Return the curve of a history; None for fewer than two points.
 
-    >>> found = curve([Point(0, 90.0), Point(60 * 10**9, 72.0)])
+    >>> found = curve([ScorePoint(0, 90.0), ScorePoint(60 * 10**9, 72.0)])
     >>> found.change, found.direction, found.summary
     ('−18', 'down', 'from 90 to 72 in 1 min')
     """
@@ -63,7 +63,7 @@ def curve(points: Sequence[Point]) -> Curve | None:
     )
 
 
-def _drawn(points: Sequence[Point]) -> list[tuple[float, float]]:
+def _drawn(points: Sequence[ScorePoint]) -> list[tuple[float, float]]:
     scores = [point.score for point in points]
     middle, span = (max(scores) + min(scores)) / 2, max(max(scores) - min(scores), MIN_RANGE)
     top = min(100.0, middle + span / 2)

@@ -15,7 +15,7 @@ from otel_reliability.report.build import AgentSource, agent_view, recent_runs
 from otel_reliability.report.changes import mark
 from otel_reliability.report.history import MIN_RUNS, History
 from otel_reliability.report.text import clean, count
-from otel_reliability.report.view import AgentView, ChangeView, Point
+from otel_reliability.report.view import AgentView, ChangeView, ScorePoint
 from otel_reliability.windows.fleet import Fleet
 from otel_reliability.windows.window import AgentWindow
 
@@ -48,7 +48,7 @@ class Histories:
     def __len__(self) -> int:
         return len(self._histories)
 
-    def of(self, key: AgentKey) -> tuple[Point, ...]:
+    def of(self, key: AgentKey) -> tuple[ScorePoint, ...]:
         """Return the points of an agent, oldest first."""
         history = self._histories.get(key)
         return () if history is None else tuple(history.points)
@@ -66,7 +66,7 @@ class Histories:
         score, end_ns = state.first_window.reading("score").value, state.last_run_ns
         history = history or self._begin(key)
         if score is not None and end_ns is not None:
-            history.add(Point(end_ns, score))
+            history.add(ScorePoint(end_ns, score))
 
     def _has_budget(self, now: float) -> bool:
         self._budget = min(float(BURST_POINTS), self._budget + POINTS_PER_S * max(0.0, now - self._checked))
@@ -149,8 +149,8 @@ def _so_far(evidence: Evidence, alarm_at: float) -> str:
 def headed(sentence: str) -> tuple[str, str]:
     """Split a sentence on change into the result and the data behind its colon.
 
-    >>> headed("no verdict: it has 3 units"), headed("no change in 90 units")
-    (('No verdict:', 'it has 3 units.'), ('No change in 90 units.', ''))
+    >>> headed("no result: it has 3 units"), headed("no change in 90 units")
+    (('No result:', 'it has 3 units.'), ('No change in 90 units.', ''))
     """
     head, colon, rest = sentence.partition(": ")
     ended = rest if rest.endswith(".") else f"{rest}."

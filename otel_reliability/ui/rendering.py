@@ -35,7 +35,7 @@ from otel_reliability.report.text import (
     place,
     route,
 )
-from otel_reliability.report.view import AgentView, Reason, SessionView
+from otel_reliability.report.view import AgentView, ScoreReason, SessionView
 from otel_reliability.ui.agent_list import AgentLine, AgentList, id_of
 from otel_reliability.ui.charts import curve, pressure_chart
 from otel_reliability.ui.flow import COMMON, Flow, Steps, flow_of
@@ -79,7 +79,7 @@ DIMENSIONS: Final = ("reliability", "consistency", "predictability", "robustness
 
 
 class Endpoints(NamedTuple):
-    """Where spans can be sent, for the empty table; empty where an endpoint is off. `token`: whether one is required."""
+    """The endpoints that receive spans, for the empty table; empty where an endpoint is off. `token`: whether one is required."""
 
     http: str = ""
     grpc: str = ""
@@ -199,7 +199,7 @@ def _task_flows(agent: AgentView) -> list[Flow]:
     return [flow for task in tasks if (flow := flow_of(paths[task], task)) is not None]
 
 
-def _reason(agent: AgentView, title: str) -> Reason | None:
+def _reason(agent: AgentView, title: str) -> ScoreReason | None:
     return next((reason for reason in agent.findings.reasons if reason.title == title), None)
 
 

@@ -21,14 +21,14 @@ def path_of(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ((), "385 runs tell a pass rate to within ±5 points at 95 % confidence."),
-        (("--half-width", "0.098"), "100 runs tell a pass rate to within ±9.8 points at 95 % confidence."),
+        ((), "385 runs give a pass rate to within ±5 points at 95 % confidence."),
+        (("--half-width", "0.098"), "100 runs give a pass rate to within ±9.8 points at 95 % confidence."),
         (
             ("--half-width", ".05", "--confidence", "99"),
-            "664 runs tell a pass rate to within ±5 points at 99 % confidence.",
+            "664 runs give a pass rate to within ±5 points at 99 % confidence.",
         ),
-        (("--runs", "5"), "5 runs tell a pass rate to within ±43.8 points at 95 % confidence."),
-        (("--runs", "100"), "100 runs tell a pass rate to within ±9.8 points at 95 % confidence."),
+        (("--runs", "5"), "5 runs give a pass rate to within ±43.8 points at 95 % confidence."),
+        (("--runs", "100"), "100 runs give a pass rate to within ±9.8 points at 95 % confidence."),
     ],
 )
 def test_runs_are_recommended(capsys: pytest.CaptureFixture[str], options: tuple[str, ...], line: str) -> None:

@@ -8,7 +8,7 @@ from otel_reliability.errors import ConfigurationError, UnknownMetric
 from otel_reliability.model.span import RawSpan
 from otel_reliability.report import gate
 from otel_reliability.report.doubt import few_runs
-from otel_reliability.report.gate import Result, State
+from otel_reliability.report.gate import Result, TargetState
 from otel_reliability.report.target import parse
 from tests.report.build import attempts, report, run_spans, runs
 
@@ -76,7 +76,7 @@ def test_too_few_runs_are_missing_evidence(tmp_path: Path) -> None:
     """A number that rests on fewer than was asked for is not judged, well as it may look."""
     [result] = results(tmp_path, FIVE, "score>=0", min_runs=6)
 
-    assert (result.state, result.why) == (State.MISSING, "5 runs, fewer than --min-runs 6")
+    assert (result.state, result.why) == (TargetState.MISSING, "5 runs, fewer than --min-runs 6")
 
 
 def test_missing_evidence_is_named(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_the_gravest_result_decides_the_exit_code(tmp_path: Path, state: list[st
     """A failed target before missing evidence before success."""
     found = results(tmp_path, FIVE, "score>=1")
 
-    assert gate.exit_code([found[0]._replace(state=State[name]) for name in state]) == code
+    assert gate.exit_code([found[0]._replace(state=TargetState[name]) for name in state]) == code
 
 
 @pytest.mark.parametrize(
@@ -153,10 +153,10 @@ def test_five_runs_cannot_tell_four_of_five_from_nineteen_of_twenty(tmp_path: Pa
     """The result stands, with the interval it rests on and the runs it would take."""
     [result] = results(tmp_path, FIVE, "pass_hat_k.1>=0.95")
 
-    assert result.state is State.FAILED
+    assert result.state is TargetState.FAILED
     assert result.doubt == (
-        "5 runs cannot tell 0.8 from 0.95: 4 of 5 is 38 % to 96 % (Wilson, 95 %); 5 runs pin a rate to ±44 points at worst. "
-        "To tell them apart takes 43 runs."
+        "5 runs cannot distinguish 0.8 from 0.95: 4 of 5 is 38 % to 96 % (Wilson, 95 %); 5 runs pin a rate to ±44 points "
+        "at worst. To distinguish them takes 43 runs."
     )
 
 
@@ -172,15 +172,15 @@ def test_a_target_of_all_attempts_is_doubted_at_the_rate_where_it_turns(tmp_path
     """passhat_k of 90 % over 5 attempts asks for a pass rate of 98 %, which five passes do not show."""
     [result] = results(tmp_path, attempts("a", *[True] * 5), "reliability.passhat_k>=90")
 
-    assert result.state is State.HELD
-    assert result.doubt.startswith("5 runs cannot tell 1 from 0.979: 5 of 5 is 57 % to 100 %")
+    assert result.state is TargetState.HELD
+    assert result.doubt.startswith("5 runs cannot distinguish 1 from 0.979: 5 of 5 is 57 % to 100 %")
 
 
 def test_a_clear_result_is_not_doubted(tmp_path: Path) -> None:
     """None of twenty passed: no sentence is needed."""
     [result] = results(tmp_path, attempts("a", *[False] * 20), "pass_hat_k.1>=0.9")
 
-    assert (result.state, result.doubt) == (State.FAILED, "")
+    assert (result.state, result.doubt) == (TargetState.FAILED, "")
 
 
 def test_a_number_whose_interval_holds_the_bound_is_doubted(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_gate_on_few_runs_says_what_they_can_tell(tmp_path: Path) -> None:
     found = results(tmp_path, FIVE, "score>=80", "path_entropy<=0.5")
 
     assert gate.warning(found) == (
-        "5 runs cannot tell 0.8 from 0.95: they pin a rate to ±44 points. ±10 points take 97 runs, ±5 points 385."
+        "5 runs cannot distinguish 0.8 from 0.95: they pin a rate to ±44 points. ±10 points take 97 runs, ±5 points 385."
     )
-    assert few_runs(60).startswith("60 runs barely tell 0.8 from 0.95")
+    assert few_runs(60).startswith("60 runs barely distinguish 0.8 from 0.95")
     assert few_runs(400) == ""

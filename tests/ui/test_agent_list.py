@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.model.run import AgentKey
-from otel_reliability.report.view import Point
-from otel_reliability.ui.agent_list import SORTS, TIERS, AgentLine, Choice, Penalty, id_of, list_of, tier_counts
+from otel_reliability.report.view import ScorePoint
+from otel_reliability.ui.agent_list import SORTS, TIERS, AgentLine, Penalty, TableChoice, id_of, list_of, tier_counts
 
 SCORES = [95.0, None, 72.0, 55.0, 12.0, 72.0]
 
@@ -39,7 +39,7 @@ LINES = [line(number, score) for number, score in enumerate(SCORES)]
 
 def shown(lines: list[AgentLine], **choice: object) -> list[str]:
     """The names of the agents that are shown."""
-    return [one.name for one in list_of(lines, Choice()._replace(**choice)).lines]
+    return [one.name for one in list_of(lines, TableChoice()._replace(**choice)).lines]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_agents_are_sorted(sort: str, expected: str) -> None:
 
 def test_the_largest_fall_comes_first() -> None:
     """A curve that rises, or is none, comes later."""
-    falls = [(Point(0, 80.0), Point(1, 80.0 + change)) for change in (5.0, -30.0, -10.0)]
+    falls = [(ScorePoint(0, 80.0), ScorePoint(1, 80.0 + change)) for change in (5.0, -30.0, -10.0)]
     lines = [line(number, 80.0, history=points) for number, points in enumerate([*falls, ()])]
 
     assert shown(lines, sort="trend") == ["Agent 1", "Agent 2", "Agent 3", "Agent 0"]
@@ -79,7 +79,7 @@ def test_agents_are_chosen(choice: dict[str, object], expected: list[str]) -> No
 def test_pages_hold_all_agents_once() -> None:
     """A page beyond the last is the last."""
     lines = [line(number, 50.0) for number in range(23)]
-    pages = [list_of(lines, Choice(page=page), per_page=10) for page in (1, 2, 3, 99)]
+    pages = [list_of(lines, TableChoice(page=page), per_page=10) for page in (1, 2, 3, 99)]
 
     assert [len(page.lines) for page in pages] == [10, 10, 3, 3]
     assert {one.id for page in pages for one in page.lines} == {one.id for one in lines}
@@ -88,7 +88,7 @@ def test_pages_hold_all_agents_once() -> None:
 
 @given(
     st.builds(
-        Choice,
+        TableChoice,
         text=st.text(max_size=30).map(str.strip),
         service=st.text(max_size=30),
         tier=st.sampled_from(["", *TIERS]),
@@ -96,18 +96,18 @@ def test_pages_hold_all_agents_once() -> None:
         page=st.integers(1, 99_999),
     )
 )
-def test_an_address_says_what_is_shown(choice: Choice) -> None:
+def test_an_address_says_what_is_shown(choice: TableChoice) -> None:
     """And is read as it was written."""
     query = dict(parse_qsl(urlsplit(choice.address(page=choice.page)).query))
 
     if not any("\ud800" <= sign <= "\udfff" for sign in choice.text + choice.service):
-        assert Choice.of(query) == choice
+        assert TableChoice.of(query) == choice
 
 
 @given(st.dictionaries(st.sampled_from(["q", "service", "tier", "sort", "page"]), st.text()))
 def test_any_address_shows_something(query: dict[str, str]) -> None:
     """Whatever somebody typed."""
-    choice = Choice.of(query)
+    choice = TableChoice.of(query)
 
     assert choice.tier in {"", *TIERS}
     assert choice.sort in SORTS

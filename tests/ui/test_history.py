@@ -12,7 +12,7 @@ from otel_reliability.metrics.examples import rows_of
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.history import MAX_AGE_NS, MAX_POINTS, MIN_RUNS, History, recorded_history
-from otel_reliability.report.view import Point
+from otel_reliability.report.view import ScorePoint
 from otel_reliability.testing import FakeClock, run
 from otel_reliability.ui.charts import HEIGHT, WIDTH, curve
 from otel_reliability.ui.live import BURST_POINTS, Histories
@@ -38,7 +38,7 @@ def test_a_history_is_short_in_order_and_ends_now(steps: list[int]) -> None:
     history, now = History(), 10 * MAX_AGE_NS
     for number, step in enumerate(steps):
         now += step
-        history.add(Point(now, float(number % 100)))
+        history.add(ScorePoint(now, float(number % 100)))
 
     times = [point.ns for point in history.points]
     assert len(times) <= MAX_POINTS
@@ -51,10 +51,10 @@ def test_what_is_a_week_old_goes_and_details_come_back() -> None:
     history = History()
     for number in range(2_000):
         if history.is_due():
-            history.add(Point(number, 80.0))
+            history.add(ScorePoint(number, 80.0))
     for number in range(200):
         if history.is_due():
-            history.add(Point(MAX_AGE_NS // 20 * (number + 1), 70.0))
+            history.add(ScorePoint(MAX_AGE_NS // 20 * (number + 1), 70.0))
 
     assert history.points[0].ns == 180 * (MAX_AGE_NS // 20)
     assert len(history.points) == 21
@@ -129,7 +129,7 @@ def test_a_recording_tells_what_a_service_would_have_told() -> None:
 )
 def test_a_curve_stays_in_its_picture(points: list[tuple[int, float]]) -> None:
     """From the left edge to the right one, whatever the scores."""
-    found = curve([Point(*one) for one in sorted(points)])
+    found = curve([ScorePoint(*one) for one in sorted(points)])
 
     assert found is not None
     places = [tuple(map(float, place.split())) for place in found.line[1:].split("L")]

@@ -13,9 +13,9 @@ from otel_reliability.model.bounded import bounded
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.report.build import AgentSource, agent_view, recent_runs
-from otel_reliability.report.view import AgentView, Point
+from otel_reliability.report.view import AgentView, ScorePoint
 from otel_reliability.testing import call, run
-from otel_reliability.ui.agent_list import Choice, line_of_view, list_of
+from otel_reliability.ui.agent_list import TableChoice, line_of_view, list_of
 from otel_reliability.ui.rendering import STATIC, Endpoints, agent_page, agents_page, assets
 from otel_reliability.windows.fleet import Fleet
 
@@ -40,7 +40,7 @@ def view_of(*runs: Run) -> AgentView:
         left_out=0,
         sessions=(),
         recent=recent_runs(state, window),
-        history=(Point(10**18, 80.0), Point(2 * 10**18, 60.0)),
+        history=(ScorePoint(10**18, 80.0), ScorePoint(2 * 10**18, 60.0)),
     )
     return agent_view(source, SETTINGS, 0)
 
@@ -89,7 +89,7 @@ def test_no_name_can_do_more_than_be_read(name: str) -> None:
     calls = (call(name, ok=False), call(name, retry=True, chain=1), call(name, ok=False, effect=b"1"))
     facts: dict[str, Any] = {"key": key, "task_id": name or None, "branches": ((name, name),), "tool_calls": calls}
     view = view_of(run([name, name], 1, **facts), run([name], 2, **facts), run(["other"], 3, **facts))
-    agents = list_of([line_of_view(view)], Choice(text=name, service=name))
+    agents = list_of([line_of_view(view)], TableChoice(text=name, service=name))
     plain = view_of(run(["a", "a"], 1), run(["a"], 2), run(["other"], 3))
 
     for text in (
