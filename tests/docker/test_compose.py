@@ -173,5 +173,5 @@ def test_grafana_finds_its_data_source_under_the_name_that_dashboards_use() -> N
     mounts = services("compose.yaml")["grafana"]["volumes"]
 
     assert (source["uid"], source["url"]) == ("prometheus", "http://prometheus:9090")
-    assert f"./grafana/dashboards:{provider['providers'][0]['options']['path']}:ro" in mounts
+    assert f"../otel_reliability/dashboards:{provider['providers'][0]['options']['path']}:ro" in mounts
     assert list((DOCKER / "grafana/dashboards").glob("*.json"))
