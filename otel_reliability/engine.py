@@ -17,7 +17,6 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from otel_reliability import conventions
 from otel_reliability.assembly.assembler import Assembler
-from otel_reliability.assembly.blocks import Blocks
 from otel_reliability.change.monitor import Change, Monitor
 from otel_reliability.change.units import Unit
 from otel_reliability.config import Settings
@@ -367,9 +366,6 @@ class Engine:
     # --- Within a turn ------------------------------------------------------------------------------------------------
 
     def _receive(self, spans: Iterable[RawSpan | AgentSpan]) -> None:
-        if isinstance(spans, Blocks):
-            self._receive_blocks(spans)
-            return
         now, read, rest, number = self._clock(), self.reader.read, iter(spans), 0
         while True:
             told: list[AgentSpan] = []
@@ -383,23 +379,15 @@ class Engine:
             if not number % STRIDE:
                 self._apply(self._assembler.tick(now), now)
 
-    def _receive_blocks(self, spans: Blocks) -> None:
-        now = self._clock()
-        for part in spans.parts(STRIDE):
-            self._take_in(part, now)
-            if len(part) >= STRIDE:
-                self._apply(self._assembler.tick(now), now)
-
     def _take_in(self, spans: Sequence[AgentSpan], now: float) -> None:
         """Spans that are read."""
         self._counts["received", ""] += len(spans)
-        for span in spans.others() if isinstance(spans, Blocks) else spans:
+        for span in spans:
             if span.notes is not None and span.notes.refused:
                 self.refused_evidence.update(span.notes.refused)
         self._assembler.add_all(spans, now)
         if self._wall is not None and spans:
-            last = spans.end_ns if isinstance(spans, Blocks) else spans[-1].end_ns
-            self.event_lag = max(0.0, (self._wall() - last) / 1e9)
+            self.event_lag = max(0.0, (self._wall() - spans[-1].end_ns) / 1e9)
 
     def _fold(self) -> None:
         for disposition, reason, number in _taken(self._noted):

@@ -28,7 +28,7 @@ from opentelemetry.trace import (
 )
 
 from otel_reliability import processor as processor_module
-from otel_reliability.assembly.gathering import is_kept, place_of
+from otel_reliability.assembly.span_tree import is_kept, parent_ref
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.span import AgentSpan, RawSpan
@@ -432,8 +432,9 @@ def test_at_a_glance_a_span_is_what_it_is_at_a_closer_look(played: list[dict[str
 
 
 def kept(span: AgentSpan) -> tuple[bytes, bytes, str]:
-    """What assembly keeps of a span: all of it, or its place."""
-    return span.trace_id, span.span_id, repr(span if is_kept(span) or span.link else place_of(span))
+    """What assembly uses of a span: all of it, or how it connects others."""
+    used = span if is_kept(span) or span.link else (parent_ref(span), span.parent_remote, span.session)
+    return span.trace_id, span.span_id, repr(used)
 
 
 def test_spans_that_began_unseen_are_looked_at_closely() -> None:
@@ -459,6 +460,7 @@ def test_an_ordinary_span_whose_beginning_was_forgotten_is_counted() -> None:
     for _ in range(2):
         host.tracer.start_span("GET").end()
     host.processor._begun.clear()
+    host.provider.force_flush()
     look = host.look()
 
     assert look.value("spans", disposition="refused", reason="place_unknown") == 1

@@ -1,1 +1,1 @@
-"""Assembly: agent spans → runs. `Assembler` gathers, closes and tells; everything else here is a pure function of spans."""
+"""From agent spans to runs: a buffer per trace, assembled when it is due."""

@@ -1,678 +1,722 @@
-"""From agent spans to runs, as they arrive.
+"""From agent spans to runs, as they arrive: a buffer per trace, assembled when it is due; the difference is emitted.
 
-The assembler gathers spans into units, closes a unit when its reason has come, builds its runs as a pure function of its
-spans, and tells what changed against what it told before: closed, revised, withdrawn, settled. Most traces are never gathered:
-they lie in a bundle, and hold one plain run when their time comes. It has no clock and no lock: time comes as an argument,
-and one caller at a time.
+A span costs one look-up and one append. When no span has arrived for `linger`, the runs of the trace are assembled by one pure
+function, and what differs from what was emitted before is emitted: closed, revised, withdrawn. A late span needs no code of its
+own. It has no clock and no lock: time is an argument, and one caller at a time.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from operator import attrgetter
-from typing import Any, Final
+from math import inf
+from typing import Final
 
-from otel_reliability.assembly.adoption import Decision, OpenWork, give, joined, note, stands_alone
-from otel_reliability.assembly.blocks import Block, Blocks
-from otel_reliability.assembly.build import Builder, Built
-from otel_reliability.assembly.build import Unit as BuildUnit
-from otel_reliability.assembly.bundle import Bundle, State
-from otel_reliability.assembly.bundles import Bundles
-from otel_reliability.assembly.chains import parent_of
-from otel_reliability.assembly.evaluations import Evaluations
-from otel_reliability.assembly.gathering import Gathering
-from otel_reliability.assembly.judged import SettledRuns
-from otel_reliability.assembly.trees import tree_of
-from otel_reliability.assembly.unit import Implicit, SpanKey, Trace, Unit
-from otel_reliability.assembly.usual import usual_of
+from otel_reliability.assembly import late
+from otel_reliability.assembly.assemble import DUPLICATE, NO_CONVENTION, Account, Assemble, Assembled
+from otel_reliability.assembly.closed_traces import ClosedIds, ClosedTraces, reopened
+from otel_reliability.assembly.evaluations import MAX_PER_TRACE, NO_RUN, WaitingEvaluations
+from otel_reliability.assembly.final_runs import FinalRuns
+from otel_reliability.assembly.open_spans import OpenSpans
+from otel_reliability.assembly.orphans import RUN_KEYS
+from otel_reliability.assembly.parts import Part, accounts_of, divide
+from otel_reliability.assembly.span_tree import SpanTree, is_kept
+from otel_reliability.assembly.trace_buffer import TraceBuffer
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent, event_of
 from otel_reliability.model.run import CloseReason, Run
-from otel_reliability.model.span import AgentSpan, Evaluation, Session, SpanId, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, Kind, SpanId, SpanRef, TraceId
 
+SPAN_BYTES: Final = 900
+"""Estimated bytes of an agent span with its facts."""
+FIRST_CHECK_S: Final = 30.0
+"""Seconds after which a trace that does not fall quiet is assembled all the same."""
+LONGEST_CHECK_S: Final = 300.0
+"""Upper limit of the interval between two such checks, which doubles."""
 _SHARE: Final = 32
-"""Above a ceiling, one 32nd more than needed is closed, so that not every span has to look for the heaviest."""
-_KEPT: Final = 4_096
-"""Looks at what is complete that may still be planned, beside as many as there are runs open."""
-_ROOT, _GROWING, _CLOSED = CloseReason.ROOT, State.GROWING, State.CLOSED
-_TOLD, _SETTLED = RunChange.CLOSED, RunChange.SETTLED
-_END: Final = attrgetter("end_ns")
-_NOTHING: Final = Built([], 0, 0, 0, frozenset(), 0)
+"""Above a limit, one 32nd more than needed is closed, so that not every span exceeds it again."""
+_OTHER: Final = Kind.OTHER
+_ROOT: Final = CloseReason.ROOT
+_CLOSED, _FINAL = RunChange.CLOSED, RunChange.SETTLED
 
 
 class Assembler:
     """Rebuilds runs from agent spans.
 
-    `accounts` counts every span that came, by (what became of it, why): `used`, `other` (no_convention, beside_agent,
-    no_agent, no_run), `late`, `duplicate`, `refused`; runs `closed` by their reason; judgements lost; `ceiling` hits.
+    `accounts` counts spans by (what became of them, why): `used`, `other` (no_convention, beside_agent, no_agent, no_run), `late`,
+    `duplicate`, `refused`; runs `closed`, by reason; evaluations that were lost; what hit a limit (`ceiling`).
     """
 
-    def __init__(self, settings: Settings, builder: Builder | None = None) -> None:
-        """`builder`: one under the same settings, for many assemblers of few traces each."""
+    def __init__(self, settings: Settings, assemble: Assemble | None = None) -> None:
+        """`assemble`: one under the same settings, shared by many assemblers of few traces each."""
         self.accounts: Counter[tuple[str, str]] = Counter()
-        self._times = settings.assembly
-        self._evaluation_ceiling = settings.limits.evaluations
-        self._builder = Builder(settings) if builder is None else builder
-        self._gathering = Gathering(self._times.span_limit, self._times.other_spans, self.accounts, self._schedule)
-        self._bundles = Bundles(
-            self._gathering, self._times.span_limit, self._times.other_spans, self.accounts, self._schedule_bundle
-        )
-        self._evaluations = Evaluations(
-            self._gathering, self.accounts, self._evaluation_ceiling, self._look_again, self._judge
-        )
-        self._settled = SettledRuns(settings.outcome)
-        self._usual = self._by_many()
-        self._due: list[tuple[float, int, Unit | Bundle]] = []
-        self._looks: deque[tuple[float, list[Bundle]]] = deque()
+        self._times, self._max_evaluations = settings.assembly, settings.limits.evaluations
+        self._assemble = Assemble(settings) if assemble is None else assemble
+        self._buffers: dict[TraceId, TraceBuffer] = {}
+        self._growing: dict[TraceBuffer, None] = {}
+        self._due: deque[tuple[float, list[TraceBuffer]]] = deque()
+        self._later: list[tuple[float, int, TraceBuffer]] = []
         self._ticket = count()
-        self._closed: deque[tuple[float, Unit | Bundle]] = deque()
-        self._undecided: dict[TraceId, Trace] = {}
+        self._finished: deque[tuple[float, TraceBuffer]] = deque()
+        self._closed = ClosedTraces()
+        self._opened = OpenSpans()
+        self._final = FinalRuns(settings.outcome)
+        self._evaluations = WaitingEvaluations(self._max_evaluations, self.accounts, self._give, self.spans)
+        self._open_spans = self._reopenable_spans = self._other_spans = self._live_ids = 0
         self._events: list[RunEvent] = []
-
-    def _by_many(self) -> Any:
-        return usual_of(self._builder, self._gathering, self._bundles.most, self._settled, self._times, self.accounts)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_usual": None}
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """What is compiled may be there now, or not any more."""
-        self.__dict__.update(state)
-        self._usual = self._by_many()
 
     @property
     def open_runs(self) -> int:
-        """Units that are still growing."""
-        return len(self._gathering.open)
+        """Traces with agent spans that are not closed."""
+        return len(self._growing)
 
     @property
-    def gathered(self) -> int:
-        """Traces that are no bundles, or no longer."""
-        return len(self._gathering.traces)
-
-    @property
-    def open_bytes(self) -> int:
-        """Estimated bytes of their spans."""
-        return self._gathering.open_bytes
+    def remembered(self) -> int:
+        """Traces of which anything is remembered."""
+        return len(self._buffers) + len(self._closed)
 
     @property
     def levels(self) -> dict[str, tuple[int, int]]:
-        """Every ceiling of this stage: how full it is, and how much it may hold."""
-        times, gathering = self._times, self._gathering
+        """Every limit of this stage: its use and its value."""
+        times = self._times
         return {
-            "open_runs": (len(gathering.open), times.open_runs),
-            "open_bytes": (gathering.open_bytes, times.open_bytes),
-            "reopenable_bytes": (gathering.closed_bytes, times.reopenable_bytes),
-            "other_spans": (gathering.place_count, times.other_spans),
-            "closed_ids": (gathering.gone_count, times.closed_ids),
-            "waiting_evaluations": (self._evaluations.waiting, self._evaluation_ceiling),
+            "open_runs": (len(self._growing), times.open_runs),
+            "open_bytes": (self._open_spans * SPAN_BYTES, times.open_bytes),
+            "reopenable_bytes": (self._reopenable_spans * SPAN_BYTES, times.reopenable_bytes),
+            "other_spans": (self._other_spans + self._closed.spans, times.other_spans),
+            "closed_ids": (self._live_ids + self._closed.ids, times.closed_ids),
+            "waiting_evaluations": (self._evaluations.count, self._max_evaluations),
         }
 
+    def spans(self) -> Iterator[AgentSpan]:
+        """All spans of traces with runs that are not final."""
+        for buffer in dict.fromkeys(self._buffers.values()):
+            if buffer.lenders is None:
+                yield from buffer.spans
+
+    # --- Receiving ----------------------------------------------------------------------------------------------------
+
     def add(self, span: AgentSpan, now: float) -> None:
-        """Take in one span."""
+        """Receive one span."""
         self.add_all((span,), now)
 
     def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:
-        """Take in spans that come together. Blocks of them are adopted as they are where that is surely right.
-
-        An exception out of nowhere (a signal handler's) costs no block but the one that is being taken in.
-        """
-        if not isinstance(spans, Blocks):
-            self._add_each(spans, now)
-            return
-        left = iter(spans.blocks)
+        """Receive spans."""
+        buffers, last = self._buffers, None
+        buffer: TraceBuffer | None = None
+        weight = 0
         try:
-            self._adopt_all(left, now)
+            for span in spans:
+                trace_id = span[0]
+                if buffer is None or trace_id != last:
+                    if buffer is not None:
+                        self._weigh(buffer, weight, now)
+                    last, buffer = trace_id, buffers.get(trace_id)
+                    if buffer is None:
+                        buffer = self._begin(trace_id, now)
+                    elif buffer.last_seen != now or buffer.closed_at is not None:
+                        self._touch(buffer, now)
+                    weight = len(buffer.spans) - buffer.others
+                if span[15] is not None:
+                    self._weigh(buffer, weight, now)
+                    buffer = self._join(buffer, span[15][0], now)
+                    weight = buffer.weight
+                if buffer.closed is not None and self._belongs_to_closed(buffer.closed, span):
+                    continue
+                if span[7] is _OTHER and span[13] is None and not span[14]:
+                    if self._other_spans + self._closed.spans >= self._times.other_spans:
+                        self.accounts[NO_CONVENTION] += 1
+                        self.accounts["ceiling", "other_spans"] += 1
+                        continue
+                    buffer.others += 1
+                    self._other_spans += 1
+                buffer.spans.append(span)
         finally:
-            self._adopt_all(left, now)
-            self._add_each(spans.rest, now)
-
-    def _adopt_all(self, blocks: Iterator[Block], now: float) -> None:
-        adopt, evaluations = self._bundles.adopt, self._evaluations
-        while (block := self._unusual_of(blocks, now)) is not None:
-            if evaluations.listens or not adopt(block, now):
-                # Of too many those count that ended, and so were sent, first.
-                is_too_large = block.count >= self._times.span_limit
-                self._add_each(sorted(block, key=_END) if is_too_large else list(block), now)
-
-    def _unusual_of(self, blocks: Iterator[Block], now: float) -> Block | None:
-        """The next that more is to be done with than to begin a bundle; those before it have begun theirs."""
-        if self._usual is None or self._evaluations.listens:
-            return next(blocks, None)
-        found: Block | None = self._usual.begin(blocks, now, self._looks)
-        return found
-
-    def _add_each(self, spans: Sequence[AgentSpan], now: float) -> None:
-        if not self._evaluations.listens:
-            self._bundles.take(spans, now, self._gather)
-            return
-        for span in spans:
-            self._bundles.take((span,), now, self._gather)
-            self._evaluations.seen(span, now)
-
-    def _gather(self, span: AgentSpan, now: float) -> None:
-        full = self._gathering.add(span, now)
-        if full is not None:
-            self._seal(full, now)
+            if buffer is not None:
+                self._weigh(buffer, weight, now)
+        if self._opened:
+            self._opened.end_all(spans)
+        if self._evaluations.listens:
+            self._evaluations.see(spans, now)
 
     def opened(self, trace_id: TraceId, span_id: SpanId, parent_id: SpanId | None, now: float) -> None:
-        """A span has started (known in process only): what it belongs to stays open until it ends."""
-        if not self._bundles.opened(trace_id, span_id, parent_id, now):
-            self._gathering.opened(trace_id, span_id, parent_id, now)
+        """Note that a span has started (known in process only): what it belongs to stays open until it ends."""
+        self._opened.open(trace_id, span_id, parent_id, now)
 
     def ended(self, trace_id: TraceId, span_id: SpanId) -> None:
-        """A span known to be open has ended and was lost on its way here: nothing waits for it any more."""
-        if not self._bundles.ended(trace_id, span_id):
-            self._gathering.ended(trace_id, span_id)
+        """Note that an open span has ended and will not arrive."""
+        self._opened.end(trace_id, span_id)
 
     def evaluate(self, evaluation: Evaluation, now: float) -> None:
-        """Take in a judgement that arrived apart from its span. Before its run is here, it waits."""
+        """Receive an evaluation that arrived apart from its span. It waits until its run is here."""
         self._evaluations.add(evaluation, now)
 
+    def _begin(self, trace_id: TraceId, now: float) -> TraceBuffer:
+        times = self._times
+        buffer = self._buffers[trace_id] = TraceBuffer(trace_id, now, FIRST_CHECK_S, times.span_limit)
+        record = self._closed.take(trace_id)
+        if record is not None:
+            closed = reopened(record)
+            if closed is not None:
+                buffer.closed = {trace_id: closed}
+                self._live_ids += len(closed)
+            if record[6]:
+                buffer.spans.extend(record[6])
+                buffer.others = len(record[6])
+                buffer.counted = ((NO_CONVENTION, buffer.others),)
+                self._other_spans += buffer.others
+                for span in record[6]:
+                    if span[15] is not None:
+                        buffer = self._join(buffer, span[15][0], now)
+        self._plan(buffer, now)
+        return buffer
+
+    def _touch(self, buffer: TraceBuffer, now: float) -> None:
+        """Let a buffer linger again; open it if it was closed."""
+        buffer.mark(now)
+        if buffer.closed_at is not None:
+            self._growing[buffer] = None
+            buffer.checks = (*buffer.checks, buffer.closed_at)
+            self._reopenable_spans -= buffer.weight
+            self._open_spans += buffer.weight
+            buffer.closed_at = None
+            buffer.check_interval = FIRST_CHECK_S
+            buffer.next_check = now + FIRST_CHECK_S
+        self._plan(buffer, now)
+
+    def _plan(self, buffer: TraceBuffer, now: float) -> None:
+        due, at = self._due, now + self._times.linger
+        if due and due[-1][0] >= at:
+            due[-1][1].append(buffer)
+        else:
+            due.append((at, [buffer]))
+
+    def _weigh(self, buffer: TraceBuffer, before: int, now: float) -> None:
+        """Count the spans that a buffer received."""
+        weight = len(buffer.spans) - buffer.others
+        if weight != before:
+            self._open_spans += weight - before
+            if not before:
+                self._growing[buffer] = None
+            if weight >= buffer.full_at:
+                self._hold_span_limit(buffer, now)
+
+    def _belongs_to_closed(self, closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> bool:
+        """Whether a span is, or hangs on, one of a final run; it is counted."""
+        account = late.account_of(closed, span)
+        if account is None:
+            return False
+        if account != DUPLICATE:
+            self._live_ids += late.add(closed, span, account)
+        self.accounts[account] += 1
+        return True
+
+    def _join(self, buffer: TraceBuffer, other_id: TraceId, now: float) -> TraceBuffer:
+        """Join two traces that a messaging link connects: both ids lead to one buffer from now on."""
+        other = self._buffers.get(other_id) or self._begin(other_id, now)
+        if other is buffer:
+            buffer.joined = True
+            return buffer
+        if other.weight > buffer.weight:
+            buffer, other = other, buffer
+        for one in (buffer, other):
+            if one.closed_at is not None or one.last_seen != now:
+                self._touch(one, now)
+            self._uncount(one)
+        self._growing.pop(other, None)
+        if buffer.weight + other.weight:
+            self._growing[buffer] = None
+        buffer.joined = True
+        buffer.absorb(other)
+        for key in other.lent or ():
+            self._lend_to(key, other, [], now)
+        self._buffers.update(dict.fromkeys(buffer.traces, buffer))
+        return buffer
+
+    # --- Evaluations --------------------------------------------------------------------------------------------------
+
+    def _give(self, evaluation: Evaluation, now: float) -> bool:
+        """Give an evaluation to the buffer of its trace, or to a final run. False: neither is known."""
+        trace_id = evaluation.trace_id or b""
+        buffer = self._buffers.get(trace_id)
+        closed = None if buffer is None or buffer.closed is None else buffer.closed.get(trace_id)
+        if closed is not None and closed.ids and (not buffer.weight or evaluation.span_id in closed.ids):  # pyright: ignore[reportOptionalMemberAccess]
+            self._evaluate_final(evaluation, trace_id)
+        elif buffer is not None:
+            if evaluation in buffer.evaluations:
+                return True
+            if len(buffer.evaluations) >= MAX_PER_TRACE:
+                self.accounts["evaluation_refused", "ceiling"] += 1
+                return True
+            if buffer.last_seen != now or buffer.closed_at is not None:
+                self._touch(buffer, now)
+            buffer.evaluations += (evaluation,)
+        elif self._closed.has_ids(trace_id):
+            self._evaluate_final(evaluation, trace_id)
+        else:
+            return False
+        return True
+
+    def _evaluate_final(self, evaluation: Evaluation, trace_id: TraceId) -> None:
+        """What windows hold of a final run changes, what counters have recorded does not."""
+        found = self._final.evaluate(evaluation, trace_id)
+        if found is None:
+            self.accounts["evaluation_late", ""] += 1
+        elif found[0] is not found[1]:
+            self._events.append(RunEvent(RunChange.REVISED, found[1], found[0]))
+
+    # --- Time ---------------------------------------------------------------------------------------------------------
+
     def tick(self, now: float) -> list[RunEvent]:
-        """Close what is due, hold the ceilings, settle what can no longer change, forget what nobody will ask for."""
+        """Close what is due, hold the limits, finalize what can no longer change, forget what is too old."""
         self._close_due(now)
-        self._hold_ceilings(now)
-        self._settle(now)
+        self._hold_limits(now)
+        self._finalize_due(now)
         self._forget(now)
         return self._take_events()
 
     def close_all(self, reason: CloseReason, now: float) -> list[RunEvent]:
-        """Close and settle everything that is open, in the order it began."""
-        growing = self._gathering.open
-        while growing:  # closing one may have another gathered that it hangs on
-            for unit in list(growing):
-                if unit in growing:
-                    self._close_early(unit, reason, now)
-        self._decide()
-        while self._closed:
-            self._settle_at_once(*self._closed.popleft())
+        """Close and finalize everything."""
+        for buffer in list(self._buffers.values()):
+            if buffer.closed_at is None and buffer not in self._growing:
+                self._rest(buffer, now)
+        while self._growing:  # closing one may lend spans to the buffer of a run key
+            for buffer in list(self._growing):
+                self._close(buffer, self._assembled(buffer), reason, now)
+        while self._finished:
+            self._finalize(*self._finished.popleft(), now)
         self._due.clear()
-        self._looks.clear()
+        self._later.clear()
         return self._take_events()
 
     def complete(self, traces: Iterable[TraceId], reason: CloseReason, now: float) -> list[RunEvent]:
-        """Close, settle and forget traces of which nothing will come any more: no span, no judgement, no link to them.
+        """Close, finalize and forget traces of which nothing more arrives: no span, no evaluation, no link to them.
 
-        One that other traces have a part in, by a link or by the user's own key, stays as it is: it closes with them.
+        A trace that shares a run with others, by a link or a run key, stays as it is.
         """
         for trace_id in traces:
-            self._complete(trace_id, reason, now)
-        self._plan_anew()
+            buffer = self._buffers.get(trace_id)
+            if buffer is not None:
+                if buffer.closed_at is None and buffer not in self._growing:
+                    self._rest(buffer, now)
+                elif buffer.joined or len(buffer.traces) > 1:
+                    continue
+                else:
+                    if buffer.closed_at is None:
+                        self._close(buffer, self._assembled(buffer), reason, now)
+                    if buffer.lent:
+                        continue
+                    self._finalize(buffer.closed_at or now, buffer, now)
+            self._closed.take(trace_id)
+            self._final.forget(trace_id)
+            self._opened.forget(trace_id)
+        if len(self._finished) > 2 * len(self._buffers) + 4_096:
+            self._finished = deque(one for one in self._finished if one[1].closed_at == one[0])
         return self._take_events()
 
-    # --- Closing ------------------------------------------------------------------------------------------------------
-
-    def _complete(self, trace_id: TraceId, reason: CloseReason, now: float) -> None:
-        gathering = self._gathering
-        bundle = gathering.traces.bundles.get(trace_id)
-        if bundle is not None and bundle.state is _GROWING and bundle.count:
-            told = self._told_of(bundle, reason) if self._bundles.tidy(bundle) else None
-            if told is None:
-                self._bundles.unfold(bundle)
-            else:
-                self._close_bundle(bundle, *told, now)
-                self._closed.pop()
-        trace = gathering.traces.get(trace_id)
-        if trace is not None and not self._complete_gathered(trace, reason, now):
-            return
-        bundle = gathering.traces.bundles.get(trace_id)
-        if bundle is not None:
-            self._events += [event_of((_SETTLED, run, None)) for run in bundle.runs]
-            self._bundles.let_go(bundle)
-        elif trace is not None or trace_id in gathering.traces.pasts:
-            self._bundles.forget(trace_id)
-        gathering.quiet.pop(trace_id, None)
-        self._settled.forget(trace_id)
-
-    def _complete_gathered(self, trace: Trace, reason: CloseReason, now: float) -> bool:
-        """False: other traces have a part in it."""
-        if not stands_alone(trace):
-            return False
-        planned = len(self._closed)
-        for unit in list(trace.units):
-            if unit in self._gathering.open:
-                self._close(unit, reason, now)
-        self._decide()
-        while len(self._closed) > planned:
-            self._settle_at_once(*self._closed.pop())
-        for unit in list(trace.units):
-            if unit.closed_at is not None:
-                self._settle_unit(unit.closed_at, unit)
-        return True
-
-    def _plan_anew(self) -> None:
-        """Plan no more looks at what is complete, where that is most of what is planned."""
-        growing, traces, looks = self._gathering.open, self._gathering.traces, self._looks
-        most = 2 * len(growing) + _KEPT
-        if sum(len(bundles) for _, bundles in looks) > most:
-            self._looks = deque((due, [bundle for bundle in bundles if bundle in growing]) for due, bundles in looks)
-        if len(self._due) > most:
-            self._due = [planned for planned in self._due if planned[2] in growing]
-            heapq.heapify(self._due)
-        if len(self._closed) > most + 2 * (len(traces) + len(traces.bundles)):
-            self._closed = deque((at, unit) for at, unit in self._closed if _can_settle(unit, at))
-
-    def _schedule(self, unit: Unit) -> None:
-        heapq.heappush(self._due, (self._deadline(unit), next(self._ticket), unit))
-
-    def _deadline(self, unit: Unit) -> float:
-        wait = self._times.idle_timeout if unit.has_local_gap else self._times.linger
-        return unit.last_seen + wait
-
     def _close_due(self, now: float) -> None:
-        self._look_at_bundles(now)
-        waiting: list[Unit] = []
-        while self._due and self._due[0][0] <= now:
-            _, _, unit = heapq.heappop(self._due)
-            if unit not in self._gathering.open:
-                continue
-            if isinstance(unit, Bundle):
-                self._look_at(unit, now)
-                continue
-            deadline = self._deadline(unit)
-            if deadline > now:
-                self._schedule(unit)
-            elif self._gathering.has_open_span(unit):
-                waiting.append(unit)
+        due, linger = self._due, self._times.linger
+        while due and due[0][0] <= now:
+            for buffer in due.popleft()[1]:
+                if buffer.closed_at is not None or not buffer.traces:
+                    continue
+                is_quiet = buffer.last_seen + linger <= now
+                if buffer not in self._growing:
+                    if is_quiet:
+                        self._rest(buffer, now)
+                elif is_quiet or now >= buffer.next_check:
+                    self._check(buffer, now, is_quiet=is_quiet)
+        while self._later and self._later[0][0] <= now:
+            at, _, buffer = heapq.heappop(self._later)
+            if buffer.planned == at:
+                buffer.planned = None
+            if buffer in self._growing:
+                self._check(buffer, now, is_quiet=buffer.last_seen + linger <= now)
+
+    def _check(self, buffer: TraceBuffer, now: float, *, is_quiet: bool) -> None:
+        """Close a trace, or those of its parts that are finished."""
+        opened = self._opened.of(buffer.traces) if self._opened else {}
+        built = self._assembled(buffer)
+        if buffer not in self._growing:
+            return
+        if buffer.lenders is not None:
+            self._close(buffer, built, _ROOT, now)
+            return
+        is_old = bool(buffer.checks) and buffer.born + self._times.reopen <= now
+        if is_quiet and not built.has_gap and not opened and not is_old:
+            self._close(buffer, built, _ROOT, now)
+        else:
+            self._close_parts(buffer, built, divide(buffer, built, opened), now, is_quiet=is_quiet)
+
+    def _assembled(self, buffer: TraceBuffer) -> Assembled:
+        """The runs of a buffer, without the spans that turn out to hang on final runs."""
+        if buffer.lenders is not None:
+            return self._assemble.keyed(buffer.traces[0][len(RUN_KEYS) :], buffer.spans)
+        closed = buffer.closed
+        if closed is not None:
+            self._drop(buffer, late.hanging_on_closed(closed, buffer.spans))
+        while True:
+            built = self._assemble_spans(buffer)
+            ended = [key for key in built.keyed if self._closed.has_ids(RUN_KEYS + key)] if built.keyed else None
+            if not ended:
+                return built
+            self._drop(buffer, {(span[0], span[1]): late.LATE for key in ended for span in built.keyed[key]})
+
+    def _assemble_spans(self, buffer: TraceBuffer) -> Assembled:
+        closed = buffer.closed
+        if closed is None:
+            return self._assemble(buffer.spans, buffer.evaluations, joined=buffer.joined)
+        return self._assemble(buffer.spans, buffer.evaluations, joined=buffer.joined, closed=closed)
+
+    def _drop(self, buffer: TraceBuffer, dropped: Mapping[SpanRef, tuple[str, str]]) -> None:
+        """Take spans that belong to final runs out of a buffer; each is counted once, with its duplicates."""
+        if not dropped:
+            return
+        self._uncount(buffer)
+        closed = buffer.closed = buffer.closed or {}
+        taken = self._take_out(buffer, dropped)
+        for span in taken:
+            account = dropped[span[0], span[1]]
+            ids = closed.setdefault(span[0], ClosedIds())
+            self.accounts[DUPLICATE if span[1] in ids.ids else account] += 1
+            self._live_ids += late.add(closed, span, account)
+
+    def _take_out(self, buffer: TraceBuffer, refs: Container[SpanRef]) -> list[AgentSpan]:
+        """Remove spans from an open buffer, and return them."""
+        weight, others = buffer.weight, buffer.others
+        taken = buffer.take_out(refs)
+        self._open_spans -= weight - buffer.weight
+        self._other_spans -= others - buffer.others
+        return taken
+
+    def _close(self, buffer: TraceBuffer, built: Assembled, reason: CloseReason, now: float) -> None:
+        """Close a whole trace: emit what differs from what was emitted before."""
+        del self._growing[buffer]
+        weight = buffer.weight
+        self._open_spans -= weight
+        self._reopenable_spans += weight
+        buffer.closed_at = now
+        self._finished.append((now, buffer))
+        runs = built.runs
+        if buffer.emitted:
+            self._withdraw(buffer, built)
+            for run in runs:
+                self._emit(buffer, run, reason, now)
+        elif runs:
+            if reason is not _ROOT:
+                runs = [run._replace(closed_by=reason) for run in runs]
+            self._events.extend([event_of((_CLOSED, run, None)) for run in runs])
+            self.accounts["closed", reason.value] += len(runs)
+            buffer.emitted = {run[0]: run for run in runs}
+        if buffer.counted is not None:
+            self._uncount(buffer)
+        for account, number in built.accounts:
+            if number:
+                self.accounts[account] += number
+        buffer.counted, buffer.anchors = built.accounts, built.anchors
+        if built.keyed or buffer.lent:
+            self._lend(buffer, built, now)
+
+    def _emit(self, buffer: TraceBuffer, run: Run, reason: CloseReason, now: float) -> None:
+        """Emit a run unless it is what was emitted before."""
+        run = run._replace(closed_by=reason)
+        before = buffer.emitted.get(run.run_id)
+        if before is None:
+            self.accounts["closed", reason.value] += 1
+            self._events.append(RunEvent(_CLOSED, run))
+        elif before._replace(closed_by=reason) == run:
+            return
+        else:
+            self._events.append(RunEvent(RunChange.REVISED, run, before))
+        buffer.emitted[run.run_id] = run
+        buffer.emitted_at[run.run_id] = now
+
+    def _withdraw(self, buffer: TraceBuffer, built: Assembled) -> None:
+        """Withdraw the runs that are none any more."""
+        known = {run.run_id for run in built.runs}
+        for run_id in [run_id for run_id in buffer.emitted if run_id not in known]:
+            self._events.append(RunEvent(RunChange.WITHDRAWN, buffer.emitted.pop(run_id)))
+
+    def _uncount(self, buffer: TraceBuffer) -> None:
+        """Take the spans of a buffer out of the accounts: they are open, or counted again."""
+        for account, number in buffer.counted or ():
+            self.accounts[account] -= number
+        buffer.counted = None
+
+    # --- Parts of a trace ---------------------------------------------------------------------------------------------
+
+    def _close_parts(
+        self, buffer: TraceBuffer, built: Assembled, parts: Sequence[Part], now: float, *, is_quiet: bool
+    ) -> None:
+        """Emit the runs of the parts that are finished, and finalize those that can no longer change."""
+        times = self._times
+        buffer.checks = (*buffer.checks, now)
+        ahead: list[float] = []
+        is_waiting = False
+        ready: list[Part] = []
+        growing: list[Part] = []
+        for part in parts:
+            until = part.last + (times.idle_timeout if part.has_gap else times.linger)
+            if part.is_held or until > now:
+                growing.append(part)
+                ahead.append(max(until, now + times.linger))
             else:
-                self._close(unit, CloseReason.IDLE if unit.has_local_gap else CloseReason.ROOT, now)
-        for unit in waiting:
-            heapq.heappush(self._due, (now + self._times.linger, next(self._ticket), unit))
-
-    def _schedule_bundle(self, bundle: Bundle) -> None:
-        """Look at a bundle when it has lingered: with those that came at the same time, or by itself if that is sooner."""
-        due, looks = bundle.last_seen + self._times.linger, self._looks
-        if looks and looks[-1][0] == due:
-            looks[-1][1].append(bundle)
-        elif not looks or looks[-1][0] < due:
-            looks.append((due, [bundle]))
+                ready.append(part)
+                if part.has_linked and part.last + times.idle_timeout > now:
+                    ahead.append(part.last + times.idle_timeout)
+                    is_waiting = True
+        self._withdraw(buffer, built)
+        for part in ready:
+            for number in part.runs:
+                self._emit(buffer, built.runs[number], CloseReason.IDLE if part.has_gap else _ROOT, now)
+        if built.keyed or buffer.lent:
+            self._lend(buffer, built, now)
+        final: list[Part] = []
+        for part in ready:
+            at = self._final_at(buffer, built, part)
+            if at > now:
+                ahead.append(at)
+            elif not any(part.may_change_with(other) for other in growing):
+                final.append(part)
+        buffer.checks = tuple([at for at in buffer.checks if at + times.reopen > now])
+        if final:
+            self._let_go(buffer, built, final)
+        if is_quiet and not growing and not is_waiting:
+            self._close(buffer, self._assembled(buffer) if final else built, _ROOT, now)
+        elif is_quiet:
+            self._plan_parts(buffer, min(ahead, default=now + times.linger))
         else:
-            heapq.heappush(self._due, (due, next(self._ticket), bundle))
+            buffer.next_check = now + buffer.check_interval
+            buffer.check_interval = min(2 * buffer.check_interval, LONGEST_CHECK_S)
 
-    def _look_at_bundles(self, now: float) -> None:
-        """Nearly all are one usual run, and closed at once. What is not so plain about the others is looked at with care."""
-        looks, usual, is_odd = self._looks, self._usual, False
-        while looks and looks[0][0] <= now:
-            due, bundles = looks[0]
-            left = bundles[::-1]
-            try:
-                looks.popleft()
-                while left:
-                    if usual is not None:
-                        is_odd = usual.close(left, now, self._closed, self._events)
-                    if left:
-                        self._look_at_one(left[-1], now, is_odd=is_odd)
-                        left.pop()
-            finally:
-                if left:  # an exception out of nowhere: that one is looked at once more, the others have lost nothing
-                    heapq.heappush(self._due, (now + self._times.linger, next(self._ticket), left.pop()))
-                    looks.extendleft([(due, left[::-1])] if left else ())
+    def _plan_parts(self, buffer: TraceBuffer, at: float) -> None:
+        if buffer.planned is None or at < buffer.planned:
+            buffer.planned = at
+            heapq.heappush(self._later, (at, next(self._ticket), buffer))
 
-    def _look_at_one(self, bundle: Bundle, now: float, *, is_odd: bool) -> None:
-        """Close it at once, or look at it with care. `is_odd`: no usual run can be made of it."""
-        if bundle.state is not _GROWING:
+    def _final_at(self, buffer: TraceBuffer, built: Assembled, part: Part) -> float:
+        """When a finished part becomes final."""
+        times, spans = self._times, built.tree.spans
+        keyed = {(span[0], span[1]) for each in built.keyed.values() for span in each}
+        if keyed and any((spans[i][0], spans[i][1]) in keyed for i in part.spans):
+            return inf
+        finished = part.last + (times.idle_timeout if part.has_gap or part.has_linked else times.linger)
+        checked = min(at for at in buffer.checks if at >= finished or at == buffer.checks[-1])
+        emitted = [buffer.emitted_at.get(built.runs[number].run_id, checked) for number in part.runs]
+        return max([checked, *emitted]) + times.reopen
+
+    def _let_go(self, buffer: TraceBuffer, built: Assembled, parts: Iterable[Part], *, sealed: bool = False) -> None:
+        """Finalize parts of an open trace: their spans leave the buffer, their ids stay."""
+        self._uncount(buffer)
+        tree = built.tree
+        closed = buffer.closed = {} if buffer.closed is None else buffer.closed
+        refs: set[SpanRef] = set()
+        for part in parts:
+            runs = [built.runs[number] for number in part.runs]
+            for run in runs:
+                self._finalize_run(buffer.emitted.pop(run.run_id))
+                buffer.emitted_at.pop(run.run_id, None)
+            for account, number in accounts_of(built, part).items():
+                self.accounts[account] += number
+            refs.update((tree.spans[i][0], tree.spans[i][1]) for i in part.spans)
+            self._live_ids += late.close(closed, built, part, sealed=sealed)
+        gone = [
+            one
+            for at, found in tree.evaluations.items()
+            if (tree.spans[max(at, ~at)][0], tree.spans[max(at, ~at)][1]) in refs
+            for one in found
+        ]
+        if gone:
+            buffer.evaluations = tuple(one for one in buffer.evaluations if one not in gone)
+        taken = self._take_out(buffer, refs)
+        self.accounts[DUPLICATE] += len(taken) - len(refs)
+
+    def _hold_span_limit(self, buffer: TraceBuffer, now: float) -> None:
+        """Close the parts that have reached the span limit, with as many spans as arrived first; they are final at once."""
+        limit = self._times.span_limit
+        built = self._assemble_spans(buffer)
+        large = [part for part in divide(buffer, built, {}) if part.count >= limit]
+        buffer.full_at = 2 * max(buffer.weight, limit)
+        if not large:
             return
-        if is_odd or bundle.open or bundle.last_seen + self._times.linger > now:
-            run = None
+        buffer.full_at = limit
+        first: dict[SpanRef, int] = {}
+        for index, span in enumerate(buffer.spans):
+            if is_kept(span):
+                first.setdefault((span[0], span[1]), index)
+        kept: set[SpanRef] = set()
+        refused: dict[SpanRef, Account] = {}
+        for part in large:
+            refs = [(span[0], span[1]) for i in part.spans if is_kept(span := built.tree.spans[i])]
+            refs.sort(key=first.__getitem__)
+            kept.update(refs[:limit])
+            refused.update(dict.fromkeys(refs[limit:], late.SEALED))
+        self._drop(buffer, refused)
+        built = self._assemble_spans(buffer)
+        sealed = [
+            part
+            for part in divide(buffer, built, {})
+            if any((span[0], span[1]) in kept for span in map(built.tree.spans.__getitem__, part.spans))
+        ]
+        self._withdraw(buffer, built)
+        for part in sealed:
+            for number in part.runs:
+                self._emit(buffer, built.runs[number], CloseReason.SPAN_LIMIT, now)
+        self._let_go(buffer, built, sealed, sealed=True)
+
+    # --- Run keys -----------------------------------------------------------------------------------------------------
+
+    def _lend(self, buffer: TraceBuffer, built: Assembled, now: float) -> None:
+        """Lend lone work with a run key to the buffer of the key, whose spans are a run of their own."""
+        for key in {*built.keyed, *(buffer.lent or ())}:
+            self._lend_to(key, buffer, built.keyed.get(key, []), now)
+        buffer.lent = frozenset(built.keyed) or None
+
+    def _lend_to(self, key: bytes, lender: TraceBuffer, spans: list[AgentSpan], now: float) -> None:
+        trace_id = RUN_KEYS + key
+        buffer = self._buffers.get(trace_id)
+        if buffer is None:
+            if not spans:
+                return
+            buffer = self._buffers[trace_id] = TraceBuffer(trace_id, now, FIRST_CHECK_S, self._times.span_limit)
+            buffer.lenders = {}
+            self._growing[buffer] = None
+        lenders = buffer.lenders
+        if lenders is None or lenders.get(lender, []) == spans:
+            return
+        if buffer.closed_at is not None:
+            self._touch(buffer, now)
+        if spans:
+            lenders[lender] = spans
         else:
-            run = self._builder.simple.at_once(bundle, _ROOT)
-        if run is None:
-            self._look_at(bundle, now)
+            del lenders[lender]
+        weight = buffer.weight
+        buffer.spans = [span for each in lenders.values() for span in each]
+        self._open_spans += buffer.weight - weight
+        self._plan_parts(buffer, now)
+
+    # --- Finalizing ---------------------------------------------------------------------------------------------------
+
+    def _finalize_due(self, now: float) -> None:
+        finished, reopen = self._finished, self._times.reopen
+        while finished and finished[0][0] + reopen <= now:
+            self._finalize(*finished.popleft(), now)
+
+    def _finalize(self, closed_at: float, buffer: TraceBuffer, now: float) -> None:
+        """Finalize a trace that can no longer be reopened: its spans are dropped, their ids stay."""
+        if buffer.closed_at != closed_at:
             return
-        self.accounts["used", ""] += run.span_count
-        self.accounts["closed", _ROOT.value] += 1
-        self._bundles.close_one(bundle, run, now)
-        self._closed.append((now, bundle))
-        self._events.append(event_of((_TOLD, run, None)))
-
-    def _look_at(self, bundle: Bundle, now: float) -> None:
-        """Spans of a bundle have come a linger ago: it is whole, or still waits, or is more than a bundle can be."""
-        bundle.due = False
-        if not self._bundles.tidy(bundle):
-            self._bundles.unfold(bundle)
+        if buffer.lenders is not None and any(lender.traces for lender in buffer.lenders):
+            buffer.closed_at = now  # a run of a run key may change as long as any of its traces may
+            self._finished.append((now, buffer))
             return
-        told = self._told_of(bundle, CloseReason.ROOT)
-        if told is not None and not bundle.open:
-            if bundle.last_seen + self._times.linger > now:
-                bundle.due = True
-                self._schedule_bundle(bundle)
-            else:
-                self._close_bundle(bundle, *told, now)
+        for run in buffer.emitted.values():
+            self._finalize_run(run)
+        self._reopenable_spans -= buffer.weight
+        self._forget_buffer(buffer, now)
+
+    def _finalize_run(self, run: Run) -> None:
+        self._events.append(event_of((_FINAL, run, None)))
+        self._final.remember(run)
+
+    def _rest(self, buffer: TraceBuffer, now: float) -> None:
+        """Put a trace that has no agent spans aside: its spans may come to connect others."""
+        self._uncount(buffer)
+        unique = {(span[0], span[1]) for span in buffer.spans}
+        self.accounts[NO_CONVENTION] += len(unique)
+        self.accounts[DUPLICATE] += len(buffer.spans) - len(unique)
+        self._forget_buffer(buffer, now)
+
+    def _forget_buffer(self, buffer: TraceBuffer, now: float) -> None:
+        """Keep of a buffer what is to be remembered."""
+        evaluations = self._unused_evaluations(buffer)
+        self._other_spans -= buffer.others
+        if buffer.closed is not None:
+            self._live_ids -= sum(map(len, buffer.closed.values()))
+        for trace_id, record in late.records(buffer, now):
+            self._closed.put(trace_id, record)
+        for trace_id in buffer.traces:
+            del self._buffers[trace_id]
+        buffer.traces, buffer.spans, buffer.others, buffer.closed_at, buffer.closed = (), [], 0, None, None
+        for evaluation in evaluations:
+            self._evaluations.add(evaluation, now)
+
+    def _unused_evaluations(self, buffer: TraceBuffer) -> Sequence[Evaluation]:
+        """Evaluations that no run of a buffer has, so that they wait on."""
+        if not buffer.evaluations:
+            return ()
+        if not buffer.weight:
+            return buffer.evaluations
+        given = {one for found in self._assemble_spans(buffer).tree.evaluations.values() for one in found}
+        lost = sum(one not in given for one in buffer.evaluations)
+        self.accounts[NO_RUN] += lost
+        return ()
+
+    # --- Limits -------------------------------------------------------------------------------------------------------
+
+    def _hold_limits(self, now: float) -> None:
+        """Above a limit the heaviest traces are closed, of equals the oldest."""
+        times = self._times
+        if len(self._growing) > times.open_runs:
+            self._close_heaviest(
+                len(self._growing) - times.open_runs + times.open_runs // _SHARE, 0, CloseReason.OPEN_RUNS, now
+            )
+        size = self._open_spans * SPAN_BYTES
+        if size > times.open_bytes:
+            self._close_heaviest(0, size - times.open_bytes + times.open_bytes // _SHARE, CloseReason.MEMORY, now)
+        for _ in range(len(self._finished)):
+            if self._reopenable_spans * SPAN_BYTES <= times.reopenable_bytes:
+                return
+            self._finalize(*self._finished.popleft(), now)
+            self.accounts["ceiling", "reopenable_bytes"] += 1
+
+    def _close_heaviest(self, number: int, size: int, reason: CloseReason, now: float) -> None:
+        for buffer in sorted(self._growing, key=lambda buffer: (-buffer.weight, buffer.born)):
+            if number <= 0 and size <= 0:
+                return
+            number, size = number - 1, size - buffer.weight * SPAN_BYTES
+            self._close(buffer, self._assembled(buffer), reason, now)
+
+    def _forget(self, now: float) -> None:
+        """Forget traces in time, and the oldest where too many ids are remembered; evaluations that waited too long too."""
+        times, closed = self._times, self._closed
+        horizon = now - times.remember
+        while (trace_id := closed.take_oldest(horizon)) is not None:
+            self._final.forget(trace_id)
+        if self._other_spans + closed.spans >= times.other_spans:
+            self._forget_oldest(lambda: self._other_spans + closed.spans < times.other_spans * (1 - 1 / _SHARE))
+        if self._live_ids + closed.ids > times.closed_ids:
+            self._forget_oldest(lambda: self._live_ids + closed.ids <= times.closed_ids * (1 - 1 / _SHARE))
+            self._forget_live_ids(self._live_ids + closed.ids - times.closed_ids)
+        if self._evaluations.count:
+            self._evaluations.expire(now)
+        if self._opened:
+            self._opened.expire(horizon, now, self._is_growing)
+
+    def _forget_oldest(self, is_enough: Callable[[], bool]) -> None:
+        while not is_enough() and (trace_id := self._closed.take_oldest()) is not None:
+            self._final.forget(trace_id)
+            self.accounts["ceiling", "remembered_ids"] += 1
+
+    def _forget_live_ids(self, number: int) -> None:
+        """Forget ids of final runs of traces of which spans still arrive, the most numerous first."""
+        if number <= 0:
             return
-        too_old = bundle.born + self._times.idle_timeout
-        if told is not None or too_old <= now or not bundle.waits:
-            self._bundles.unfold(bundle)
-        elif not bundle.is_waiting:
-            bundle.is_waiting = True
-            heapq.heappush(self._due, (too_old, next(self._ticket), bundle))
+        self.accounts["ceiling", "remembered_ids"] += 1
+        live = [one for buffer in set(self._buffers.values()) if buffer.closed for one in buffer.closed.values()]
+        for closed in sorted(live, key=len, reverse=True):
+            for ids in (closed.ids, closed.anchors):
+                while ids and number > 0:
+                    ids.pop()
+                    number -= 1
+                    self._live_ids -= 1
 
-    def _told_of(self, bundle: Bundle, reason: CloseReason) -> tuple[Run | Built, AgentSpan] | None:
-        """What is to be told of a bundle, and the span above all others; None where it is not, or may not be, one whole tree."""
-        root = bundle.root
-        run = None if root is None else self._builder.simple.build(bundle, reason)
-        if run is not None and root is not None:
-            return run, root
-        tree = tree_of(bundle)
-        built = None if tree is None else self._builder.build(tree.unit)
-        if tree is None or built is None or not built.runs or built.loose:
-            return None
-        return built._replace(runs=[run._replace(closed_by=reason) for run in built.runs]), tree.top
-
-    def _close_bundle(self, bundle: Bundle, told: Run | Built, top: AgentSpan, now: float) -> None:
-        if isinstance(told, Run):
-            self.accounts["used", ""] += told.span_count
-        else:
-            self.accounts.update(told.accounts(bundle.count))
-        self._bundles.close(bundle, told, top, now)
-        self._closed.append((now, bundle))
-        for run in bundle.runs:
-            self.accounts["closed", run.closed_by.value] += 1
-            self._events.append(RunEvent(RunChange.CLOSED, run))
-
-    def _close_early(self, unit: Unit | Bundle, reason: CloseReason, now: float) -> None:
-        """Close what may not be whole."""
-        if isinstance(unit, Unit):
-            self._close(unit, reason, now)
-            return
-        told = self._told_of(unit, reason) if self._bundles.tidy(unit) else None
-        if told is not None:
-            self._close_bundle(unit, *told, now)
-            return
-        for one in list(self._bundles.unfold(unit).units):
-            if one in self._gathering.open:
-                self._close(one, reason, now)
-
-    def _seal(self, unit: Unit, now: float) -> None:
-        """`span_limit`: too large to go on; what still comes is refused by that name."""
-        unit.sealed = True
-        if unit in self._gathering.open:
-            self._close(unit, CloseReason.SPAN_LIMIT, now)
-
-    def _close(self, unit: Unit, reason: CloseReason, now: float) -> None:
-        gathering = self._gathering
-        del gathering.open[unit]
-        gathering.open_bytes -= unit.weight
-        gathering.closed_bytes += unit.weight
-        unit.closed_at = now
-        self._closed.append((now, unit))
-        unit.reason = reason
-        built = self._build(unit)
-        note(unit, built)
-        former = None
-        if not built.loose:
-            former, unit.verdict = unit.host, None
-        if former is not None:
-            former.stale = True
-            del former.guests[unit]
-        unit.stale = built.loose > 0 or bool(unit.guests) or any(trace.evaluations for trace in unit.traces)
-        for trace in unit.traces:
-            if built.loose:
-                trace.loose[unit] = None
-            else:
-                trace.loose.pop(unit, None)
-            if trace.loose or trace.hopped or unit.stale or former is not None:
-                self._undecided[trace.id] = trace
-        if not unit.stale:
-            self._tell(unit, built)
-
-    def _build(self, unit: Unit, implicit: Implicit | None = None, guests: Iterable[Unit] = ()) -> Built:
-        """The runs of a unit, with the spans that they have adopted."""
-        spans = dict(unit.spans)
-        parents = {key: self._parent(unit, span) for key, span in unit.spans.items()}
-        judged, sessions = list(unit.judged), self._sessions_above(unit)
-        for guest in guests:
-            root = guest.verdict.root if guest.verdict is not None else None
-            for span in guest.spans.values():
-                key = unit.key(span.trace_id, span.span_id)
-                spans[key], parents[key] = span, self._parent(guest, span, unit) or root
-            judged += guest.judged
-            sessions += self._sessions_above(guest)
-        told = [(evaluation, unit.key(*ref) if ref is not None else None) for evaluation, ref in judged]
-        return self._builder.build(
-            BuildUnit(spans, parents, sorted(sessions), told, implicit, has_gap=unit.has_local_gap)
-        )
-
-    def _parent(self, unit: Unit, span: AgentSpan, teller: Unit | None = None) -> SpanKey | None:
-        """The nearest span of the unit above a span, through other spans, as the `teller` calls it."""
-        if parent_of(span) is None:
-            return None
-        if teller is None and span.parent_id in unit.spans and len(unit.traces) == 1:
-            return span.parent_id
-        above = self._gathering.chains.above(span)
-        return (teller or unit).key(*above.member) if above.unit is unit and above.member is not None else None
-
-    def _sessions_above(self, unit: Unit) -> list[Session]:
-        """Session ids of the other spans above the unit's spans."""
-        if not any(trace.places for trace in unit.traces):
-            return []
-        found = {
-            place.session
-            for span in unit.spans.values()
-            for _, place in self._gathering.chains.places_above(span)
-            if place.session is not None
-        }
-        return list(found)
-
-    # --- What depends on the rest of its trace ------------------------------------------------------------------------
-
-    def _look_again(self, trace: Trace) -> None:
-        self._undecided[trace.id] = trace
-
-    def _decide(self) -> None:
-        """What becomes of loose work and of judgements in the traces where something has changed."""
-        while self._undecided:
-            traces = joined(self._undecided.popitem()[1])
-            for trace in traces:
-                self._undecided.pop(trace.id, None)
-            for unit in self._changed(traces):
-                if unit.closed_at is not None:
-                    self._tell_anew(unit)
-
-    def _changed(self, traces: list[Trace]) -> Iterable[Unit]:
-        """The units of which other things are to be told than before, each once."""
-        units = dict.fromkeys(unit for trace in traces for unit in trace.units)
-        decide = Decision(traces, units)
-        changed = {unit: None for unit in units if unit.stale}
-        given = self._evaluations.of(traces)
-        for unit in units:
-            judged = given.get(unit, [])
-            if judged != unit.judged:
-                unit.judged = judged
-                changed[unit.host or unit] = None
-        for unit in dict.fromkeys(unit for trace in traces for unit in trace.loose):
-            if unit.closed_at is None or (unit.host is not None and unit.host.closed_at is None):
-                continue
-            verdict = decide.about(unit)
-            if unit.stale or verdict != unit.verdict:
-                changed.update(dict.fromkeys(give(unit, verdict)))
-        return changed
-
-    def _tell_anew(self, unit: Unit) -> None:
-        unit.stale = False
-        verdict = unit.verdict
-        if unit.host is not None:
-            self._tell(unit, _NOTHING)
-        else:
-            self._tell(unit, self._build(unit, verdict.implicit if verdict is not None else None, unit.guests))
-
-    # --- Telling ------------------------------------------------------------------------------------------------------
-
-    def _tell(self, unit: Unit, built: Built) -> None:
-        """Tell what changed against what was told of these runs before, by this unit or by another that held them then."""
-        reason = unit.reason
-        runs = {run.run_id: run._replace(closed_by=reason) for run in built.runs}
-        tellers = self._gathering.tellers
-        for run_id in [run_id for run_id in unit.emitted if run_id not in runs]:
-            self._events.append(RunEvent(RunChange.WITHDRAWN, unit.emitted.pop(run_id)))
-            del tellers[run_id]
-        for run_id, run in runs.items():
-            teller = tellers.get(run_id)
-            known = teller.current().emitted.pop(run_id) if teller is not None else None
-            if known is None:
-                self.accounts["closed", reason.value] += 1
-                self._events.append(RunEvent(RunChange.CLOSED, run))
-            elif known._replace(closed_by=reason) != run:
-                self._events.append(RunEvent(RunChange.REVISED, run, known))
-            same = known is not None and known._replace(closed_by=reason) == run
-            unit.emitted[run_id], tellers[run_id] = known if known is not None and same else run, unit
-        self._count(unit, built)
-
-    def _count(self, unit: Unit, built: Built) -> None:
-        """Every span of the unit is accounted for once, however often the unit is closed."""
-        if unit.host is not None:
-            counted = {("used", ""): len(unit.spans)}
-        else:
-            counted = {("used", ""): built.used - sum(len(guest.spans) for guest in unit.guests)}
-            if built.loose:
-                beside = unit.verdict is not None and unit.verdict.beside_agent
-                counted["other", "beside_agent" if beside else "no_agent"] = built.loose
-        counted["other", "no_run"] = len(unit.spans) - sum(counted.values())
-        for key in unit.counted.keys() | counted.keys():
-            self.accounts[key] += counted.get(key, 0) - unit.counted.get(key, 0)
-        unit.counted = counted
-
-    def _judge(self, trace: Trace, evaluation: Evaluation) -> bool:
-        """A judgement of a settled run: what windows hold of the run changes, what counters have recorded does not."""
-        judged = self._settled.judge(evaluation, trace.id)
-        if judged is None:
-            return False
-        before, now = judged
-        if now is not before:
-            self._events.append(RunEvent(RunChange.REVISED, now, before))
-        return True
+    def _is_growing(self, trace_id: TraceId) -> bool:
+        buffer = self._buffers.get(trace_id)
+        return buffer is not None and buffer in self._growing
 
     def _take_events(self) -> list[RunEvent]:
         events, self._events = self._events, []
         return events
-
-    # --- Letting go ---------------------------------------------------------------------------------------------------
-
-    def _settle(self, now: float) -> None:
-        waiting: list[tuple[float, Unit | Bundle]] = []
-        closed, reopen, open_above = self._closed, self._times.reopen, OpenWork(self._gathering.open)
-        while closed and closed[0][0] + reopen <= now:
-            if self._usual is not None and self._usual.settle(closed, now, self._events):
-                continue
-            closed_at, unit = closed.popleft()
-            if isinstance(unit, Bundle):
-                if unit.unit is None:
-                    self._settle_bundle(unit, closed_at)
-                    continue
-                unit = unit.unit
-            if unit.closed_at != closed_at:
-                continue
-            if unit.host is not None or self._has_young_guest(unit, now) or open_above.may_change(unit):
-                waiting.append((closed_at, unit))
-            else:
-                self._settle_unit(closed_at, unit)
-        closed.extendleft(reversed(waiting))
-
-    def _settle_at_once(self, closed_at: float, unit: Unit | Bundle) -> None:
-        if isinstance(unit, Unit):
-            self._settle_unit(closed_at, unit)
-        elif unit.unit is not None:
-            self._settle_unit(closed_at, unit.unit)
-        else:
-            self._settle_bundle(unit, closed_at)
-
-    def _settle_bundle(self, bundle: Bundle, closed_at: float) -> None:
-        if bundle.state is _CLOSED:
-            run = bundle.run
-            for one in bundle.runs if run is None else (run,):
-                self._events.append(event_of((_SETTLED, one, None)))
-                self._settled.remember(one)
-            self._bundles.settle(bundle, closed_at)
-
-    def _has_young_guest(self, unit: Unit, now: float) -> bool:
-        """Whether one that it has adopted can still change: they settle together."""
-        horizon = now - self._times.reopen
-        return any(guest.closed_at is None or guest.closed_at > horizon for guest in unit.guests)
-
-    def _settle_unit(self, closed_at: float, unit: Unit) -> None:
-        """A unit's time to reopen has passed: its runs are final, its spans are let go, their ids remembered."""
-        if unit.closed_at != closed_at:
-            return
-        for guest in list(unit.guests):
-            if guest.closed_at is not None:
-                self._settle_unit(guest.closed_at, guest)
-        gathering = self._gathering
-        for run_id, run in unit.emitted.items():
-            self._events.append(RunEvent(RunChange.SETTLED, run))
-            self._settled.remember(run)
-            del gathering.tellers[run_id]
-        gathering.closed_bytes -= unit.weight
-        for span in unit.spans.values():
-            trace = gathering.traces[span.trace_id]
-            trace.homes.pop(span.span_id, None)
-            gathering.bury(trace, span.span_id)
-        if unit.host is not None or any(run.implicit for run in unit.emitted.values()):
-            gathering.stand_in(unit)
-        gathering.unhang(unit)
-        for trace in unit.traces:
-            self._leave(trace, unit)
-            if not trace.units:
-                gathering.quiet[trace.id] = closed_at
-        self._evaluations.settled(unit)
-        unit.part()
-        unit.spans, unit.emitted, unit.counted, unit.closed_at, unit.sealed = {}, {}, {}, None, True
-
-    def _leave(self, trace: Trace, unit: Unit) -> None:
-        trace.units.pop(unit, None)
-        trace.loose.pop(unit, None)
-        trace.agents = frozenset(sorted(trace.agents | unit.agents)[:2])
-        if unit.invocations:
-            trace.had_invocation = trace.has_invocation = True
-
-    def _hold_ceilings(self, now: float) -> None:
-        """Above a ceiling the heaviest are closed, of equals the oldest."""
-        times, gathering = self._times, self._gathering
-        if len(gathering.open) > times.open_runs:
-            number = len(gathering.open) - times.open_runs + times.open_runs // _SHARE
-            self._evict(number, 0, CloseReason.OPEN_RUNS, now)
-        if gathering.open_bytes > times.open_bytes:
-            size = gathering.open_bytes - times.open_bytes + times.open_bytes // _SHARE
-            self._evict(0, size, CloseReason.MEMORY, now)
-        self._decide()
-        while gathering.closed_bytes > times.reopenable_bytes and self._closed:
-            self._settle_at_once(*self._closed.popleft())
-            self.accounts["ceiling", "reopenable_bytes"] += 1
-
-    def _evict(self, number: int, size: int, reason: CloseReason, now: float) -> None:
-        for unit in sorted(self._gathering.open, key=lambda unit: (-unit.count, unit.born)):
-            if number <= 0 and size <= 0:
-                return
-            if unit in self._gathering.open:
-                number, size = number - 1, size - unit.weight
-                self._close_early(unit, reason, now)
-
-    def _forget(self, now: float) -> None:
-        """Quiet traces are forgotten in time, or the oldest first when there are too many ids; waiting judgements too."""
-        times, gathering = self._times, self._gathering
-        horizon = now - times.remember
-        while True:
-            due = gathering.quiet.due(horizon)
-            if not due:
-                has_room = gathering.place_count < times.other_spans and gathering.gone_count <= times.closed_ids
-                if has_room or not gathering.quiet:
-                    break
-                self.accounts["ceiling", "remembered_ids"] += 1
-                due = [next(iter(gathering.quiet))]
-            self._settled.forget_all(due)
-            self._bundles.forget_all(due)
-            gathering.quiet.drop(due)  # last: whatever ends this before, they are forgotten the next time
-        if gathering.gone_count > times.closed_ids:
-            gathering.forget_gone(gathering.gone_count - times.closed_ids + times.closed_ids // _SHARE)
-            self.accounts["ceiling", "remembered_ids"] += 1
-        if self._evaluations.waiting:
-            self._evaluations.expire(now)
-
-
-def _can_settle(closed: Unit | Bundle, closed_at: float) -> bool:
-    """Whether what was closed then is still as it was."""
-    if isinstance(closed, Unit):
-        return closed.closed_at == closed_at
-    return closed.state is _CLOSED if closed.unit is None else closed.unit.closed_at == closed_at

@@ -1,12 +1,12 @@
-"""How a run ended, and who says so. An end without an error is `completed`: unknown, not success."""
+"""How a run ended, and which source says so. An end without an error is `completed`: unknown, not success."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from otel_reliability.assembly.invocations import Invocations
-from otel_reliability.assembly.tree import NONE, Tree
+from otel_reliability.assembly.invocations import Invocation
+from otel_reliability.assembly.span_tree import NONE, SpanTree
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.run import Outcome
 from otel_reliability.model.span import Evaluation, Kind, Notes, ToolFacts
@@ -17,109 +17,85 @@ _FAIL: Final = frozenset({"fail", "failed", "failure", "incorrect", "false", "no
 _SCORE_THRESHOLD: Final = 0.5
 
 
-class Verdict(NamedTuple):
-    """An outcome and its source: the attribute, evaluation or rule that spoke."""
+class Result(NamedTuple):
+    """An outcome and its source: the attribute, evaluation or rule that decided."""
 
     outcome: Outcome
     source: str
 
 
-def judge(
-    tree: Tree,
-    invocations: Invocations,
-    root: int,
-    spans: Sequence[int],
-    notes: Notes,
-    evaluations: Iterable[Evaluation],
-    settings: OutcomeSettings,
-) -> Verdict:
-    """The outcome of a run, from the first that speaks. `root` is NONE for implicit runs."""
-    said = told(notes, evaluations, settings)
-    if said is not None:
-        return said
-    if root == NONE:
-        return _without_root(tree, spans)
-    walked = _walk(tree, invocations, root)
-    failed = next((i for i in walked if tree.spans[i].failed), None)
-    if failed is not None:
-        return Verdict(Outcome.FAILURE, "root_error" if failed == root else "agent_error")
-    if _limited(tree, invocations, root, walked[-1], spans):
-        return Verdict(Outcome.FAILURE, "limit")
-    if any(tree.facts(i).hides_failure for i in walked) and _last_step_failed(tree, spans):
-        return Verdict(Outcome.FAILURE, "last_step_error")
-    if settings.fallback == "status":
-        return Verdict(Outcome.SUCCESS, "status")
-    return Verdict(Outcome.COMPLETED, "end")
+_COMPLETED: Final = Result(Outcome.COMPLETED, "end")
+_BY_STATUS: Final = Result(Outcome.SUCCESS, "status")
 
 
-def told(notes: Notes, evaluations: Iterable[Evaluation], settings: OutcomeSettings) -> Verdict | None:
-    """What users and judges say, which beats every sign of our own."""
+def reported(notes: Notes, evaluations: Iterable[Evaluation], settings: OutcomeSettings) -> Result | None:
+    """Return what users and evaluators report, which precedes every sign of the spans themselves."""
     if notes.success is not None:
-        return Verdict(_outcome(notes.success), "reliability.run.success")
+        return Result(_outcome(notes.success), "reliability.run.success")
     if notes.reward is not None:
-        return Verdict(_outcome(notes.reward >= settings.reward_threshold), "reliability.run.reward")
+        return Result(_outcome(notes.reward >= settings.reward_threshold), "reliability.run.reward")
     by_name = {evaluation.name: evaluation for evaluation in evaluations}
     for name in settings.evaluations:
         passed = _passed(by_name[name]) if name in by_name else None
         if passed is not None:
-            return Verdict(_outcome(passed), f"evaluation:{name}")
+            return Result(_outcome(passed), f"evaluation:{name}")
     return None
 
 
-def _outcome(success: bool) -> Outcome:
+def observed(tree: SpanTree, root: Invocation | None, members: Sequence[int], settings: OutcomeSettings) -> Result:
+    """Return the outcome by the run's spans: errors of the root and of the last invocations in it, limits, and errors that its
+    scope hides. `root` is None for implicit runs.
+    """
+    spans = tree.spans
+    if root is None:
+        return _without_root(tree, members)
+    node: Invocation | None = root
+    last, hides_failure = root, False
+    while node is not None:
+        if node.span[8]:
+            return Result(Outcome.FAILURE, "root_error" if node is root else "agent_error")
+        last, hides_failure = node, hides_failure or node.facts.hides_failure
+        node = _last_inside(node)
+    if root.facts.limit_reached or last.facts.limit_reached:
+        return Result(Outcome.FAILURE, "limit")
+    if root.facts.expects_finish and not any(
+        isinstance(facts := spans[i].facts, ToolFacts) and facts.finish for i in root.steps
+    ):
+        return Result(Outcome.FAILURE, "limit")
+    if hides_failure and _has_failed(tree, [i for i in members if spans[i].kind in STEPS]):
+        return Result(Outcome.FAILURE, "last_step_error")
+    return _BY_STATUS if settings.fallback == "status" else _COMPLETED
+
+
+def _last_inside(node: Invocation) -> Invocation | None:
+    """The last invocation that is part of the same run, or any in a container; never one below a tool."""
+    if not node.inner:
+        return None
+    inside = [one for one in node.inner if not one.below_tool and (one.root is node.root or not node.is_agent)]
+    return max(inside, key=lambda one: one.at) if inside else None
+
+
+def _without_root(tree: SpanTree, members: Sequence[int]) -> Result:
+    """The outcome of a run whose root never arrived: its last topmost span may report a failure, nothing a success."""
+    if _has_failed(tree, [i for i in members if tree.kept_above(i) == NONE]):
+        return Result(Outcome.FAILURE, "orphan_error")
+    return Result(Outcome.UNKNOWN, "none")
+
+
+def _has_failed(tree: SpanTree, spans: Sequence[int]) -> bool:
+    """Whether the last of these spans to end failed."""
+    return bool(spans) and tree.spans[max(spans, key=lambda i: (tree.spans[i].end_ns, i))].failed
+
+
+def _outcome(success: bool) -> Outcome:  # noqa: FBT001
     return Outcome.SUCCESS if success else Outcome.FAILURE
 
 
 def _passed(evaluation: Evaluation) -> bool | None:
-    """A pass/fail label, else a score from 0.5."""
+    """A pass/fail label, else a score of 0.5 or more."""
     label = evaluation.label.strip().lower() if evaluation.label is not None else None
     if label in _PASS:
         return True
     if label in _FAIL:
         return False
     return None if evaluation.score is None else evaluation.score >= _SCORE_THRESHOLD
-
-
-def _walk(tree: Tree, invocations: Invocations, root: int) -> list[int]:
-    """The root, then again and again the last invocation that is part of the run itself or of a container."""
-    inside: dict[int, int] = {}
-    for i in invocations.order:
-        over = invocations.encloser[i]
-        if over == NONE or tree.below_tool[i]:
-            continue
-        if invocations.root[i] == invocations.root[over] or invocations.is_container(over):
-            inside[over] = max(inside.get(over, NONE), i)
-    walked = [root]
-    while (last := inside.get(walked[-1])) is not None:
-        walked.append(last)
-    return walked
-
-
-def _limited(tree: Tree, invocations: Invocations, root: int, last: int, spans: Sequence[int]) -> bool:
-    """An explicit limit word of the root or the last agent, or a finish mark that never came (Q10)."""
-    if tree.facts(root).limit_reached or tree.facts(last).limit_reached:
-        return True
-    if not tree.facts(root).expects_finish:
-        return False
-    return not any(_is_finish(tree, i) and tree.invocation[i] == root for i in spans)
-
-
-def _is_finish(tree: Tree, i: int) -> bool:
-    facts = tree.spans[i].facts
-    return isinstance(facts, ToolFacts) and facts.finish
-
-
-def _last_step_failed(tree: Tree, spans: Sequence[int]) -> bool:
-    """For scopes that hide failures: ERROR on the step that ended last."""
-    steps = [i for i in spans if tree.spans[i].kind in STEPS]
-    if not steps:
-        return False
-    return tree.spans[max(steps, key=lambda i: (tree.spans[i].end_ns, i))].failed
-
-
-def _without_root(tree: Tree, spans: Sequence[int]) -> Verdict:
-    """A run whose root never came: its last topmost span tells of a failure, nothing tells of a success."""
-    tops = [i for i in spans if tree.parent[i] == NONE]
-    if tops and tree.spans[max(tops, key=lambda i: (tree.spans[i].end_ns, i))].failed:
-        return Verdict(Outcome.FAILURE, "orphan_error")
-    return Verdict(Outcome.UNKNOWN, "none")

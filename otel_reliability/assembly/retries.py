@@ -4,71 +4,52 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, TypeAlias
 
+from otel_reliability.assembly.steps import Step
 from otel_reliability.model.span import Call
 
-
-class Timed(NamedTuple):
-    """A call with its times; `order` is the order of the clock."""
-
-    order: tuple[int, int, bytes, int]
-    start_ns: int
-    end_ns: int
-    call: Call
+Mark: TypeAlias = tuple[bool, bool, int]
+"""(retry, repeat, number of retries in a row up to this call)."""
+FIRST: Final[Mark] = (False, False, 0)
 
 
-class Mark(NamedTuple):
-    """What a call is to the calls before it. `chain`: how many retries stand in a row up to it."""
+def marks(steps: Sequence[Step]) -> list[Mark]:
+    """Mark calls, which are in the order of the clock.
 
-    retry: bool = False
-    repeat: bool = False
-    chain: int = 0
-
-
-class _Last:
-    """The latest call that has ended, per tool and arguments, per tool without known arguments, and per tool."""
-
-    def __init__(self) -> None:
-        self._exact: dict[tuple[str | None, bytes | None], int] = {}
-        self._any: dict[str | None, int] = {}
-
-    def ended(self, position: int, call: Call) -> None:
-        """A call has ended; of several the latest in the order of the clock stands."""
-        key = (call.name, call.arguments)
-        self._exact[key] = max(self._exact.get(key, -1), position)
-        self._any[call.name] = max(self._any.get(call.name, -1), position)
-
-    def before(self, call: Call) -> int:
-        """The latest earlier attempt at this call, -1 for none. Unknown arguments match any of the tool."""
-        if call.arguments is None:
-            return self._any.get(call.name, -1)
-        exact = self._exact.get((call.name, call.arguments), -1)
-        return max(exact, self._exact.get((call.name, None), -1))
-
-
-def mark(calls: Sequence[Timed]) -> list[Mark]:
-    """What each call is, for calls in the order of the clock.
-
-    A retry repeats a call that failed: the latest earlier one of the same tool and arguments that ended before this one
-    started. A success ends the chain. A repeat comes after a success, with the same result where results are known.
+    A call is a retry if the latest earlier call of the same tool and arguments that ended before it started failed (where the
+    arguments of either are unknown: of the same tool). A success ends the chain. A repeat follows a success, with the same
+    result where results are known.
     """
-    marks: list[Mark] = []
-    last = _Last()
+    names = [step.call[0] for step in steps]
+    if len(set(names)) == len(names):
+        return [FIRST] * len(names)
+    found: list[Mark] = []
+    by_arguments: dict[tuple[str | None, bytes | None], int] = {}
+    by_name: dict[str | None, int] = {}
     running: list[tuple[int, int]] = []
-    for position, timed in enumerate(calls):
-        while running and running[0][0] <= timed.start_ns:
-            _, done = heapq.heappop(running)
-            last.ended(done, calls[done].call)
-        earlier = last.before(timed.call)
-        marks.append(Mark() if earlier < 0 else _compare(timed.call, calls[earlier].call, marks[earlier]))
-        heapq.heappush(running, (timed.end_ns, position))
-    return marks
+    for position, step in enumerate(steps):
+        while running and running[0][0] <= step.start_ns:
+            ended = heapq.heappop(running)[1]
+            name, _, arguments = steps[ended].call[:3]
+            if by_arguments.get((name, arguments), -1) < ended:
+                by_arguments[name, arguments] = ended
+            if by_name.get(name, -1) < ended:
+                by_name[name] = ended
+        call = step.call
+        name, arguments = call[0], call[2]
+        if arguments is None:
+            earlier = by_name.get(name, -1)
+        else:
+            earlier = max(by_arguments.get((name, arguments), -1), by_arguments.get((name, None), -1))
+        found.append(FIRST if earlier < 0 else _compared(call, steps[earlier].call, found[earlier][2]))
+        heapq.heappush(running, (step.end_ns, position))
+    return found
 
 
-def _compare(call: Call, earlier: Call, mark_of_earlier: Mark) -> Mark:
+def _compared(call: Call, earlier: Call, chain: int) -> Mark:
     if earlier.failed:
-        return Mark(retry=True, chain=mark_of_earlier.chain + 1)
+        return (True, False, chain + 1)
     known = call.arguments is not None and earlier.arguments is not None
     same_result = call.result is None or earlier.result is None or call.result == earlier.result
-    return Mark(repeat=known and same_result and not call.failed)
+    return (False, known and same_result and not call.failed, 0)

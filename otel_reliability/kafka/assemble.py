@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from otel_reliability import conventions
-from otel_reliability.assembly.blocks import Blocks
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import DISPOSITIONS
@@ -158,8 +157,4 @@ def _is_foreign(key: bytes, spans: Iterable[AgentSpan]) -> bool:
         named: TraceId = bytes.fromhex(key.decode("ascii"))
     except ValueError:
         return True
-    if isinstance(spans, Blocks):
-        return any(block.trace_id != named for block in spans.blocks) or any(
-            span.trace_id != named for span in spans.rest
-        )
     return any(span.trace_id != named for span in spans)

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from otel_reliability.assembly.blocks import Block, Blocks
-from otel_reliability.assembly.build import Builder
+from otel_reliability.assembly.assemble import Assemble
 from otel_reliability.config import Settings
 from otel_reliability.kafka.messages import Outgoing, text_of, written
 from otel_reliability.kafka.shelf import Shelf
@@ -63,7 +62,7 @@ class Traces:
         self.apart: Counter[str] = Counter()
         self.told: Counter[str] = Counter()
         self.now = 0.0
-        self._settings, self._builder = settings, Builder(settings)
+        self._settings, self._assemble = settings, Assemble(settings)
         self._log = TraceLog(shelf)
         self._remember, self._room = settings.assembly.remember, settings.assembly.open_bytes
         self._live: OrderedDict[TraceId, _Live] = OrderedDict()
@@ -89,22 +88,17 @@ class Traces:
     def take(self, spans: Sequence[AgentSpan], evaluations: Iterable[Evaluation], now: float) -> list[Outgoing]:
         """Take in what a message holds. Gives what is to be told, after what was due before."""
         self._advance(now)
-        found: defaultdict[TraceId, tuple[list[Block], list[AgentSpan], list[Evaluation]]]
-        found = defaultdict(lambda: ([], [], []))
-        if isinstance(spans, Blocks):
-            for block in spans.blocks:
-                found[block.trace_id][0].append(self._whole(block))
-            spans = spans.rest
+        found: defaultdict[TraceId, tuple[list[AgentSpan], list[Evaluation]]]
+        found = defaultdict(lambda: ([], []))
         for span in spans:
-            found[span.trace_id][1].append(self._alone(span))
+            found[span.trace_id][0].append(self._alone(span))
         for evaluation in evaluations:
             if evaluation.trace_id is None:
                 self.apart["no_trace" if evaluation.response_id is None else "response_id"] += 1
             else:
-                found[evaluation.trace_id][2].append(evaluation)
-        for trace_id, (blocks, some, judged) in found.items():
-            told = Blocks(blocks, some) if blocks else tuple(some)
-            self._take(trace_id, Part(self.now, told, tuple(judged)))
+                found[evaluation.trace_id][1].append(evaluation)
+        for trace_id, (some, judged) in found.items():
+            self._take(trace_id, Part(self.now, tuple(some), tuple(judged)))
         self._make_room()
         return self._taken()
 
@@ -119,11 +113,6 @@ class Traces:
         return self._taken()
 
     # --- Parts --------------------------------------------------------------------------------------------------------
-
-    def _whole(self, block: Block) -> Block:
-        """A block whose spans are each `_alone`; rows have nothing that would join them to other traces."""
-        alone = [self._alone(span) for span in block.others]
-        return block if alone == block.others else block.beside(alone)
 
     def _alone(self, span: AgentSpan) -> AgentSpan:
         """A span without what would join it to other traces: they may be anywhere."""
@@ -148,7 +137,7 @@ class Traces:
             self._live.move_to_end(trace_id)
             return live
         if trace_id not in self._when:
-            live = _Live(Trace(self._settings, self._builder), self._log.birth(), self.now)
+            live = _Live(Trace(self._settings, self._assemble), self._log.birth(), self.now)
             self._keep(trace_id, live)
             return live
         live, untold = self._remade(trace_id)
@@ -159,7 +148,7 @@ class Traces:
     def _remade(self, trace_id: TraceId) -> tuple[_Live, list[Timed]]:
         self._write_heads()
         standing, parts = self._log.of(trace_id)
-        head, trace, last = standing.head, Trace(self._settings, self._builder), self.now
+        head, trace, last = standing.head, Trace(self._settings, self._assemble), self.now
         events: list[Timed] = []
         for part in parts:
             if part is None:

@@ -15,7 +15,6 @@ from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.record import RunRecord
 from otel_reliability.model.span import AgentSpan, Evaluation
 from otel_reliability.service.answers import Encoding, Signal
-from otel_reliability.service.compiled import Compiled, load
 from otel_reliability.service.ordinary import Ordinary
 from otel_reliability.service.refusal import Problem, Refused
 from otel_reliability.sources import otlp, otlp_json
@@ -45,12 +44,10 @@ class Decoded(NamedTuple):
 
 
 class Decoder:
-    """Reads bodies that are unpacked already, by the compiled reader where it is installed and not `compiled` False."""
+    """Reads bodies that are unpacked already."""
 
-    def __init__(self, settings: Settings, reader: Reader, *, compiled: bool = True) -> None:
+    def __init__(self, settings: Settings, reader: Reader) -> None:
         self._read, self._ordinary = reader.read, Ordinary(settings, reader)
-        native = load() if compiled else None
-        self._compiled = None if native is None else Compiled(native, settings, reader, self._ordinary)
 
     def __call__(self, signal: Signal, encoding: Encoding, body: bytes) -> Decoded:
         """What a body holds. Raises `Refused` where it cannot be read at all."""
@@ -60,12 +57,9 @@ class Decoder:
             raise Refused(Problem.UNDECODABLE, "undecodable", str(error)) from None
 
     def _decoded(self, signal: Signal, encoding: Encoding, body: bytes) -> Decoded:
-        if signal is Signal.TRACES and encoding is Encoding.PROTOBUF:
-            if self._compiled is not None and (known := self._compiled.read(body)) is not None:
-                return Decoded(known)
-            if (found := self._ordinary.read(body)) is not None:
-                spans, malformed = found
-                return _told(Decoded(tuple(spans)), malformed)
+        if signal is Signal.TRACES and encoding is Encoding.PROTOBUF and (found := self._ordinary.read(body)) is not None:
+            spans, malformed = found
+            return _told(Decoded(tuple(spans)), malformed)
         batch = _batch(signal, encoding, body)
         spans = tuple(map(self._read, batch.spans))
         found = Decoded(spans, tuple(batch.evaluations), tuple(batch.records), other_logs=batch.other_logs)

@@ -1,8 +1,8 @@
 """A request as bytes: what a journal keeps of it, and gives back equal.
 
 One byte of version, a checksum, and the request as nested plain values in Python's own `marshal` form, whose format 4 every
-supported Python reads. The checksum stands first, so that damaged bytes are never unpacked. Rows of calls are the bytes that
-they are, what they are alike in is written once. Attributes of resources are left out: whatever of them counts was read when the
+supported Python reads. The checksum stands first, so that damaged bytes are never unpacked.
+Attributes of resources are left out: whatever of them counts was read when the
 request came in. Nothing else of a request is text of its content.
 """
 
@@ -12,11 +12,8 @@ import marshal
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar
 
-from otel_reliability.assembly.blocks import Block, Blocks
-from otel_reliability.assembly.resting import NO_ROWS
-from otel_reliability.assembly.rows import MORE, PARENT, Models, Rows, Tools
 from otel_reliability.model import record
 from otel_reliability.model.span import (
     AgentSpan,
@@ -35,11 +32,9 @@ from otel_reliability.model.span import (
 )
 from otel_reliability.service.decoded import Decoded
 
-VERSION: Final = 4
-"""Raised when a reader of the version before could no longer understand an entry: before 2 there were no blocks, and before 4
-their rows were no bytes. (3 is one changed bit from both.)
-"""
-_UNDERSTOOD: Final = (1, 2, VERSION)
+VERSION: Final = 5
+"""Raised when a reader of the version before could no longer understand an entry, or it can no longer read one of before."""
+_UNDERSTOOD: Final = (VERSION,)
 _MARSHAL: Final = 4
 _LEVEL: Final = 1
 _HEAD: Final = struct.Struct("<BI")
@@ -47,7 +42,6 @@ _HEAD: Final = struct.Struct("<BI")
 Plain = Any
 """Nested tuples, lists and dictionaries of None, booleans, numbers, texts and bytes."""
 T = TypeVar("T")
-R = TypeVar("R", bound=Rows)
 _Identities: TypeAlias = dict[Any, tuple[Plain, ...]]
 _Resources: TypeAlias = dict[tuple[Plain, ...], Resource]
 
@@ -127,94 +121,11 @@ def read(data: bytes) -> Decoded:
 
 
 def _write_spans(spans: Sequence[AgentSpan], resources: _Identities) -> Plain:
-    """A list of spans, or a tuple of blocks and the rest."""
-    if isinstance(spans, Blocks):
-        return [_write_block(block, resources) for block in spans.blocks], _write_spans(list(spans.rest), resources)
     return [_write_span(span, resources) for span in spans]
 
 
 def _read_spans(raw: Plain, resources: _Resources) -> Sequence[AgentSpan]:
-    if isinstance(raw, tuple):
-        blocks, rest = cast("tuple[list[Plain], Plain]", raw)
-        return Blocks([_read_block(block, resources) for block in blocks], _read_spans(rest, resources))
     return tuple([_read_span(span, resources) for span in raw])
-
-
-def _write_block(block: Block, resources: _Identities) -> Plain:
-    others = _write_spans(block.others, resources)
-    if block.rest is None:
-        return block.trace_id, _write_spans(list(block)[: -len(block.others) or None], resources), others
-    data, told, of_models, of_tools, number = block.rest
-    return (
-        block.trace_id, data, [_write_told(one) for one in told], _write_alike(of_models, resources),
-        _write_alike(of_tools, resources), number, others,
-    )  # fmt: skip
-
-
-def _read_block(raw: Plain, resources: _Resources) -> Block:
-    trace_id, first, *rest = raw
-    if isinstance(first, bytes):
-        told, of_models, of_tools, number, others = rest
-        alike = _read_alike(of_models, resources), _read_alike(of_tools, resources)
-        packed = first, tuple(map(_read_told, told)), *alike, number
-        return Block(trace_id, packed, list(_read_spans(others, resources)))
-    if isinstance(first, list):
-        return Block.mixed(
-            trace_id, NO_ROWS, list(_read_spans(rest[0], resources)), list(_read_spans(first, resources))
-        )
-    told_models, alike_tools, told_tools, others = rest
-    told_models[MORE :: Models.width] = map(_read_more, told_models[MORE :: Models.width])
-    models, tools = (
-        _read_rows(Models, first, told_models, resources),
-        _read_rows(Tools, alike_tools, told_tools, resources),
-    )
-    return Block.awake(trace_id, models, tools, list(_read_spans(others, resources)))
-
-
-def _write_told(told: tuple[Any, ...]) -> Plain:
-    """What rows refer to: of a model call its last part may hold calls."""
-    *first, last = told
-    return (*first, _write_more(last)) if isinstance(last, tuple) else tuple(told)
-
-
-def _write_more(more: Any) -> Plain:
-    return (more[0], _calls(more[1]), *more[2:])
-
-
-def _read_told(raw: Plain) -> tuple[Any, ...]:
-    *first, last = raw
-    return (*first, _read_more(last)) if isinstance(last, tuple) else raw
-
-
-def _read_more(raw: Plain) -> Any:
-    return raw if raw is None else (raw[0], _read_calls(raw[1]), *raw[2:])
-
-
-def _write_alike(alike: tuple[Any, ...], resources: _Identities) -> Plain:
-    """What rows are alike in, None where there are none. They share no notes, judgements or links."""
-    shared, remote, span_kind = alike
-    if shared is None:
-        return None
-    scope, resource, session, _, _, _, threshold, extra = shared
-    identity = resource[:3]
-    return (remote, span_kind, scope, resources.setdefault(identity, identity), _bare(session), threshold, extra)
-
-
-def _read_alike(raw: Plain, resources: _Resources) -> tuple[Any, ...]:
-    if raw is None:
-        return None, None, 0
-    remote, span_kind, scope, identity, session, threshold, extra = raw
-    shared = (scope, _resource(identity, resources), _made(Session, session), None, (), None, threshold, extra)
-    return shared, remote, span_kind
-
-
-def _read_rows(kind: type[R], alike: Plain, told: list[Any], resources: _Resources) -> R:
-    rows = kind()
-    if alike is not None:
-        rows.extend(told)
-        rows.shared, rows.remote, rows.span_kind = _read_alike(alike, resources)
-        rows.parent = rows[PARENT - rows.width]
-    return rows
 
 
 def _resource(identity: tuple[Plain, ...], resources: _Resources) -> Resource:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Final, cast
 
-from otel_reliability.assembly.build import Builder
+from otel_reliability.assembly.assemble import Assemble
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model import packed
@@ -116,15 +116,15 @@ def _of_engine(engine: Engine) -> Any:
     return (_engine, ())
 
 
-def _of_builder(builder: Builder) -> Any:
-    return (_builder, ())
+def _of_assemble(assemble: Assemble) -> Any:
+    return (_assemble, ())
 
 
 _REDUCERS: Final[Mapping[type[Any], Callable[[Any], Any]]] = {
     types.MethodType: _of_method,
     itertools.count: _of_count,
     Engine: _of_engine,
-    Builder: _of_builder,
+    Assemble: _of_assemble,
 }
 
 
@@ -139,7 +139,7 @@ def _bound(owner: object, name: str) -> Any:
 def _engine() -> None: ...
 
 
-def _builder() -> None: ...
+def _assemble() -> None: ...
 
 
 def _settings(path: str) -> None: ...
@@ -152,7 +152,7 @@ class _Unpickler(pickle.Unpickler):
         self._own: dict[str, Callable[..., Any]] = {
             "_bound": _bound,
             "_engine": lambda: engine,
-            "_builder": lambda: Builder(engine.settings),
+            "_assemble": lambda: Assemble(engine.settings),
             "_settings": dict(_parts(engine.settings, "")).__getitem__,
         }
 

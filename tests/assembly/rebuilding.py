@@ -7,12 +7,10 @@ from collections.abc import Iterable
 from typing import Any, Unpack
 
 from otel_reliability.assembly.assembler import Assembler
-from otel_reliability.assembly.blocks import Block, Blocks
-from otel_reliability.assembly.resting import NO_ROWS
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import CloseReason, Run
-from otel_reliability.model.span import AgentSpan, Evaluation, InvocationFacts, Kind, ModelFacts, Notes, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, InvocationFacts, Kind, ModelFacts, Notes
 from otel_reliability.testing import FakeClock, Place, agent_span
 
 Told = AgentSpan | Evaluation
@@ -61,20 +59,6 @@ def take(assembler: Assembler, one: Told, now: float) -> None:
         assembler.evaluate(one, now)
     else:
         assembler.add(one, now)
-
-
-def is_apart(span: AgentSpan) -> bool:
-    """Whether a span is in no block."""
-    return span.kind is Kind.OTHER or span.link is not None
-
-
-def blocks_of(spans: Iterable[AgentSpan]) -> Blocks:
-    """The same by trace, by what the rows themselves take."""
-    found: dict[TraceId, list[AgentSpan]] = {}
-    rest: list[AgentSpan] = []
-    for span in spans:
-        (rest if is_apart(span) else found.setdefault(span.trace_id, [])).append(span)
-    return Blocks([Block.mixed(trace, NO_ROWS, [], some) for trace, some in found.items()], rest)
 
 
 class Watched:

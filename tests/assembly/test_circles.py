@@ -94,35 +94,3 @@ def keep(runs: dict[str, Run], changes: Sequence[tuple[RunChange, Run]]) -> None
             del runs[run.run_id]
         else:
             runs[run.run_id] = run
-
-
-def test_what_was_gathered_in_time_is_not_late_when_its_trace_is_gathered_again() -> None:
-    """A span that comes again, as more than a place, has its trace gathered anew: nothing of it is accounted for twice."""
-    watched = Watched(AssemblySettings(linger=2.0, idle_timeout=20.0, reopen=60.0, span_limit=4))
-    watched.add(agent(1), tool(4, 2), tool(5, 2), tool(6, 2))
-    watched.wait(3)
-    watched.add(tool(3, 2), agent(13, 12), tool(12, 2), other(14, 1))
-    watched.clock.advance(100)
-    watched.wait(1)
-    watched.add(tool(14, 1))
-    watched.end()
-
-    assert sum(watched.accounts.values()) == 9
-    assert watched.accounts["late", ""] == 1
-
-
-def test_a_span_that_was_gathered_is_not_late_when_it_turns_out_to_hang_on_a_settled_run() -> None:
-    """Its run is told anew, it is accounted for once, and its trace is forgotten in time."""
-    watched = Watched(AssemblySettings(linger=2.0, idle_timeout=20.0, reopen=60.0, remember=100.0))
-    watched.add(agent(1), tool(2, 1))
-    watched.wait(33)
-    watched.add(agent(5, end=1))
-    watched.wait(31)
-    watched.add(agent(5, 1, end=2))
-    told = [(change, run.root_span_id) for change, run in watched.wait(90)]
-    watched.wait(120)
-
-    assert told == [(RunChange.REVISED, span_id(5)), (RunChange.SETTLED, span_id(5))]
-    assert watched.accounts == {("used", ""): 3, ("duplicate", ""): 1}
-    assert watched.assembler.gathered == 0
-    assert watched.assembler.levels["closed_ids"][0] == 0

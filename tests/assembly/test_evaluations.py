@@ -28,8 +28,6 @@ def test_of_one_beyond_the_ceiling_nothing_is_left(told: list[Evaluation]) -> No
     assembler.tick(WAIT + 1.0)
     assert assembler.levels["waiting_evaluations"] == (0, 1)
     assert assembler.accounts["evaluation_refused", "no_run"] == 1
-    assert not assembler._evaluations._by_trace
-    assert not assembler._evaluations._by_response
 
 
 def test_one_that_was_refused_is_taken_once_there_is_room() -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.assembly.retries import Mark, Timed, mark
 from otel_reliability.model.run import Run
-from otel_reliability.model.span import AgentSpan, Call
+from otel_reliability.model.span import AgentSpan
+from otel_reliability.model.tool_calls import ToolCall
 from otel_reliability.testing import agent, tool
 from tests.assembly.rebuilding import run_of
 
@@ -130,33 +132,35 @@ _calls = st.lists(
 )
 
 
-def naive(calls: list[Timed]) -> list[Mark]:
-    """The rule as it is written: of each call the latest earlier one of the tool and arguments that had ended."""
-    found: list[Mark] = []
+def by_the_rule(calls: Sequence[ToolCall]) -> list[str]:
+    """The marks by the rule as it is written: the latest earlier call of the tool and arguments that had ended."""
+    found: list[str] = []
     for at, this in enumerate(calls):
         earlier = [
             n
             for n, other in enumerate(calls[:at])
             if other.end_ns <= this.start_ns
-            and other.call.name == this.call.name
-            and (None in (other.call.arguments, this.call.arguments) or other.call.arguments == this.call.arguments)
+            and other.name == this.name
+            and (None in (other.arguments, this.arguments) or other.arguments == this.arguments)
         ]
         if not earlier:
-            found.append(Mark())
-        elif calls[earlier[-1]].call.failed:
-            found.append(Mark(retry=True, chain=found[earlier[-1]].chain + 1))
+            found.append("")
+        elif not calls[earlier[-1]].ok:
+            chain = found[earlier[-1]]
+            found.append(str(int(chain) + 1 if chain.isdigit() else 1))
         else:
-            known = None not in (calls[earlier[-1]].call.arguments, this.call.arguments)
-            found.append(Mark(repeat=known and not this.call.failed))
+            known = None not in (calls[earlier[-1]].arguments, this.arguments)
+            found.append("again" if known and this.ok else "")
     return found
 
 
 @given(_calls)
 def test_the_marks_are_those_of_the_rule(drawn: list[Drawn]) -> None:
     """Looked up instead of searched for, they are the same."""
-    timed = sorted(
-        Timed((start, start + length, bytes([n]), 0), start, start + length, Call(name, None, arguments, failed))
+    calls = [
+        tool(n + 2, 1, name, arguments=arguments, failed=failed, start=start, end=start + length)
         for n, (name, arguments, failed, start, length) in enumerate(drawn)
-    )
+    ]
+    run = run_with(*calls)
 
-    assert mark(timed) == naive(timed)
+    assert marks(run) == by_the_rule(run.tool_calls or ())

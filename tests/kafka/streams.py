@@ -19,7 +19,6 @@ from otel_reliability.model.reading import Reading
 from otel_reliability.model.record import RunRecord, read_run, write_run
 from otel_reliability.model.run import AgentKey, CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
-from tests.assembly.rebuilding import blocks_of
 
 Told: TypeAlias = AgentSpan | Evaluation
 BEGIN: Final = 1_800_000_000.0
@@ -39,15 +38,13 @@ class Assembling:
         self.shelves = [MemoryShelf() for _ in range(self.partitions)]
         self.workers = [Traces(self.settings, shelf) for shelf in self.shelves]
 
-    def take(self, batch: Sequence[Told], *, in_blocks: bool = False) -> None:
-        """A batch as the Collector's exporter writes it: a message a trace, under its id; a message of judgements apart.
-        `in_blocks`: as the compiled reader reads it.
-        """
+    def take(self, batch: Sequence[Told]) -> None:
+        """A batch as the Collector's exporter writes it: a message a trace, under its id; a message of judgements apart."""
         for trace_id, some in _by_trace(batch).items():
             worker = self.workers[zlib.crc32(trace_id) % self.partitions]
             spans = [one for one in some if isinstance(one, AgentSpan)]
             judged = [one for one in some if isinstance(one, Evaluation)]
-            self.told += worker.take(blocks_of(spans) if in_blocks else spans, judged, self.now)
+            self.told += worker.take(spans, judged, self.now)
 
     def pass_time(self, seconds: float, step: float = 1.0) -> None:
         """Let time pass, with a tick at every step."""

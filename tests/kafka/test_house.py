@@ -10,10 +10,8 @@ import otel_reliability.kafka
 FOLDER = Path(str(otel_reliability.kafka.__file__)).parent
 DOORS = {
     "assembly": {
+        "otel_reliability.assembly.assemble.Assemble",
         "otel_reliability.assembly.assembler.Assembler",
-        "otel_reliability.assembly.blocks.Block",
-        "otel_reliability.assembly.blocks.Blocks",
-        "otel_reliability.assembly.build.Builder",
     },
     "conventions": {"otel_reliability.conventions", "otel_reliability.conventions.reader.Reader"},
     "change": {"otel_reliability.change.units.Unit"},

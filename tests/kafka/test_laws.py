@@ -30,7 +30,7 @@ def test_neither_order_nor_batches_nor_doubling_nor_take_overs_change_anything(d
         for pause, batch in data.draw(schedules(told)):
             first.pass_time(pause)
             for _ in range(data.draw(st.sampled_from((1, 1, 2)))):
-                first.take(cast("list[Told]", batch), in_blocks=data.draw(st.booleans()))
+                first.take(cast("list[Told]", batch))
             if data.draw(st.integers(0, 3)) == 0:
                 first.take_over(data.draw(st.integers(0, first.partitions - 1)))
         first.pass_time(200.0, step=data.draw(st.sampled_from((1.0, 7.0))))

@@ -17,7 +17,6 @@ from otel_reliability.model.reading import Reading
 from otel_reliability.model.run import AgentKey, CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan, TraceId
 from otel_reliability.testing import FakeClock
-from tests.assembly.rebuilding import blocks_of
 from tests.laws.telemetry import WINDOW
 
 IDLE: Final = 20.0
@@ -68,11 +67,8 @@ def after(
     settings: Settings = SETTINGS,
     end: Callable[[Engine, FakeClock], None] = flushed,
     complete: Mapping[int, Sequence[TraceId]] = MappingProxyType({}),
-    in_blocks: bool = False,
 ) -> Outcome:
-    """What is known when all has arrived and the end has come. `complete`: the traces that are, after which batch. `in_blocks`:
-    spans that come together come by trace; they must be read.
-    """
+    """What is known when all has arrived and the end has come. `complete`: the traces that are, after which batch."""
     clock = FakeClock()
     engine = Engine(settings, clock=clock, wall=clock.wall, reader=READER if settings is SETTINGS else None)
     runs: dict[str, Run] = {}
@@ -93,8 +89,7 @@ def after(
     for number, (seconds, batch) in enumerate(arrivals):
         clock.advance(seconds)
         engine.tick()
-        spans = [one for one in batch if not isinstance(one, Evaluation)]
-        engine.receive(blocks_of(one for one in spans if isinstance(one, AgentSpan)) if in_blocks else spans)
+        engine.receive([one for one in batch if not isinstance(one, Evaluation)])
         engine.receive_evaluations([one for one in batch if isinstance(one, Evaluation)])
         engine.complete(complete.get(number, ()))
     end(engine, clock)

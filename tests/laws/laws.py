@@ -18,7 +18,6 @@ from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan, TraceId
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.testing import FakeClock, write_otlp
-from tests.assembly.rebuilding import blocks_of
 from tests.laws.arrival import READER, REOPEN, SETTINGS, Outcome, after, at_once, flushed, read, schedules, waited
 from tests.laws.telemetry import Case, cases, kind_of
 
@@ -48,17 +47,14 @@ def all_of(case: Case) -> list[RawSpan | Evaluation]:
 
 
 def order_and_batches(data: st.DataObject, *, hostile: bool = False) -> None:
-    """Neither the order, nor the batches, nor the pauses between them, nor how the end comes, change runs or readings; nor
-    whether batches are blocks, whose spans come in an order of their own.
-    """
+    """Neither the order, nor the batches, nor the pauses between them, nor how the end comes, change runs or readings."""
     case = data.draw(cases(hostile=hostile))
     told, judged = read(case.everything), read(case.evaluations)
     expected = after(at_once([*told, *judged]))
     arrivals = data.draw(schedules([*told, *judged]))
     if data.draw(st.booleans()):
         arrivals = [*data.draw(schedules(told)), (3.0, judged)]
-    end, in_blocks = data.draw(st.sampled_from((flushed, waited))), data.draw(st.booleans())
-    found = after(arrivals, end=end, in_blocks=in_blocks)
+    found = after(arrivals, end=data.draw(st.sampled_from((flushed, waited))))
 
     same(expected, found)
     all_settled(expected)
@@ -163,15 +159,14 @@ def accounting(data: st.DataObject) -> None:
     )
     again = data.draw(st.lists(st.sampled_from(case.everything), max_size=5)) if case.spans else []
     told = read([*case.everything, *again])
-    order, in_blocks = data.draw(st.permutations(told)), data.draw(st.booleans())
+    order = data.draw(st.permutations(told))
     clock = FakeClock()
     engine = Engine(settings, clock=clock, wall=clock.wall)
     lost = data.draw(st.integers(0, 3))
     engine.count("malformed", "a reason", lost)
     while order:
         size = data.draw(st.sampled_from((1, 5, 30)))
-        spans = [span for span in order[:size] if isinstance(span, AgentSpan)]
-        engine.receive(blocks_of(spans) if in_blocks else spans)
+        engine.receive([span for span in order[:size] if isinstance(span, AgentSpan)])
         order = order[size:]
         clock.advance(data.draw(st.sampled_from((0.0, 3.0, 30.0, 100.0, 2_000.0))))
         engine.tick()

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
-
-from otel_reliability.assembly import gathering, tree
 from otel_reliability.assembly.adoption import Decision
-from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.bundle import Traces
 from otel_reliability.assembly.bundles import Bundles
 from otel_reliability.assembly.chains import Chains
 from otel_reliability.assembly.gathering import Gathering
 from otel_reliability.assembly.unit import Trace, Unit, Verdict
+
+from otel_reliability.assembly import gathering, tree
+from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, SpanId, TraceId
 from otel_reliability.windows.fleet import Fleet

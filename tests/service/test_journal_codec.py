@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.assembly.blocks import Blocks
-from otel_reliability.assembly.compiled import NATIVE
 from otel_reliability.model.event import RunChange
 from otel_reliability.model.record import RunRecord
 from otel_reliability.model.span import (
@@ -30,7 +26,6 @@ from otel_reliability.model.span import (
 from otel_reliability.service import journal_codec as codec
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.testing import agent, model, run, tool
-from tests.assembly.rebuilding import blocks_of
 from tests.service.keeping import request
 
 
@@ -123,96 +118,10 @@ def test_what_is_written_is_read_back(
     assert [type(span.facts) for span in found.spans] == [type(span.facts) for span in spans]
 
 
-@given(st.lists(SPANS, max_size=9), st.lists(st.integers(0, 3), min_size=9, max_size=9))
-def test_blocks_are_read_back(spans: list[AgentSpan], traces: list[int]) -> None:
-    """As the same rows, of the same types, beside the spans that are no rows."""
-    some = [span._replace(trace_id=bytes([trace] * 16)) for span, trace in zip(spans, traces, strict=False)]
-    plain = [one._replace(notes=None, evaluations=(), link=None) for one in some]
-    written = blocks_of([*some, *plain, *RUN])
-    found = codec.read(codec.write(Decoded(written))).spans
-
-    assert isinstance(found, Blocks)
-    assert found == written
-    assert held(found) == held(written)
-    assert [type(span.facts) for span in found] == [type(span.facts) for span in written]
-
-
-def held(blocks: Blocks) -> Any:
-    """All that a bundle would take over."""
-    return [
-        (
-            block.trace_id,
-            [(list(one), one and (one.shared, one.remote, one.span_kind)) for one in block.rows()],
-        )
-        for block in blocks.blocks
-    ], list(blocks.rest)
-
-
-def test_rows_may_say_what_few_say() -> None:
-    """Messages and the calls they asked for, which are calls again."""
-    facts = ModelFacts("m", "m", Tokens(1, 2), messages=True, calls=(Call("search", "c-1", failed=True),), cost=0.5)
-    written = blocks_of([RUN[0]._replace(facts=facts), RUN[0]._replace(span_id=b"another1"), *RUN[1:]])
-    found = codec.read(codec.write(Decoded(written))).spans
-
-    assert found == written
-    (told,) = [span.facts for span in found if span.facts == facts]
-    assert isinstance(told, ModelFacts)
-    assert isinstance(told.calls[0], Call)
-
-
-@pytest.mark.skipif(NATIVE is None, reason="the compiled module (native/) is not installed")
-def test_calls_are_written_in_few_bytes() -> None:
-    """What the rows of a trace are alike in stands there once."""
-    spans = [tool(at, 1, "search", start=float(at)) for at in range(2, 102)]
-
-    assert len(codec.write(Decoded(blocks_of(spans)))) < 0.7 * len(codec.write(Decoded(tuple(spans))))
-
-
-def test_what_was_written_before_there_were_blocks_is_read() -> None:
-    """A service that is new takes over the journal of the one before."""
-    written = codec.write(request(1))
-    assert codec.read(b"\x01" + written[1:]) == codec.read(written)
-
-
-def test_what_was_written_while_rows_were_lists_is_read() -> None:
-    """A model call that says more, a tool call, and what each is alike in; or no rows."""
-    asking = ModelFacts("m", "m", Tokens(1, 2), messages=True, calls=(Call("search", "c-1", failed=True),), cost=0.5)
-    spans = [RUN[0]._replace(facts=asking), *RUN[1:]]
-    alike = False, 1, "s", ("", "shop", ""), None, None, ()
-    (whole,) = blocks_of(
-        [span._replace(scope="s", resource=Resource("", "shop", ""), span_kind=1) for span in spans]
-    ).blocks
-    models, tools = whole.rows()
-    models[11] = (*models[11][:1], tuple([tuple(call) for call in models[11][1]]), *models[11][2:])
-    others = codec._write_spans(whole.others, {})
-    first: Any = (whole.trace_id, alike, list(models), alike, list(tools), others)
-    second: Any = (b"t" * 16, None, [], None, [], others)
-    raw: Any = ([first, second], [])
-    written = codec.pack((raw, [], [], {}, 0))
-    found = codec.read(b"\x02" + written[1:]).spans
-
-    assert isinstance(found, Blocks)
-    assert list(found.blocks[0]) == list(whole)
-    assert list(found.blocks[1]) == whole.others
-    assert all(
-        isinstance(one, Call) for span in found if isinstance(span.facts, ModelFacts) for one in span.facts.calls
-    )
-
-
-def test_rows_that_have_no_place_in_bytes_are_written_one_by_one() -> None:
-    """Times of more than eight bytes."""
-    written = blocks_of([RUN[0]._replace(start_ns=1 << 70, end_ns=1 << 71), *RUN[1:]])
-    found = codec.read(codec.write(Decoded(written))).spans
-
-    assert isinstance(found, Blocks)
-    assert found == written
-    assert held(found) == held(written)
-
-
 def test_what_a_later_version_wrote_is_not_read() -> None:
     """Nobody knows what it means."""
-    with pytest.raises(codec.Damaged, match="version 5"):
-        codec.read(b"\x05" + codec.write(request(1))[1:])
+    with pytest.raises(codec.Damaged, match="version 6"):
+        codec.read(b"\x06" + codec.write(request(1))[1:])
 
 
 def test_run_records_are_read_back() -> None:

@@ -211,7 +211,7 @@ def test_chains_run_through_ordinary_requests() -> None:
     nested[0] = nested[0]._replace(parent_id=hops[2].span_id)
     nested[1] = nested[1]._replace(parent_id=nested[0].span_id)
     bodies = [traces_protobuf(part) for part in ([tool], [hops[0], hops[2]], nested, [hops[1]], [top])]
-    decoder = Decoder(SETTINGS, READER, compiled=False)
+    decoder = Decoder(SETTINGS, READER)
     short = runs_by(lambda body: decoder(Signal.TRACES, Encoding.PROTOBUF, body).spans, bodies)
     full = runs_by(lambda body: read_in_full(body)[0], bodies)
 
@@ -223,7 +223,7 @@ def test_chains_run_through_ordinary_requests() -> None:
 @every_recording
 def test_recordings_are_read_the_same(recording: Path) -> None:
     """Of every recorded framework each span, in a request of its own: shortcut or not, the same comes out."""
-    decoder = Decoder(SETTINGS, READER, compiled=False)
+    decoder = Decoder(SETTINGS, READER)
     for one in islice((one for batch in read_file(recording) for one in batch.spans), MOST):
         body = traces_protobuf([one])
         short = list(decoder(Signal.TRACES, Encoding.PROTOBUF, body).spans)

@@ -1,0 +1,117 @@
+"""The parts of a trace that close and become final apart from the others: where a parent is missing, a span is known to be
+open, or spans never stop arriving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from otel_reliability.assembly.assemble import BESIDE_AGENT, NO_AGENT, NO_CONVENTION, NO_RUN, USED, Account, Assembled
+from otel_reliability.assembly.orphans import WORK
+from otel_reliability.assembly.span_tree import NONE, is_kept, parent_ref
+from otel_reliability.assembly.trace_buffer import TraceBuffer
+from otel_reliability.model.span import Kind, SpanId, SpanRef, TraceId
+
+
+class Part:
+    """The spans of one unit of a tree, by their indices, and its runs, by theirs.
+
+    - `last`: its last arrival (seconds of the clock). `start`, `end`: its extent (nanoseconds). `count`: how many of its spans are more than connections.
+    - `has_gap`: a local parent above it is missing; `has_linked`: one above orphans that are linked to it is.
+    - `is_loose`: it is work that another run may enclose. `is_held`: a span of it is known to be open.
+    """
+
+    __slots__ = ("count", "end", "has_gap", "has_linked", "is_held", "is_loose", "last", "runs", "spans", "start")
+
+    def __init__(self) -> None:
+        self.spans: list[int] = []
+        self.runs: list[int] = []
+        self.last = self.start = self.end = self.count = 0
+        self.has_gap = self.has_linked = self.is_loose = self.is_held = False
+
+    def may_change_with(self, other: Part) -> bool:
+        """Whether what still arrives of the other, which is not finished, may change this part's runs."""
+        if other.is_loose and other.has_gap:
+            return self.start <= other.start and other.end <= self.end
+        return self.is_loose and self.has_gap and other.start <= self.start
+
+
+def divide(
+    buffer: TraceBuffer, built: Assembled, opened: Mapping[TraceId, Mapping[SpanId, SpanId | None]]
+) -> list[Part]:
+    """Return the parts of a trace. `opened`: spans known to have started and not ended, with their parents."""
+    tree, spans, units = built.tree, built.tree.spans, built.tree.units
+    arrived: dict[SpanRef, float] = {}
+    for index, span in enumerate(buffer.spans):
+        arrived[span[0], span[1]] = buffer.arrived_at(index)
+    found: dict[int, Part] = {}
+    index_of: dict[SpanRef, int] = {}
+    for i, (span, unit) in enumerate(zip(spans, units, strict=True)):
+        ref = (span[0], span[1])
+        index_of[ref] = i
+        if unit == NONE:
+            continue
+        part = found.get(unit)
+        if part is None:
+            part = found[unit] = Part()
+            part.start, part.end = span.start_ns, span.end_ns
+        part.spans.append(i)
+        part.last = max(part.last, arrived[ref])
+        if is_kept(span):
+            part.count += 1
+            part.start, part.end = min(part.start, span.start_ns), max(part.end, span.end_ns)
+            if tree.kept_above(i) == NONE:
+                top = tree.top_of(i)
+                part.has_gap = part.has_gap or tree.has_gap(top)
+                part.is_loose = part.is_loose or span.kind not in (Kind.AGENT, Kind.WORKFLOW)
+                missing = parent_ref(spans[top])
+                part.is_held = part.is_held or (missing is not None and missing[1] in opened.get(missing[0], ()))
+    for i in built.linked:
+        found[units[i]].has_linked = True
+    for number, root in enumerate(built.roots):
+        found[units[root]].runs.append(number)
+    for trace_id, parents in opened.items():
+        for parent in parents.values():
+            unit = _unit_of(trace_id, parent, parents, lambda ref: index_of.get(ref, NONE), built)
+            if unit != NONE:
+                found[unit].is_held = True
+    return list(found.values())
+
+
+def _unit_of(
+    trace_id: TraceId,
+    parent: SpanId | None,
+    opened: Mapping[SpanId, SpanId | None],
+    index_of: Callable[[SpanRef], int],
+    built: Assembled,
+) -> int:
+    """The unit that an open span belongs to by its chain of parents, or `NONE`."""
+    for _ in range(len(opened) + 1):
+        if parent is None:
+            return NONE
+        at = index_of((trace_id, parent))
+        if at != NONE:
+            if built.tree.units[at] != NONE:
+                return built.tree.units[at]
+            parent = built.tree.spans[built.tree.top_of(at)].parent_id
+        elif parent in opened:
+            parent = opened[parent]
+        else:
+            return NONE
+    return NONE
+
+
+def accounts_of(built: Assembled, part: Part) -> dict[Account, int]:
+    """Return what became of the spans of a part, each counted once."""
+    tree = built.tree
+    runs = [built.runs[number] for number in part.runs]
+    used = sum(run.span_count for run in runs if not run.nested)
+    others = len(part.spans) - part.count
+    unclaimed = 0
+    if not any(run.implicit for run in runs):
+        inside = set(part.spans)
+        orphans = [tree.spans[i].kind for i in tree.orphans if i in inside]
+        if any(kind in WORK for kind in orphans):
+            unclaimed = sum(kind in WORK or kind is Kind.CHAIN for kind in orphans)
+    beside = NO_AGENT if dict(built.accounts)[NO_AGENT] else BESIDE_AGENT
+    return {USED: used, NO_CONVENTION: others, beside: unclaimed, NO_RUN: part.count - used - unclaimed}

@@ -1,0 +1,396 @@
+"""One run from its spans. One loop reads each span once; rules that apply to few runs are skipped where they cannot apply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from otel_reliability.assembly import model_calls, outcome
+from otel_reliability.assembly import steps as tool_steps
+from otel_reliability.assembly.context_limits import ContextLimits
+from otel_reliability.assembly.evaluations import latest
+from otel_reliability.assembly.invocations import Invocation
+from otel_reliability.assembly.model_calls import ModelSpan
+from otel_reliability.assembly.notes import NO_NOTES, merged
+from otel_reliability.assembly.orphans import ImplicitRun
+from otel_reliability.assembly.retries import marks
+from otel_reliability.assembly.sampling import weight
+from otel_reliability.assembly.span_tree import NONE, SpanTree, is_kept
+from otel_reliability.assembly.steps import Step
+from otel_reliability.config import Settings
+from otel_reliability.model.model_calls import ModelCall
+from otel_reliability.model.run import AgentKey, CloseReason, Run, Tools
+from otel_reliability.model.span import (
+    AgentSpan, Call, Evaluation, HandoffFacts, InvocationFacts, Kind, ModelFacts, Resource, Tokens, ToolFacts,
+)  # fmt: skip
+from otel_reliability.model.tool_calls import ToolCall
+
+UNKNOWN_AGENT: Final = "unknown"
+_UNNAMED_SERVICE: Final = "unknown_service"
+_AGENT, _MODEL, _TOOL, _HANDOFF, _OTHER = Kind.AGENT, Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.OTHER
+_NO_MODEL: Final = ModelFacts()
+_NO_TOKENS: Final = Tokens()
+_NO_RANK: Final = 1_000
+_MAX_KEYS: Final = 4_096
+_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+"""Makes a named tuple of its fields without a call in Python."""
+
+
+class RunBuilder:
+    """Builds runs under one set of settings. It holds caches and nothing else."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._limits = ContextLimits(settings.context_limits)
+        self._parallel, self._outcome = settings.assembly.parallel, settings.outcome
+        self._keys: dict[tuple[str | None, int, tuple[tuple[str, str], ...]], tuple[Resource, AgentKey]] = {}
+
+    def run_of(self, tree: SpanTree, root: Invocation, members: Sequence[int]) -> Run | None:
+        """Build the run of a root; None if it is no run: a container, or a nested agent, that did nothing."""
+        spans, nested = tree.spans, root.above is not None
+        if len(members) == 1 or nested or root.span[7] is not _AGENT:
+            acted = any(spans[i][7] in outcome.STEPS or (not nested and spans[i][7] is _AGENT) for i in members)
+            if not acted and (not root.is_agent or (nested and not root.span[8])):
+                return None
+        return self.build(tree, root, members, root.agent, None)
+
+    def build(
+        self,
+        tree: SpanTree,
+        root: Invocation | None,
+        members: Sequence[int],
+        agent: str | None,
+        implicit: ImplicitRun | None,
+    ) -> Run:
+        """Build a run from the indices of its spans, in order. `root` is None for implicit runs."""
+        spans, nodes = tree.spans, tree.nodes
+        first = spans[members[0]] if root is None else root.span
+        key = self._key(agent, first)
+        actors = _Actors(root, key[3])
+        models: list[ModelSpan] = []
+        steps: list[Step] = []
+        start, end = first[4], first[5]
+        scope, scopes = None, 0
+        rank, session = _NO_RANK, None
+        if root is not None and first[12] is not None:
+            rank, session = first[12]
+        annotated: list[int] = []
+        has_tool_spans = asked_silently = unnamed = calls_itself = False
+        for i in members:
+            _, span_id, _, _, since, until, _, kind, failed, facts, own_scope, _, session_here, notes, evaluations, _, _, _ = spans[i]  # fmt: skip
+            if kind is not _OTHER:
+                if since < start:
+                    start = since
+                if until > end:
+                    end = until
+            if session_here is not None and session_here[0] < rank:
+                rank, session = session_here
+            if notes is not None or evaluations:
+                annotated.append(i)
+            if kind is _MODEL:
+                if type(facts) is not ModelFacts:
+                    facts = _NO_MODEL
+                if own_scope is not scope and own_scope != scope:
+                    scope = own_scope
+                    scopes += 1
+                models.append((i, facts))
+                if facts[9]:
+                    asked_silently = True
+            elif kind is _TOOL:
+                if type(facts) is ToolFacts:
+                    has_tool_spans = True
+                    calls = facts[0]
+                    if len(calls) == 1:
+                        steps.append(Step(i, since, until, span_id, 0, calls[0], nodes[i]))
+                        if calls[0][0] is None:
+                            unnamed = True
+                    elif calls:
+                        for position, call in enumerate(sorted(calls, key=_call_order)):
+                            steps.append(Step(i, since, until, span_id, position, call, nodes[i]))
+                            unnamed = unnamed or call[0] is None
+            elif kind is _HANDOFF:
+                target = facts.target if isinstance(facts, HandoffFacts) else None
+                step = Step(i, since, until, span_id, 0, Call(target, failed=failed), nodes[i])
+                step.handoff = True
+                steps.append(step)
+            elif type(facts) is InvocationFacts:
+                asked_silently = asked_silently or facts.emits_no_tools
+                calls_itself = calls_itself or facts.call is not None
+            elif type(facts) is ToolFacts:
+                has_tool_spans = True
+        if calls_itself and root is not None and (called := _calls_of_agents(tree, root)):
+            steps = sorted([*steps, *called], key=lambda step: step.order)
+            unnamed = unnamed or any(step.call.name is None for step in called)
+        if scopes > 1 or tree.in_model:
+            models = model_calls.each_once(tree, models)
+        called_models, tokens_in, tokens_out, pressure, cost = self._models(tree, models, actors)
+        notes, evaluations = NO_NOTES, ()
+        if annotated or tree.evaluations:
+            own = _own(tree, root, members if tree.evaluations else annotated)
+            notes = merged([note for i in own if (note := spans[i].notes) is not None])
+            evaluations = _evaluations_of(tree, own, root, members)
+        if steps:
+            steps = tool_steps.each_once(tree, steps)
+        tools = Tools.OBSERVED
+        if unnamed and any(step.call[0] is None and not step.handoff for step in steps):
+            tools = Tools.UNOBSERVABLE
+        elif not steps and not has_tool_spans and (asked_silently or any(facts[3] for _, facts in models)):
+            tools = _tools_of_messages(models)
+            if tools is Tools.MESSAGES:
+                steps = _message_steps(tree, models)
+        path = tool_calls = None
+        arguments_known = True
+        if tools is not Tools.UNOBSERVABLE:
+            path, tool_calls, arguments_known = self._path(tree, steps, models, actors)
+        if tokens_in is None and tokens_out is None and root is not None:
+            tokens_in, tokens_out = _totals_of_agents(tree, members)
+        limit = notes.context_limit
+        if limit is not None or (pressure is None and tokens_in is not None):
+            pressure = self._pressure(models, tokens_in, tokens_out, limit)
+        if (session is None and root is not None and root.above is not None) or tree.others:
+            session = _session_above(tree, root, members, rank, session)
+        result = outcome.reported(notes, evaluations, self._outcome) if annotated or evaluations else None
+        if result is None:
+            result = outcome.observed(tree, root, members, self._outcome)
+        trace_id = first[0]
+        root_id = first[1] if implicit is None else implicit.span_id_in(trace_id)
+        return _tuple(Run, (
+            f"{trace_id.hex()}-{root_id.hex()}", trace_id, root_id if implicit is None else None, key, session,
+            notes.task_id, notes.trial, notes.condition or "baseline", notes.input_class, notes.branches,
+            root is not None and root.above is not None, implicit is not None,
+            implicit is not None and implicit.incomplete, start, end, path, tools, tool_calls, called_models,
+            tokens_in, tokens_out, pressure, arguments_known, result.outcome, result.source, notes.confidence,
+            notes.cost if notes.cost is not None else cost, notes.violations, evaluations,
+            weight(first[16], trace_id) if first[16] else 1, len(members), CloseReason.ROOT,
+        ))  # fmt: skip
+
+    def _key(self, agent: str | None, span: AgentSpan) -> AgentKey:
+        resource, extra = span[11], span[17]
+        known = self._keys.get((agent, id(resource), extra))
+        if known is not None and known[0] is resource:
+            return known[1]
+        service = resource.service_name
+        if agent is None or not agent:
+            agent = UNKNOWN_AGENT if not service or service.startswith(_UNNAMED_SERVICE) else service
+            key = AgentKey(resource.service_namespace, service, resource.environment, agent, extra)
+            return key
+        key = AgentKey(resource.service_namespace, service, resource.environment, agent, extra)
+        if len(self._keys) >= _MAX_KEYS:
+            self._keys.clear()
+        self._keys[agent, id(resource), extra] = (resource, key)
+        return key
+
+    # --- Model calls --------------------------------------------------------------------------------------------------
+
+    def _models(
+        self, tree: SpanTree, models: list[ModelSpan], actors: _Actors
+    ) -> tuple[tuple[ModelCall, ...], int | None, int | None, float | None, float | None]:
+        """Return the calls, the sums of input and output tokens, the greatest share of a context window, the cost in USD."""
+        spans, nodes, limits = tree.spans, tree.nodes, self._limits
+        tokens_in = tokens_out = pressure = cost = None
+        calls: list[ModelCall] = []
+        for i, (model, asked, (used, wrote), _, _, _, limit, dollars, _, _) in models:
+            span = spans[i]
+            if used is not None:
+                tokens_in = used if tokens_in is None else tokens_in + used
+                if limit is None:
+                    limit = limits.named(model, asked)
+                if limit is not None:
+                    share = (used + (wrote or 0)) / limit
+                    if pressure is None or share > pressure:
+                        pressure = share
+            if wrote is not None:
+                tokens_out = wrote if tokens_out is None else tokens_out + wrote
+            if dollars is not None:
+                cost = float(dollars) if cost is None else cost + dollars
+            calls.append(_tuple(ModelCall, (model or asked, used, wrote, span[8], actors[nodes[i]], span[4], span[5])))
+        return tuple(calls), tokens_in, tokens_out, None if pressure is None else min(pressure, 1.0), cost
+
+    def _pressure(
+        self, models: list[ModelSpan], tokens_in: int | None, tokens_out: int | None, limit: int | None
+    ) -> float | None:
+        """The same share where the user gives the limit, or only the run's totals are known."""
+        shares = [
+            (facts.tokens.input + (facts.tokens.output or 0)) / window
+            for _, facts in models
+            if facts.tokens.input is not None and (window := limit or self._limits.of(facts)) is not None
+        ]
+        if not shares and tokens_in is not None and all(facts.tokens == _NO_TOKENS for _, facts in models):
+            known = [window for _, facts in models if (window := self._limits.of(facts)) is not None]
+            largest = limit or max(known, default=None)
+            if largest is not None:
+                shares.append((tokens_in + (tokens_out or 0)) / largest)
+        return min(max(shares), 1.0) if shares else None
+
+    # --- Tool calls ---------------------------------------------------------------------------------------------------
+
+    def _path(
+        self, tree: SpanTree, steps: list[Step], models: list[ModelSpan], actors: _Actors
+    ) -> tuple[tuple[str, ...], tuple[ToolCall, ...], bool]:
+        """Return the path, the tool calls in the order of the clock, and whether all arguments are known."""
+        if not steps:
+            return (), (), True
+        handoffs = [step for step in steps if step.handoff]
+        if handoffs:
+            _name_handoffs(tree, handoffs)
+        path = tool_steps.in_path_order(tree, steps, models, self._parallel) if len(steps) > 1 else steps
+        clocked = [step for step in steps if not step.handoff] if handoffs else steps
+        known, calls = True, list[ToolCall]()
+        for step, (retry, repeat, chain) in zip(clocked, marks(clocked), strict=True):
+            name, _, arguments, failed, result, effect = step.call
+            known = known and arguments is not None
+            agent = actors[step.node]
+            calls.append(_tuple(ToolCall, (
+                name or "?", not failed, retry, repeat, chain, agent, step.start_ns, step.end_ns, arguments, result, effect,
+            )))  # fmt: skip
+        return tuple([step.label for step in path]), tuple(calls), known
+
+
+class _Actors(dict[Invocation | None, str]):
+    """The agent that executes the steps of an invocation: the nearest named one above them, within the run."""
+
+    __slots__ = ("default", "root")
+
+    def __init__(self, root: Invocation | None, default: str) -> None:
+        self[root] = self[None] = self.default = default
+        self.root = root
+
+    def __missing__(self, node: Invocation) -> str:
+        over: Invocation | None = node
+        found = self.default
+        while over is not None and over is not self.root:
+            name = over.name or over.agent
+            if name is not None and over.span.kind is _AGENT:
+                found = name
+                break
+            over = over.over
+        self[node] = found
+        return found
+
+
+# --- Rules that apply to few runs -------------------------------------------------------------------------------------
+
+
+def _own(tree: SpanTree, root: Invocation | None, members: Sequence[int]) -> Sequence[int]:
+    """The spans whose innermost run is this one, or which lie above all runs."""
+    if root is None or len(tree.invocations) == 1:
+        return members
+    at = {node.at: node for node in tree.invocations}
+    own: list[int] = []
+    for i in members:
+        node = at.get(i, tree.nodes[i])
+        if node is None or node.root is root:
+            own.append(i)
+    return own
+
+
+def _evaluations_of(
+    tree: SpanTree, own: Sequence[int], root: Invocation | None, members: Sequence[int]
+) -> tuple[Evaluation, ...]:
+    """The evaluations on its spans, and those that arrived apart: about a span, or (index `~unit`) about the runs of a unit."""
+    found = [evaluation for i in own for evaluation in tree.spans[i].evaluations]
+    if tree.evaluations:
+        found += [evaluation for i in own for evaluation in tree.evaluations.get(i, ())]
+        if root is None or root.above is None:
+            unit = tree.units[members[0] if root is None else root.at]
+            found += tree.evaluations.get(~unit, ())
+    return latest(found)
+
+
+def _calls_of_agents(tree: SpanTree, root: Invocation) -> list[Step]:
+    """The calls of nested agents of this run that represent their own tool call."""
+    found: list[Step] = []
+    for node in tree.invocations:
+        call = node.facts.call
+        if call is None or node is root or node.below_tool or node.root is not node or node.above is None:
+            continue
+        above: Invocation | None = node
+        while above is not None and above is not root:
+            above = above.above
+        if above is root:
+            span = node.span
+            call = call._replace(name=call.name or node.agent, failed=call.failed or span.failed)
+            found.append(Step(node.at, span.start_ns, span.end_ns, span.span_id, 0, call, tree.nodes[node.at]))
+    return found
+
+
+def _tools_of_messages(models: Sequence[ModelSpan]) -> Tools:
+    """Whether the messages hold every call that was asked for."""
+    with_messages = [facts for _, facts in models if facts.messages]
+    asked = [facts for _, facts in models if facts.asked_for_tools]
+    captured = all(facts.calls for facts in asked) and (bool(asked) or len(with_messages) == len(models))
+    return Tools.MESSAGES if captured and models else Tools.UNOBSERVABLE
+
+
+def _message_steps(tree: SpanTree, models: Sequence[ModelSpan]) -> list[Step]:
+    """Calls read from messages: in the order they were asked for, at the end of their model call."""
+    found: list[Step] = []
+    for i, facts in models:
+        span = tree.spans[i]
+        for position, call in enumerate(facts.calls):
+            found.append(Step(i, span.end_ns, span.end_ns, span.span_id, position, call, tree.nodes[i]))
+    found.sort(key=lambda step: step.order)
+    return found
+
+
+def _name_handoffs(tree: SpanTree, handoffs: Iterable[Step]) -> None:
+    """A hand-off without a target goes to the next agent of its unit to start."""
+    for step in handoffs:
+        if step.call.name is None:
+            later = [
+                node
+                for node in tree.invocations
+                if node.span.kind is _AGENT
+                and node.span.start_ns >= step.start_ns
+                and tree.units[node.at] == tree.units[step.at]
+            ]
+            following = min(later, key=lambda node: node.at, default=None)
+            step.call = step.call._replace(name=None if following is None else following.name)
+
+
+def _totals_of_agents(tree: SpanTree, members: Sequence[int]) -> tuple[int | None, int | None]:
+    """The agents' own totals, of the outermost of a chain with one name."""
+    inside, counted = set(members), set[Invocation]()
+    totals: list[Tokens] = []
+    for node in tree.invocations:
+        if node.at not in inside:
+            continue
+        is_same = node.over in counted and node.over is not None and node.over.name == node.name
+        own = node.facts.tokens
+        if is_same or own is not None:
+            counted.add(node)
+        if own is not None and not is_same:
+            totals.append(own)
+    inputs = [one.input for one in totals if one.input is not None]
+    outputs = [one.output for one in totals if one.output is not None]
+    return sum(inputs) if inputs else None, sum(outputs) if outputs else None
+
+
+def _session_above(
+    tree: SpanTree, root: Invocation | None, members: Sequence[int], rank: int, session: str | None
+) -> str | None:
+    """The session id of what lies above: of the enclosing runs for nested ones, then of the other spans above the unit."""
+    spans, parent = tree.spans, tree.parent
+    if session is None and root is not None and root.above is not None:
+        over = parent[root.at]
+        while over != NONE:
+            here = spans[over].session
+            if here is not None and here[0] < rank:
+                rank, session = here
+            over = parent[over]
+    if not any(spans[i].session is not None for i in tree.others):
+        return session
+    unit = tree.units[members[0] if root is None else root.at]
+    found: set[tuple[int, str]] = set()
+    for i, own in enumerate(tree.units):
+        if own == unit and is_kept(spans[i]):
+            over = parent[i]
+            while over != NONE and not is_kept(spans[over]):
+                here = spans[over].session
+                if here is not None:
+                    found.add(tuple(here))
+                over = parent[over]
+    return min(found)[1] if found and min(found)[0] < rank else session
+
+
+def _call_order(call: Call) -> tuple[str, str]:
+    return (call.name or "", call.call_id or "")

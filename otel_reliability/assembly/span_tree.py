@@ -1,0 +1,254 @@
+"""The agent spans of one trace as a tree. Pure: a function of the set of spans, not of their order.
+
+Spans are sorted by (start, end, span id). One pass, parents first, attaches every span to the nearest invocation above it.
+Rules that seldom apply (a tool inside a tool, a model inside a model, work with no invocation above) have side tables, which
+are empty for most traces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
+
+from otel_reliability.assembly.invocations import Invocation, resolve
+from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, Evaluation, Kind, SpanRef
+
+NONE: Final = -1
+"""The index that stands for no span."""
+_ORDER: Final = itemgetter(4, 5, 1, 0)
+"""Start, end, span id, trace id."""
+_ID: Final = itemgetter(1)
+REF: Final[Callable[[AgentSpan], SpanRef]] = itemgetter(0, 1)
+_AGENT, _WORKFLOW, _CHAIN, _MODEL, _TOOL, _OTHER = (
+    Kind.AGENT, Kind.WORKFLOW, Kind.CHAIN, Kind.MODEL, Kind.TOOL, Kind.OTHER,
+)  # fmt: skip
+_WORK: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.AGENT, Kind.HANDOFF, Kind.RETRIEVAL})
+
+Above: TypeAlias = "tuple[Invocation | None, int, int, bool, bool, bool]"
+"""The position of the children of a span, shared by all of them: the invocation above, the tool and the model between, whether
+a tool or a chain lies between, whether a local parent is missing above all."""
+_TOP: Final[Above] = (None, NONE, NONE, False, False, False)
+_BELOW_GAP: Final[Above] = (None, NONE, NONE, False, False, True)
+
+
+class SpanTree:
+    """Spans in order with their parents, the invocations, and side tables. Lists are indexed like `spans`.
+
+    - `parent`: the index of the parent, `NONE` for the top of a tree.
+    - `nodes`: the nearest invocation above each span; `invocations`: all of them, parents before children.
+    - `orphans`: work with no invocation above. `annotators`: other spans with notes or evaluations and no invocation above.
+    - `others`: all other spans of kind OTHER, which only connect spans.
+    - `in_tool`, `in_model`: the tool or model span that a span lies in, within its invocation.
+    - `cut`: tops that have a parent here, in a cycle of parents. `evaluations`: those that arrived apart from spans, by the index of the span they are about.
+    """
+
+    __slots__ = ("_units", "_working", "annotators", "cut", "evaluations", "in_model", "in_tool", "invocations", "joined", "nodes",
+                 "orphans", "others", "parent", "spans")  # fmt: skip
+
+    def __init__(
+        self, spans: Sequence[AgentSpan], linked: Mapping[int, int] | None = None, *, joined: bool = False
+    ) -> None:
+        """`linked`: orphans and the root of the run that encloses them. `joined`: the spans of several traces, which messaging
+        links or a run key join.
+        """
+        self.spans = spans = sorted(spans, key=_ORDER)
+        self.joined = joined
+        name: Callable[[AgentSpan], Any] = REF if joined else _ID
+        index = {name(span): i for i, span in enumerate(spans)}
+        if len(index) < len(spans):
+            self.spans = spans = sorted(latest_versions(spans, name), key=_ORDER)
+            index = {name(span): i for i, span in enumerate(spans)}
+        get = index.get
+        if joined:
+            self.parent = [get(parent_ref(span), NONE) for span in spans]
+        else:
+            self.parent = [get(span[2], NONE) for span in spans]
+        if linked:
+            for below, root in linked.items():
+                self.parent[below] = root
+        self.invocations: list[Invocation] = []
+        self.orphans: list[int] = []
+        self.in_tool: dict[int, int] = {}
+        self.in_model: dict[int, int] = {}
+        self.annotators: list[int] = []
+        self.others: list[int] = []
+        self.evaluations: dict[int, list[Evaluation]] = {}
+        self.nodes: list[Invocation | None] = [None] * len(spans)
+        self.cut: set[int] = set()
+        self._working: set[int] | None = None
+        self._units: list[int] | None = None
+        self._attach()
+        if self.invocations:
+            resolve(self.invocations)
+
+    # --- Building -----------------------------------------------------------------------------------------------------
+
+    def _attach(self) -> None:
+        """First the few spans that have children, parents before children; then all others, which are leaves."""
+        parent, above = self.parent, dict[int, Above]()
+        parents = set(parent)
+        parents.discard(NONE)
+        for first in sorted(parents):
+            i, chain = first, dict[int, None]()
+            while i != NONE and i not in above:
+                if i in chain:  # a cycle of parents is cut at its earliest span
+                    steps = list(chain)
+                    cut = min(steps[steps.index(i) :])
+                    parent[cut] = NONE
+                    self.cut.add(cut)
+                    i, chain = first, {}
+                chain[i] = None
+                i = parent[i]
+            for j in reversed(chain):
+                self._attach_inner(j, above)
+        spans, nodes, orphans, in_tool, in_model = self.spans, self.nodes, self.orphans, self.in_tool, self.in_model
+        for i, span in enumerate(spans):
+            if i in above:
+                continue
+            kind = span[7]
+            if kind is _MODEL or kind is _TOOL:
+                over = parent[i]
+                here = above[over] if over != NONE else _position_of_top(span)
+                nodes[i] = node = here[0]
+                (orphans if node is None else node.steps).append(i)
+                if here[1] != NONE:
+                    in_tool[i] = here[1]
+                if here[2] != NONE:
+                    in_model[i] = here[2]
+            else:
+                self._attach_inner(i, above)
+
+    def _attach_inner(self, i: int, above: dict[int, Above]) -> None:
+        """Attach any span, and note the position of its children."""
+        span, over = self.spans[i], self.parent[i]
+        kind = span[7]
+        here = above[over] if over != NONE else _position_of_top(span)
+        node, tool, model, below_tool, below_chain, gap = here
+        self.nodes[i] = node
+        is_container = kind is _AGENT or kind is _WORKFLOW
+        is_chain = kind is _CHAIN and span[6] not in (KIND_SERVER, KIND_CONSUMER)
+        if is_chain and node is None and not below_chain and not gap:
+            is_container = self._has_work_below(i)
+        below = here
+        if is_container:
+            new = Invocation(i, span, node, below_tool, gap)
+            self.invocations.append(new)
+            below = (new, NONE, NONE, False, False, gap)
+        elif kind is _OTHER and not is_kept(span):
+            self.others.append(i)
+            above[i] = here
+            return
+        elif node is not None:
+            node.steps.append(i)
+        else:
+            (self.annotators if kind is _OTHER else self.orphans).append(i)
+        if kind is _TOOL:
+            below = (node, i, NONE, True, below_chain, gap)
+        elif kind is _MODEL:
+            below = (node, tool, i, below_tool, below_chain, gap)
+        elif is_chain and not is_container:
+            below = (node, tool, model, below_tool, True, gap)
+        if tool != NONE:
+            self.in_tool[i] = tool
+        if model != NONE:
+            self.in_model[i] = model
+        above[i] = below
+
+    def _has_work_below(self, i: int) -> bool:
+        """Whether agent, model or tool work lies below a span."""
+        if self._working is None:
+            self._working = found = set[int]()
+            for j, span in enumerate(self.spans):
+                if span[7] in _WORK:
+                    over = self.parent[j]
+                    while over != NONE and over not in found:
+                        found.add(over)
+                        over = self.parent[over]
+        return i in self._working
+
+    # --- Questions ----------------------------------------------------------------------------------------------------
+
+    def kept_above(self, i: int) -> int:
+        """Return the nearest span above that is more than a connection, or `NONE`."""
+        over = self.parent[i]
+        while over != NONE and self.spans[over][7] is _OTHER and not is_kept(self.spans[over]):
+            over = self.parent[over]
+        return over
+
+    def top_of(self, i: int) -> int:
+        """Return the topmost known span above a span, or the span itself."""
+        parent = self.parent
+        while parent[i] != NONE:
+            i = parent[i]
+        return i
+
+    def anchor(self, top: int) -> SpanRef:
+        """Return the reference that a topmost span hangs on: its missing parent, or itself."""
+        span = self.spans[top]
+        missing = None if top in self.cut else parent_ref(span)
+        return missing or (span.trace_id, span.span_id)
+
+    def has_gap(self, top: int) -> bool:
+        """Whether a topmost span has a local parent that has not arrived."""
+        return _position_of_top(self.spans[top]) is _BELOW_GAP
+
+    @property
+    def units(self) -> list[int]:
+        """The unit of each span, as the index of its first member: spans connected through spans that are more than connections.
+        Topmost spans that are no agent or workflow and hang on the same reference share a unit. `NONE`: in no unit.
+        """
+        if self._units is None:
+            self._units = self._divide()
+        return self._units
+
+    def _divide(self) -> list[int]:
+        spans, parent, count = self.spans, self.parent, len(self.spans)
+        units, state = [NONE] * count, bytearray(count)
+        shared: dict[SpanRef, int] = {}
+        for i in range(count):
+            chain: list[int] = []
+            while i != NONE and not state[i]:
+                state[i] = 1
+                chain.append(i)
+                i = parent[i]
+            for j in reversed(chain):
+                over = parent[j]
+                unit = units[over] if over != NONE else NONE
+                if unit == NONE and (spans[j].kind is not _OTHER or is_kept(spans[j])):
+                    unit = j
+                    if spans[j].kind is not _AGENT and spans[j].kind is not _WORKFLOW:
+                        unit = shared.setdefault(self.anchor(self.top_of(j)), j)
+                units[j] = unit
+        return units
+
+
+def is_kept(span: AgentSpan) -> bool:
+    """Whether a span is more than a connection between others."""
+    return span[7] is not _OTHER or span[13] is not None or bool(span[14])
+
+
+def parent_ref(span: AgentSpan) -> SpanRef | None:
+    """Return the parent of a span, or the link of a messaging hop."""
+    return (span[0], span[2]) if span[2] is not None else span[15]
+
+
+def _position_of_top(span: AgentSpan) -> Above:
+    """Return the position of a span without a parent here: at the top, or below a local parent that may still arrive."""
+    if span[2] is None and span[15] is None:
+        return _TOP
+    return _BELOW_GAP if span[3] is not True else _TOP
+
+
+def latest_versions(spans: Sequence[AgentSpan], name: Callable[[AgentSpan], Any]) -> list[AgentSpan]:
+    """Of several versions of a span keep the one with the greater end, then the greater content."""
+    found: dict[Any, AgentSpan] = {}
+    for span in spans:
+        known = found.setdefault(name(span), span)
+        if known is not span and known != span and _rank(span) > _rank(known):
+            found[name(span)] = span
+    return list(found.values())
+
+
+def _rank(span: AgentSpan) -> tuple[bool, int, str]:
+    return is_kept(span), span.end_ns, repr(span._replace(resource=span.resource._replace(attributes={})))

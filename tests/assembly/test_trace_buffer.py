@@ -1,0 +1,263 @@
+"""What happens to the runs of a trace over time: closing, reopening, finalizing, parts of a trace, limits."""
+
+from __future__ import annotations
+
+import pytest
+
+from otel_reliability.config import AssemblySettings
+from otel_reliability.model.event import RunChange
+from otel_reliability.model.run import CloseReason, Run
+from otel_reliability.model.span import AgentSpan, Evaluation, Notes
+from otel_reliability.testing import agent, model, other, span_id, tool, trace_id
+from tests.assembly.rebuilding import Watched
+
+CLOSED, REVISED, WITHDRAWN, FINAL = RunChange.CLOSED, RunChange.REVISED, RunChange.WITHDRAWN, RunChange.SETTLED
+SETTINGS = AssemblySettings(linger=2.0, idle_timeout=12.0, reopen=20.0, remember=30.0)
+
+
+def watched(**settings: float) -> Watched:
+    """An assembler with short times."""
+    return Watched(AssemblySettings(**{**_TIMES, **settings}))  # pyright: ignore[reportArgumentType]
+
+
+_TIMES = {"linger": 2.0, "idle_timeout": 12.0, "reopen": 20.0, "remember": 30.0}
+
+
+def changes(found: list[tuple[RunChange, Run]]) -> list[RunChange]:
+    """What became of one run after another."""
+    return [change for change, _ in found]
+
+
+def keyed(number: int, trace: int) -> AgentSpan:
+    """A lone tool call with a run key."""
+    return tool(number, trace=trace)._replace(notes=Notes(run_key="aa"))
+
+
+def test_a_late_span_revises_its_run_and_postpones_its_finalization() -> None:
+    """Each closing of the trace gives it the whole `reopen` again."""
+    assembler = watched()
+    assembler.add(agent(1), tool(2, 1))
+    assert changes(assembler.wait(2)) == [CLOSED]
+    assembler.wait(15)
+    assembler.add(tool(3, 1))
+
+    assert changes(assembler.wait(2)) == [REVISED]
+    assert changes(assembler.wait(19)) == []
+    assert changes(assembler.wait(1)) == [FINAL]
+
+
+def test_a_duplicate_changes_nothing() -> None:
+    """Before the run is final, and after."""
+    assembler = watched()
+    assembler.add(agent(1), tool(2, 1))
+    assembler.wait(3)
+    assembler.add(tool(2, 1))
+    assert changes(assembler.wait(30)) == [FINAL]
+    assembler.add(tool(2, 1))
+    assembler.wait(30)
+
+    assert assembler.accounts == {("used", ""): 2, ("duplicate", ""): 2}
+
+
+def test_a_parent_above_withdraws_the_run() -> None:
+    """What was a run by itself turns out to be part of another."""
+    assembler = watched()
+    assembler.add(agent(2, called="same"), tool(3, 2))
+    assembler.wait(3)
+    assembler.add(agent(1, called="same", end=9), agent(2, 1, "same", end=2))
+
+    assert changes(assembler.wait(3)) == [WITHDRAWN, CLOSED]
+
+
+def test_a_trace_is_forgotten_in_time() -> None:
+    """Nothing of it is left, and what comes then is new."""
+    assembler = watched()
+    assembler.add(agent(1), tool(2, 1), other(3, 1))
+    assembler.wait(60)
+
+    assert assembler.assembler.remembered == 0
+    assert {name: used for name, (used, _) in assembler.assembler.levels.items() if used} == {}
+
+
+# --- Parts of a trace -------------------------------------------------------------------------------------------------
+
+
+def test_only_runs_with_a_missing_local_parent_wait_for_it() -> None:
+    """The others of the trace close at once."""
+    assembler = watched()
+    assembler.add(agent(1, called="one"), tool(2, 1), agent(4, 3, "two"), tool(5, 4))
+
+    assert [(run.key.agent, run.closed_by) for _, run in assembler.wait(3)] == [("one", CloseReason.ROOT)]
+    assert [(run.key.agent, run.closed_by) for _, run in assembler.wait(10)] == [("two", CloseReason.IDLE)]
+
+
+def test_a_parent_that_arrives_in_time_ends_the_waiting() -> None:
+    """The run closes by its root."""
+    assembler = watched()
+    assembler.add(agent(4, 3, "two"))
+    assembler.wait(5)
+    assembler.add(other(3))
+
+    assert [run.closed_by for _, run in assembler.wait(2)] == [CloseReason.ROOT]
+
+
+def test_a_run_with_an_open_span_waits_and_its_neighbours_do_not() -> None:
+    """Open spans are known in process."""
+    assembler = watched()
+    assembler.assembler.opened(trace_id(1), span_id(9), span_id(1), 0.0)
+    assembler.add(agent(1, called="one"), agent(2, called="two"))
+
+    assert [run.key.agent for _, run in assembler.wait(100)] == ["two", "two"]
+    assembler.assembler.ended(trace_id(1), span_id(9))
+    assert [run.key.agent for _, run in assembler.wait(3)] == ["one"]
+
+
+@pytest.mark.parametrize("pause", [1, 5])
+def test_the_runs_of_an_endless_trace_close_and_leave_it(pause: int) -> None:
+    """Whether or not it falls quiet between two turns: finished runs close, become final, and free their memory."""
+    assembler = watched()
+    final = 0
+    for turn in range(1, 400 // pause):
+        assembler.add(agent(2 * turn, start=turn), tool(2 * turn + 1, 2 * turn, start=turn))
+        final += changes(assembler.wait(pause)).count(FINAL)
+        assert assembler.assembler.levels["open_bytes"][0] <= 900 * 2 * 330
+    assert final > 50
+    final += changes(assembler.wait(60)).count(FINAL)
+
+    assert final == 400 // pause - 1
+    assert assembler.accounts == {("used", ""): 2 * final}
+
+
+def test_spans_of_runs_that_left_an_endless_trace_are_late() -> None:
+    """They open no run."""
+    assembler = watched()
+    for turn in range(1, 120):
+        assembler.add(agent(2 * turn, start=turn), tool(2 * turn + 1, 2 * turn, start=turn))
+        assembler.wait(1)
+    assembler.add(tool(900, 2), model(901, 900), tool(3, 2))
+    assembler.wait(60)
+
+    assert assembler.accounts == {("used", ""): 238, ("late", ""): 2, ("duplicate", ""): 1}
+
+
+# --- Late spans -------------------------------------------------------------------------------------------------------
+
+
+def test_a_late_root_opens_no_run() -> None:
+    """The missing parent of a final implicit run is remembered; so is that of work that was linked to a run."""
+    for spans in ([tool(3, 2)], [agent(1, end=9), tool(3, 2, start=2)]):
+        assembler = watched()
+        assembler.add(*spans)
+        assembler.wait(40)
+        assembler.add(agent(2, called="late"), tool(4, 2), tool(6, 5), other(5, 2))
+        assembler.wait(40)
+
+        assert assembler.accounts["late", ""] == 4
+
+
+def test_of_final_runs_the_name_of_the_agent_stays() -> None:
+    """Work that comes later to the trace is named by its only agent, or is beside it."""
+    assembler = watched(remember=300.0)
+    assembler.add(agent(1, called="support"), tool(2, 1))
+    assembler.wait(40)
+    assembler.add(tool(5, 4), tool(6))
+    found = assembler.wait(40)
+
+    assert [(run.key.agent, run.implicit) for change, run in found if change is CLOSED] == [("support", True)]
+    assert assembler.accounts["other", "beside_agent"] == 1
+
+
+def test_an_agent_below_a_request_of_long_ago_is_no_late_span() -> None:
+    """A span that lies in no run makes nothing late."""
+    assembler = watched()
+    assembler.add(other(1), agent(2, 1))
+    assembler.wait(25)
+    assembler.add(agent(3, 1))
+
+    assert CLOSED in changes(assembler.wait(5))
+
+
+# --- Run keys ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_of_a_run_key_grows_with_its_traces() -> None:
+    """It is one run over all of them, and final with the last."""
+    assembler = watched()
+    assembler.add(keyed(5, trace=2))
+    assert [run.span_count for _, run in assembler.wait(3)] == [1]
+    assembler.add(keyed(6, trace=3))
+    found = assembler.wait(30)
+
+    assert [(change, run.span_count) for change, run in found] == [(REVISED, 2), (FINAL, 2)]
+    assert assembler.accounts == {("used", ""): 2}
+
+
+def test_an_agent_above_takes_lone_work_back() -> None:
+    """The run of the key is withdrawn."""
+    assembler = watched()
+    assembler.add(keyed(5, trace=2))
+    assembler.wait(3)
+    assembler.add(agent(1, trace=2), keyed(5, trace=2)._replace(parent_id=span_id(1), end_ns=keyed(5, 2).end_ns + 1))
+    found = assembler.wait(30)
+
+    assert [(change, run.implicit) for change, run in found] == [(CLOSED, False), (WITHDRAWN, True), (FINAL, False)]
+
+
+def test_work_of_a_final_run_key_is_late() -> None:
+    """And its trace is forgotten in time."""
+    assembler = watched()
+    assembler.add(keyed(5, trace=2))
+    assembler.wait(40)
+    assembler.add(keyed(5, trace=3))
+    assembler.wait(80)
+
+    assert assembler.accounts == {("used", ""): 1, ("late", ""): 1}
+    assert assembler.assembler.remembered == 0
+
+
+# --- Limits -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_closed_and_final_at_the_span_limit() -> None:
+    """With the spans that arrived first; the rest is refused by that name, and other runs of the trace go on."""
+    assembler = watched(span_limit=10)
+    assembler.add(agent(1), *[tool(n, 1) for n in range(2, 30)], agent(90, called="another"))
+    assembler.add(tool(31, 1), tool(91, 90))
+    found = assembler.wait(40)
+
+    assert [(change, run.span_count, run.closed_by) for change, run in found if run.key.agent == "agent"] == [
+        (CLOSED, 10, CloseReason.SPAN_LIMIT),
+        (FINAL, 10, CloseReason.SPAN_LIMIT),
+    ]
+    assert [run.span_count for change, run in found if run.key.agent == "another"] == [2, 2]
+    assert assembler.accounts == {("used", ""): 12, ("refused", "span_limit"): 20}
+
+
+def test_above_the_limit_of_open_runs_the_heaviest_are_closed() -> None:
+    """Of equals the oldest."""
+    assembler = watched(open_runs=2)
+    for trace, steps in ((1, 1), (2, 3), (3, 1)):
+        assembler.add(*[tool(n, 1, trace=trace) for n in range(2, 2 + steps)])
+    found = assembler.wait(1)
+
+    assert [(run.trace_id, run.closed_by) for _, run in found] == [(trace_id(2), CloseReason.OPEN_RUNS)]
+
+
+def test_above_the_limit_of_bytes_the_heaviest_are_closed() -> None:
+    """Then spans of closed runs are dropped, the oldest first."""
+    assembler = watched(open_bytes=2_000, reopenable_bytes=1_000)
+    assembler.add(tool(2, 1, trace=1), tool(2, 1, trace=2), tool(3, 1, trace=2))
+    found = assembler.wait(1)
+
+    assert [(change, run.trace_id) for change, run in found] == [(CLOSED, trace_id(2)), (FINAL, trace_id(2))]
+    assert assembler.assembler.accounts["ceiling", "reopenable_bytes"] == 1
+
+
+def test_an_evaluation_of_a_final_run_revises_it() -> None:
+    """Windows follow; what counters recorded stays."""
+    assembler = watched()
+    assembler.add(agent(1))
+    assembler.wait(40)
+    assembler.add(Evaluation("success", 1.0, None, 1, trace_id(1), span_id(1)))
+
+    assert [(change, run.outcome.value) for change, run in assembler.wait(1)] == [(REVISED, "success")]
