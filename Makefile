@@ -23,7 +23,7 @@ IMAGE := --constraint requirements.lock $(filter-out --all-extras,$(LOCKED)) --n
 # What an example needs of us beside its framework.
 EXAMPLE := $(filter-out --all-extras,$(LOCKED)) --upgrade --extra cli --extra prices
 
-.PHONY: help demo test lint types matrix docs validate bench soak lock clean
+.PHONY: help demo test lint types matrix docs validate bench soak lock dist clean
 
 #: This list.
 help:
@@ -91,6 +91,18 @@ lock: .venv/ready
 	done
 	! grep -En '[a-z]+://' requirements*.lock docker/*.lock examples/*/requirements.txt
 
+#: Build the package and the native extension into dist/: source archives, and wheels for every Python from 3.11 to 3.14 that is here.
+dist: .venv/ready
+	rm -rf dist
+	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist .
+	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist --sdist native
+	for version in 3.11 3.12 3.13 3.14; do \
+		for python in $$HOME/.pyenv/versions/$$version.*/bin/python python$$version; do \
+			$$python -c 'import venv' 2>/dev/null || continue; \
+			$(BIN)/uv build --quiet --build-constraint requirements.lock --python $$python --out-dir dist --wheel native; break; \
+		done; \
+	done
+
 #: Remove what the other verbs made.
 clean:
 	rm -rf .venv .venv-* .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* htmlcov dist build
@@ -104,18 +116,15 @@ define venv
 endef
 UV = VIRTUAL_ENV=$(CURDIR)/$(@D) $(@D)/bin/uv --quiet pip
 
-NATIVE := native/otel_reliability_native.pyx native/otel_reliability_native_rows.pyx native/otel_reliability_native_paths.pyx \
-	native/otel_reliability_native_change.pyx native/otel_reliability_native_windows.pyx \
-	native/otel_reliability_native_hooks.pyx native/otel_reliability_native_quiet.pyx \
-	native/line.pxi native/packed.pxi native/shelf.pxi native/slots.pxi native/pyproject.toml
+NATIVE := native/otel_reliability_native.pyx native/hashing.pxi native/pyproject.toml
 
-# For tests: exactly what is locked, the package linked into it, and the compiled reader where there is a C compiler.
+# For tests: exactly what is locked, the package linked into it, and the native extension where there is a C compiler.
 define environment
 	$(venv)
 	$(UV) sync --require-hashes $<
 	$(UV) install --no-deps --no-build-isolation --editable .
 	$(UV) install --no-deps --no-build-isolation ./native \
-		|| echo 'The compiled reader (native/) is not installed: it needs a C compiler. All else works; its tests are skipped.'
+		|| echo 'The native extension (native/) is not installed: it needs a C compiler. All else works; its tests are skipped.'
 	touch $@
 endef
 

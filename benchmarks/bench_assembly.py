@@ -46,7 +46,7 @@ class Service:
         self._now, self._taken = 0.0, 0
         reader = Reader(settings, conventions.TABLE)
         self.engine = Engine(settings, clock=lambda: self._now, wall=None, reader=reader)
-        self._decode = Decoder(settings, reader, compiled=compiled)
+        self._decode = Decoder(reader, native=compiled)
 
     def take(self, body: bytes) -> None:
         """One request, and the tick of its second."""

@@ -18,11 +18,11 @@ from benchmarks.measure import Row, ratio, ratios, row, seconds
 from otel_reliability import conventions
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
+from otel_reliability.native import load
 from otel_reliability.service.answers import Encoding, Signal
-from otel_reliability.service.compiled import load
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.service.memory import look_seldom
-from otel_reliability.sources import otlp_full
+from tests.sources import full_schema
 
 REQUESTS: Final = 32
 BARE: Final = "bare ParseFromString by the full schema"
@@ -33,7 +33,7 @@ def by(against: str) -> str:
     """Against what, and by which reader."""
     return (
         f"{against}; by the compiled reader"
-        if load()
+        if load("otel_reliability_native")
         else f"{against}; in Python, the compiled reader is not installed"
     )
 
@@ -51,7 +51,7 @@ def bare(bodies: Sequence[bytes]) -> Callable[[], object]:
 def decoding(bodies: Sequence[bytes], *, compiled: bool = True) -> Callable[[], object]:
     """Decoding and extracting as the service does, by the compiled reader or in Python."""
     settings = Settings()
-    turn, decode = cycle(bodies), Decoder(settings, Reader(settings, conventions.TABLE), compiled=compiled)
+    turn, decode = cycle(bodies), Decoder(Reader(settings, conventions.TABLE), native=compiled)
 
     def work() -> None:
         decode(Signal.TRACES, Encoding.PROTOBUF, next(turn))
@@ -64,7 +64,7 @@ def plainly(bodies: Sequence[bytes]) -> Callable[[], object]:
     turn, read = cycle(bodies), Reader(Settings(), conventions.TABLE).read
 
     def work() -> None:
-        for span in otlp_full.decode(next(turn)).spans:
+        for span in full_schema.decode(next(turn)).spans:
             read(span)
 
     return work

@@ -44,7 +44,7 @@ class Source:
     def __init__(self, *, chaotic: bool) -> None:
         self.settings = Settings(limits=LimitSettings(agents=100_000))
         self._reader = Reader(self.settings, conventions.TABLE)
-        self._decode = Decoder(self.settings, self._reader)
+        self._decode = Decoder(self._reader)
         self._traffic = Traffic(chaotic=chaotic, agents=1)
 
     def read(self, span: RawSpan) -> AgentSpan:

@@ -161,7 +161,7 @@ def _assembled(runs: int) -> float:
     """CPU seconds that so many runs cost one process, without doors."""
     settings = Settings(hash_key="00" * 16)
     reader = Reader(settings, conventions.TABLE)
-    engine, decode = Engine(settings, clock=time.monotonic, wall=None, reader=reader), Decoder(settings, reader)
+    engine, decode = Engine(settings, clock=time.monotonic, wall=None, reader=reader), Decoder(reader)
     came = messages(0, runs)
     began = time.process_time()
     for one in came:

@@ -7,27 +7,27 @@ from __future__ import annotations
 
 from typing import Final
 
+from otel_reliability.conventions.adapters.by_name import ByName
+from otel_reliability.conventions.adapters.claude_code import ClaudeCode
+from otel_reliability.conventions.adapters.genai import GenAI
+from otel_reliability.conventions.adapters.google_adk import GoogleADK
+from otel_reliability.conventions.adapters.haystack import Haystack
+from otel_reliability.conventions.adapters.langchain import GenAILangChain
+from otel_reliability.conventions.adapters.langfuse import Langfuse
+from otel_reliability.conventions.adapters.langsmith import LangSmith
+from otel_reliability.conventions.adapters.llama_index import LlamaIndex
+from otel_reliability.conventions.adapters.logfire import Logfire
+from otel_reliability.conventions.adapters.mastra import Mastra
+from otel_reliability.conventions.adapters.mcp import Mcp
+from otel_reliability.conventions.adapters.mlflow import MLflow
+from otel_reliability.conventions.adapters.ms_agent_framework import MSAgentFramework
+from otel_reliability.conventions.adapters.openinference import OpenInference
+from otel_reliability.conventions.adapters.openlit import OpenLit
+from otel_reliability.conventions.adapters.openllmetry import OpenLLMetry
+from otel_reliability.conventions.adapters.pydantic_ai import PydanticAI
+from otel_reliability.conventions.adapters.strands import Strands
+from otel_reliability.conventions.adapters.vercel import Vercel
 from otel_reliability.conventions.base import Convention
-from otel_reliability.conventions.by_name import ByName
-from otel_reliability.conventions.claude_code import ClaudeCode
-from otel_reliability.conventions.genai import GenAI
-from otel_reliability.conventions.google_adk import GoogleADK
-from otel_reliability.conventions.haystack import Haystack
-from otel_reliability.conventions.langchain import GenAILangChain
-from otel_reliability.conventions.langfuse import Langfuse
-from otel_reliability.conventions.langsmith import LangSmith
-from otel_reliability.conventions.llama_index import LlamaIndex
-from otel_reliability.conventions.logfire import Logfire
-from otel_reliability.conventions.mastra import Mastra
-from otel_reliability.conventions.mcp import Mcp
-from otel_reliability.conventions.mlflow import MLflow
-from otel_reliability.conventions.ms_agent_framework import MSAgentFramework
-from otel_reliability.conventions.openinference import OpenInference
-from otel_reliability.conventions.openlit import OpenLit
-from otel_reliability.conventions.openllmetry import OpenLLMetry
-from otel_reliability.conventions.pydantic_ai import PydanticAI
-from otel_reliability.conventions.strands import Strands
-from otel_reliability.conventions.vercel import Vercel
 
 TABLE: Final[tuple[Convention, ...]] = (
     # keyed on a scope

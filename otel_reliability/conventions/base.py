@@ -1,48 +1,152 @@
 """What a convention is, and what it says of a span.
 
-A convention reads one family of instrumentations. It either does not know a span (None), or tells what it is; kind OTHER is
+A convention reads one family of instrumentations. It either does not know a span (None), or says what it is; kind OTHER is
 an answer too: "mine, and nothing you need". The first convention that answers wins, so a span that carries two conventions
 counts once. Conventions keyed on an instrumentation scope are asked before those keyed on attributes.
+
+An answer is made once for all spans of one scope and one set of keys that agree in what the convention asked for: the values
+of an operation, a model, a tool's name. What differs from span to span (ids, token counts, arguments) is not asked for; its
+place in the answer holds an `Own`, which says from which attributes it is read, and how.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
-from otel_reliability.conventions.hashing import Hasher
-from otel_reliability.model.span import Facts, Kind, RawSpan
+from otel_reliability.model.span import Call, Kind, RawEvent, RawSpan
 
 
-class Told(NamedTuple):
+class Own(NamedTuple):
+    """A part of an answer that is read from each span.
+
+    `reader` gets the value of each of the `keys` in turn, until it returns something. `joined`: it gets the values of all of
+    them at once, None for an absent one.
+    """
+
+    reader: Callable[..., Any]
+    keys: tuple[str, ...]
+    joined: bool = False
+
+
+def own(reader: Callable[[Any], Any], *keys: str) -> Any:
+    """Read a part from the first of these keys of which the reader makes something."""
+    return Own(reader, keys)
+
+
+def own_of_all(reader: Callable[..., Any], *keys: str) -> Any:
+    """Read a part from the values of all of these keys; the reader gets None for an absent one."""
+    return Own(reader, keys, joined=True)
+
+
+def own_value(*keys: str) -> Any:
+    """Take the value of the first of these keys that is present, whatever it is."""
+    return Own(itself, keys)
+
+
+def itself(value: Any) -> Any:
+    """The value."""
+    return value
+
+
+def reported_call(
+    name: str | None, call_id: Any = None, arguments: Any = None, result: Any = None, *, failed: bool = False
+) -> Any:
+    """A tool call whose arguments and result are values still: the reader hashes them."""
+    return Call(name, call_id, arguments, failed, result)
+
+
+class Answer(NamedTuple):
     """What a convention says of a span.
 
-    `failed` None: the status decides. `session` is an id from the convention's own keys (the common ones are read for all).
+    - `facts`: of `model.span.Facts`; any part of them may be an `Own`, and so may the whole.
+    - `failed`: None where the status decides. `fails_with_call`: the span failed also where the result of its call is a
+      failure to the user.
+    - `session`: an id from the convention's own keys (the common ones are read for all spans).
     """
 
     kind: Kind
-    facts: Facts | None = None
+    facts: Any = None
     failed: bool | None = None
-    session: str | None = None
+    session: Any = None
+    fails_with_call: bool = False
 
 
-NOTHING = Told(Kind.OTHER)
-"""Recognised, and nothing: a graph node, an event told as a span, a merged tool span."""
+NOTHING: Final = Answer(Kind.OTHER)
+"""Recognized, and nothing: a graph node, an event exported as a span, a merged tool span."""
+
+
+class SpanView:
+    """A span as a convention sees it; it records what the answer depends on.
+
+    `asked` are the keys whose values were asked for, `derived` the readers of which only the result was; `by_name`, `by_kind`
+    and `by_events`: whether the span's name, kind or events were. Which keys there are is the same for all spans of an answer.
+    """
+
+    __slots__ = ("_span", "asked", "by_events", "by_kind", "by_name", "derived", "scope", "status")
+
+    def __init__(self, span: RawSpan, scope: str) -> None:
+        self._span, self.scope, self.status = span, scope, span.status
+        self.asked: set[str] = set()
+        self.derived: set[tuple[Callable[[Any], Any], str]] = set()
+        self.by_name = self.by_kind = self.by_events = False
+
+    @property
+    def name(self) -> str:
+        """The span's name."""
+        self.by_name = True
+        return self._span.name
+
+    @property
+    def span_kind(self) -> int:
+        """The span's kind, as OTLP numbers it."""
+        self.by_kind = True
+        return self._span.span_kind
+
+    @property
+    def events(self) -> tuple[RawEvent, ...]:
+        """The span's events. An answer that depends on some is made for this span alone."""
+        self.by_events = True
+        return self._span.events
+
+    def get(self, key: str, /) -> Any:
+        """The value of a key, of those that few values stand under."""
+        if key not in self._span.attributes:
+            return None
+        self.asked.add(key)
+        return self._span.attributes.get(key)
+
+    def found_in(self, key: str, reader: Callable[[Any], Any]) -> Any:
+        """What a reader finds in a value that differs from span to span: a text, a boolean or None."""
+        if key not in self._span.attributes:
+            return reader(None)
+        self.derived.add((reader, key))
+        return reader(self._span.attributes.get(key))
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._span.attributes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._span.attributes)
 
 
 class Convention(Protocol):
     """One family of instrumentations, in one file, its names included.
 
     - `name`: as `inspect` and the documentation print it.
-    - `scopes`: prefixes of instrumentation scopes it reads; empty: it is asked about every span.
-    - `keys`, `prefixes`: the attributes it may look at. Nothing else of a span is kept for it.
-    - `needs`, which only those have that go by keys alone: attributes without all of which it knows no span, and is not asked.
+    - `scopes`: prefixes of the instrumentation scopes it reads; empty: any scope.
+    - `keys`, `prefixes`: the attributes it may read. Nothing else of a span is kept for it.
+    - `needs`: keys of which a span must have one. `names`: a regular expression at the start of its name. A convention that
+      gives either is asked only about spans that meet one of the two.
     """
 
     name: ClassVar[str]
-    scopes: ClassVar[tuple[str, ...]]
-    keys: ClassVar[frozenset[str]]
-    prefixes: ClassVar[tuple[str, ...]]
+    scopes: ClassVar[tuple[str, ...]] = ()
+    keys: ClassVar[frozenset[str]] = frozenset()
+    prefixes: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[frozenset[str]] = frozenset()
+    names: ClassVar[str] = ""
 
-    def read(self, span: RawSpan, hasher: Hasher) -> Told | None:
+    def read(self, span: SpanView) -> Answer | None:
         """What the span is, or None where this convention does not know it."""
         ...

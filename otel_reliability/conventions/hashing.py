@@ -1,7 +1,8 @@
 """Hashes of tool arguments and results: equal exactly where the calls were equal, and telling nothing else.
 
 The text itself never leaves this module. The hash is keyed BLAKE2b of the canonical JSON of what was meant, so that the same
-call has the same hash whichever instrumentation told it; the key stays on the machine, so that nobody can look a value up.
+call has the same hash whichever instrumentation reported it; the key stays on the machine, so that a value cannot be looked
+up.
 """
 
 from __future__ import annotations
@@ -11,18 +12,37 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
-from otel_reliability.conventions import flat_json, values
+from otel_reliability.conventions import values
 from otel_reliability.model.span import Call
+
+T = TypeVar("T")
 
 DIGEST_SIZE: Final = 8
 
-_ADDRESS: Final = re.compile(flat_json.ADDRESS + "[0-9a-fA-F]+")
+REDACTED: Final = frozenset({"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "<elided>", "<redacted>"})
+"""What instrumentations write where they hide a value: it says nothing, so what holds one is unknown as a whole."""
+WRAPPED: Final = "kwargs"
+"""The key under which libraries wrap the arguments of a call."""
+LARGEST_INTEGER: Final = 1 << 128
+
+_ADDRESS: Final = " at 0x"
+"""What stands before a memory address in Python's own texts of objects."""
+_ADDRESSES: Final = re.compile(_ADDRESS + "[0-9a-fA-F]+")
+_UNUSUAL: Final = ("REDACTED", "redacted", "<elided>", _ADDRESS, "\\u")
+"""A JSON text with one of these, with many brackets or with a long number is rewritten value by value."""
+_LONG_NUMBER: Final = re.compile("[0-9]{38}")
+MAX_REMEMBERED: Final = 8_192
+"""Texts of which it is remembered what was made of them, by their hash."""
+MAX_REMEMBERED_TEXT: Final = 16_384
+"""Characters of a text beyond which it is not worth remembering."""
+
+_UNKNOWN: Final = object()
 _FREE_TEXT_LENGTH: Final = 40
 _FREE_TEXT_SPACES: Final = 3
 _MAX_DEPTH: Final = 64
-_WRAPPER: Final = frozenset({"args", flat_json.WRAPPED, "sanitize_inputs_outputs"})
+_WRAPPER: Final = frozenset({"args", WRAPPED, "sanitize_inputs_outputs"})
 
 _encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 _tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
@@ -44,14 +64,49 @@ class Hasher:
         key = (secrets.token_bytes(32) if key is None else key)[:64]
         self._begun = hashlib.blake2b(digest_size=DIGEST_SIZE, key=key)
         self._soft_errors = [re.compile(pattern) for pattern in soft_errors]
+        self.has_soft_errors = bool(self._soft_errors)
+        self._known: dict[tuple[Callable[..., Any], bytes], Any] = {}
+
+    def once(self, make: Callable[..., T], *given: Any) -> T:
+        """What `make` makes of these values; of texts made before, without making it again.
+
+        Of a text only a hash is remembered, so what is made must hold none of it either.
+        """
+        size = 0
+        for value in given:
+            if value is not None and type(value) is not str:
+                return make(*given)
+            size += 0 if value is None else len(value)
+        if size > MAX_REMEMBERED_TEXT:
+            return make(*given)
+        text = (
+            given[0]
+            if len(given) == 1 and size
+            else "".join("-" if one is None else f"{len(one)}:{one}" for one in given)
+        )
+        key = make, self._digest(text)
+        found = self._known.get(key, _UNKNOWN)
+        if found is _UNKNOWN:
+            if len(self._known) >= MAX_REMEMBERED:
+                self._known.clear()
+            found = self._known[key] = make(*given)
+        return found
 
     def call(
         self, name: str | None, call_id: str | None, arguments: object, result: object = None, *, failed: bool
     ) -> Call:
         """A tool call, its arguments and its result hashed; failed also where the result is a soft error to the user."""
-        digest, effect = self.arguments(arguments)
-        failed = failed or (bool(self._soft_errors) and self._is_soft_error(result))
-        return _tuple(Call, (name, call_id, digest, failed, self.value(result), effect))
+        digest, effect = self.hashed_arguments(arguments)
+        failed = failed or self.is_soft_error(result)
+        return _tuple(Call, (name, call_id, digest, failed, self.hashed_value(result), effect))
+
+    def hashed_arguments(self, value: object) -> tuple[bytes | None, bytes | None]:
+        """The same as `arguments`, once for equal texts."""
+        return (None, None) if value is None else self.once(self.arguments, value)
+
+    def hashed_value(self, value: object) -> bytes | None:
+        """The same as `value`, once for equal texts."""
+        return None if value is None else self.once(self.value, value)
 
     def value(self, value: object) -> bytes | None:
         """The hash of a value, or None where it is absent or redacted.
@@ -62,12 +117,7 @@ class Hasher:
         >>> hasher.value("__REDACTED__") is None
         True
         """
-        if value is None:
-            return None
-        text = flat_json.canonical(value)
-        if text is None:
-            known, meant = unwrapped(value)
-            text = canonical(meant) if known else None
+        text, _ = _canonical(value)
         return None if text is None else self._digest(text)
 
     def arguments(self, value: object) -> tuple[bytes | None, bytes | None]:
@@ -79,16 +129,11 @@ class Hasher:
         >>> one[0] == two[0], one[1] == two[1]
         (False, True)
         """
-        text = flat_json.canonical(value)
-        if text is not None and not _may_hold_free_text(text):
-            digest = self._digest(text)
-            return digest, digest
-        known, meant = unwrapped(value)
-        text = canonical(meant) if known else None
+        text, meant = _canonical(value)
         if text is None:
             return None, None
         digest = self._digest(text)
-        if not _may_hold_free_text(text):
+        if len(text) <= _FREE_TEXT_LENGTH or text.count(" ") < _FREE_TEXT_SPACES:
             return digest, digest
         return digest, self._digest(canonical(_without_free_text(meant, 0)) or "")
 
@@ -96,16 +141,55 @@ class Hasher:
         """A short printable hash of an identifier that must not leave as it is."""
         return self._digest(value).hex()
 
-    def _is_soft_error(self, result: object) -> bool:
-        if result is None:
+    def is_soft_error(self, result: object) -> bool:
+        """Whether a result is a failure by the user's patterns."""
+        if result is None or not self._soft_errors:
             return False
         shown = result if isinstance(result, str) else canonical(result) or ""
         return any(pattern.search(shown) for pattern in self._soft_errors)
 
-    def _digest(self, text: str) -> bytes:
+    def digest(self, text: bytes) -> bytes:
+        """The keyed hash of bytes."""
         digest = self._begun.copy()
-        digest.update(text.encode("utf-8", "surrogatepass"))
+        digest.update(text)
         return digest.digest()
+
+    def _digest(self, text: str) -> bytes:
+        return self.digest(text.encode("utf-8", "surrogatepass"))
+
+
+def _canonical(value: object) -> tuple[str | None, Any]:
+    """The canonical JSON of what a value means without its wrappers (None: unknown), and what it means."""
+    meant = _common_json(value) if type(value) is str and value[:1] in {"{", "["} else None
+    if meant is not None:
+        meant = _without_wrapper(meant)
+        return _encode(meant), meant
+    known, meant = unwrapped(value)
+    return canonical(meant) if known else None, meant
+
+
+def is_known(value: object) -> bool:
+    """Whether a value is present and not redacted."""
+    return _canonical(value)[0] is not None
+
+
+def _common_json(text: str) -> Any:
+    """What most JSON texts mean, its floats as canonical JSON has them; None where only `canonical` can say."""
+    if len(text) > values.MAX_TEXT or text.count("{") + text.count("[") >= _MAX_DEPTH:
+        return None
+    if any(mark in text for mark in _UNUSUAL) or _LONG_NUMBER.search(text):
+        return None
+    try:
+        return _decode(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _float(text: str) -> object:
+    return _plain(float(text), 0)
+
+
+_decode: Final = json.JSONDecoder(parse_float=_float, parse_constant=_float).decode
 
 
 def unwrapped(value: object) -> tuple[bool, Any]:
@@ -116,14 +200,16 @@ def unwrapped(value: object) -> tuple[bool, Any]:
     """
     if value is None or value == "":
         return False, None
-    meant = values.parsed(value)
-    return True, _without_wrapper(cast("Mapping[str, Any]", meant)) if isinstance(meant, Mapping) else meant
+    return True, _without_wrapper(values.parsed(value))
 
 
-def _without_wrapper(meant: Mapping[str, Any]) -> Any:
-    if flat_json.WRAPPED not in meant or not _WRAPPER.issuperset(meant):
+def _without_wrapper(meant: Any) -> Any:
+    if not isinstance(meant, Mapping):
         return meant
-    positional, named = meant.get("args"), meant[flat_json.WRAPPED]
+    pairs = cast("Mapping[str, Any]", meant)
+    if WRAPPED not in pairs or not _WRAPPER.issuperset(pairs):
+        return pairs
+    positional, named = pairs.get("args"), pairs[WRAPPED]
     return [positional, named] if positional else named
 
 
@@ -146,16 +232,16 @@ def _plain(value: object, depth: int) -> object:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return value if -flat_json.LARGEST_INTEGER < value < flat_json.LARGEST_INTEGER else hex(value)
+        return value if -LARGEST_INTEGER < value < LARGEST_INTEGER else hex(value)
     if isinstance(value, float):
         return int(value) if value.is_integer() else repr(value)
     return _plain_collection(value, depth) if depth < _MAX_DEPTH else "…"
 
 
 def _plain_text(value: str) -> str:
-    if value in flat_json.REDACTED:
+    if value in REDACTED:
         raise _Hidden
-    return _ADDRESS.sub("", value) if flat_json.ADDRESS in value else value
+    return _ADDRESSES.sub("", value) if _ADDRESS in value else value
 
 
 def _plain_collection(value: object, depth: int) -> object:
@@ -167,10 +253,6 @@ def _plain_collection(value: object, depth: int) -> object:
     if isinstance(value, set | frozenset):
         return sorted((_plain(item, depth + 1) for item in cast("Iterable[Any]", value)), key=repr)
     return value.hex() if isinstance(value, bytes) else _plain_text(str(value))
-
-
-def _may_hold_free_text(text: str) -> bool:
-    return len(text) > _FREE_TEXT_LENGTH and text.count(" ") >= _FREE_TEXT_SPACES
 
 
 def _is_free_text(value: object) -> bool:

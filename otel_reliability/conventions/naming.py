@@ -6,7 +6,7 @@ import fnmatch
 from typing import Final
 
 from otel_reliability.config import ToolSettings
-from otel_reliability.model.span import Call, Facts, InvocationFacts, ModelFacts, ToolFacts
+from otel_reliability.model.span import Call
 
 LONGEST_NAME: Final = 256
 _MAX_NAMES: Final = 65_536
@@ -22,6 +22,7 @@ class ToolNames:
 
     def __init__(self, settings: ToolSettings) -> None:
         self._ignore, self._rename = settings.ignore, dict(settings.rename)
+        self.has_rules = bool(self._ignore or self._rename)
         self._known: dict[str, str | None] = {}
 
     def of(self, name: str) -> str | None:
@@ -31,20 +32,10 @@ class ToolNames:
         except KeyError:
             return self._worked_out(name)
 
-    def apply(self, facts: Facts) -> Facts:
-        """The facts of a span under these rules. A span whose only call is ignored is still a tool span, of no call."""
-        if isinstance(facts, ToolFacts) and facts.calls:
-            calls = self._calls(facts.calls)
-            return facts if calls == facts.calls else facts._replace(calls=calls)
-        if isinstance(facts, ModelFacts) and facts.calls:
-            calls = self._calls(facts.calls)
-            return facts if calls == facts.calls else facts._replace(calls=calls, asked_for_tools=bool(calls))
-        if isinstance(facts, InvocationFacts) and facts.call is not None:
-            return facts._replace(call=self._call(facts.call))
-        return facts
-
-    def _calls(self, calls: tuple[Call, ...]) -> tuple[Call, ...]:
-        return tuple(renamed for call in calls if (renamed := self._call(call)) is not None)
+    def renamed(self, calls: tuple[Call, ...]) -> tuple[Call, ...]:
+        """The calls under these rules, without those that are ignored."""
+        found = [self._call(call) for call in calls]
+        return tuple([call for call in found if call is not None])
 
     def _call(self, call: Call) -> Call | None:
         if call.name is None:

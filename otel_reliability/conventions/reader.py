@@ -1,32 +1,31 @@
 """`RawSpan` → `AgentSpan`: asks the conventions, then adds what any span may carry whatever its convention.
 
 Total: every span comes out, as kind OTHER where no convention knows it, and nothing it carries can raise.
+
+An instrumentation sets the same keys on span after span. So there is one `Plan` per scope and set of keys: it names the
+attributes that are read, and remembers the answers of the conventions (`templates`). Nothing else is remembered of a span.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any, Final
+import re
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Final, cast
 
 from otel_reliability.config import Settings
 from otel_reliability.conventions import evaluations, notes, values
-from otel_reliability.conventions.base import NOTHING, Convention, Told
-from otel_reliability.conventions.by_name import BEGINNINGS
+from otel_reliability.conventions.base import NOTHING, Convention, Own, SpanView, itself
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.conventions.mapping import Mapped
 from otel_reliability.conventions.naming import ToolNames
-from otel_reliability.conventions.plans import MESSAGING, Plan, Plans
-from otel_reliability.conventions.room import Room
-from otel_reliability.conventions.stencils import CONVERSATION, CONVERSATION_RANK, Stencils, stencils
-from otel_reliability.model.attributes import HeldAttributes, LazyAttributes
+from otel_reliability.conventions.templates import Template, Templates
+from otel_reliability.model.attributes import LazyAttributes
 from otel_reliability.model.bounded import LONGEST, bounded
 from otel_reliability.model.span import (
     KIND_CONSUMER,
     KIND_PRODUCER,
-    STATUS_ERROR,
     AgentSpan,
-    Facts,
     InvocationFacts,
     Notes,
     RawSpan,
@@ -35,202 +34,312 @@ from otel_reliability.model.span import (
     SpanRef,
 )
 
+CONVERSATION: Final = "gen_ai.conversation.id"
 SESSION: Final = "session.id"
-_MAPPED_RANK: Final = -1
-_SESSION_RANK: Final = 1
-_CONVENTION_RANK: Final = 2
+MESSAGING: Final = "messaging."
+SESSION_RANKS: Final = {CONVERSATION: 0, SESSION: 1}
+MAPPED_RANK: Final = -1
+CONVENTION_RANK: Final = 2
+
+MAX_MEMORY: Final = 32 * 1024 * 1024
+"""Bytes, roughly, of all plans and templates: a sender may invent keys and values without end. Beyond, all are made again."""
+MAX_SCOPES: Final = 4096
+MAX_KEYS_SIZE: Final = 8_192
+"""Characters of a span's keys beyond which its plan is not kept."""
+MAX_ASKED_SIZE: Final = 1_024
+"""Bytes of the values that an answer depends on beyond which its template is not kept."""
+PLAN_SIZE: Final = 2_048
+TEMPLATE_SIZE: Final = 1_024
 
 _ALIASES: Final = (("@arizeai/openinference-instrumentation-", "openinference.instrumentation."),)
-_MAX_SCOPES: Final = 4096
-
 _ATTRIBUTES: Final = RawSpan._fields.index("attributes")
-_EVENTS: Final = _ATTRIBUTES + 1
-_SCOPE: Final = RawSpan._fields.index("scope")
-_VERSION: Final = _SCOPE + 1
-
 _tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
 """Makes a named tuple from a tuple, without the call in Python that its class would cost."""
+
+Values = Mapping[str, Any]
+"""Attributes by key: values, or their undecoded bytes."""
+
+
+class Scope:
+    """An instrumentation scope: the name it goes by, the conventions it may concern, and its plans by the keys of a span.
+
+    `is_named` says whether a span's name alone may concern one of them.
+    """
+
+    def __init__(self, name: str, table: Sequence[Convention]) -> None:
+        self.name = name
+        self.conventions = tuple(one for one in table if not one.scopes or name.startswith(one.scopes))
+        self.has_own = any(one.scopes for one in self.conventions)
+        self.is_named = re.compile(
+            "|".join(f"(?:{one.names})" for one in self.conventions if one.names) or "(?!)"
+        ).match
+        self.plans: dict[tuple[str, ...], Plan] = {}
+
+
+class Plan:
+    """How the spans of one scope and one set of keys are read.
+
+    - `conventions`: those that may know such a span, whatever its name.
+    - `asked`, `derived`, `by_name`, `by_kind`, `by_events`: what their answers depend on, as far as is known; `take` gives the
+      values asked for. `templates` are the answers by all of these.
+    - `sessions`: the keys that name a session. `has_more`: notes, evaluations or what settings ask for may be there.
+    """
+
+    __slots__ = (
+        "asked", "by_events", "by_kind", "by_name", "conventions", "derived", "has_more", "is_judged", "is_messaging",
+        "is_noted", "keys", "sessions", "take", "templates", "version",
+    )  # fmt: skip
+
+    def __init__(self, keys: tuple[str, ...], conventions: Sequence[Convention], *, has_more: bool) -> None:
+        self.keys = frozenset(keys)
+        self.conventions = frozenset(
+            one for one in conventions if not (one.needs or one.names) or not one.needs.isdisjoint(keys)
+        )
+        self.asked: tuple[str, ...] = ()
+        self.derived: tuple[tuple[Callable[[Any], Any], str], ...] = ()
+        self.by_name = self.by_kind = self.by_events = False
+        self.version = 0
+        self.take: Callable[[Values], Any] = _nothing
+        self.templates: dict[tuple[Any, ...], Template] = {}
+        self.sessions = tuple((rank, key) for key, rank in SESSION_RANKS.items() if key in self.keys)
+        self.is_noted = any(key.startswith(notes.PREFIX) for key in keys)
+        self.is_judged = evaluations.may_tell("\n".join(keys))
+        self.is_messaging = any(key.startswith(MESSAGING) for key in keys)
+        self.has_more = has_more or self.is_noted
+
+    def has_learned(self, view: SpanView, span: RawSpan, *, named: bool) -> bool:
+        """Add what an answer depended on. Where something is new, this answer and those before it are not remembered."""
+        self.by_events = self.by_events or view.by_events
+        if view.by_events and span.events:
+            return True
+        asked, derived = view.asked.difference(self.asked), view.derived.difference(self.derived)
+        by_name, by_kind = view.by_name and not named and not self.by_name, view.by_kind and not self.by_kind
+        if not (asked or derived or by_name or by_kind):
+            return False
+        self.templates.clear()
+        self.version += 1
+        self.by_name, self.by_kind = self.by_name or by_name, self.by_kind or by_kind
+        self.derived += tuple(derived)
+        self.asked += tuple(sorted(asked))
+        self.take = itemgetter(*self.asked, *self.asked[:1]) if self.asked else _nothing
+        return True
 
 
 class Reader:
     """Reads spans by a table of conventions and the user's settings.
 
-    Which conventions a scope may concern is worked out once a scope. `wanted` and `wanted_prefixes` are all the attribute
-    keys anybody here looks at: a caller may drop the rest, and gets the same.
+    `wanted` and `wanted_prefixes` are all the attribute keys that any rule reads: a caller may drop the rest, and gets the
+    same.
     """
+
+    readers = values.integer, values.text, values.identifier, itself
+    convention_rank = CONVENTION_RANK
 
     def __init__(self, settings: Settings, table: Sequence[Convention], hasher: Hasher | None = None) -> None:
         key = bytes.fromhex(settings.hash_key) if settings.hash_key else None
         self.hasher = hasher if hasher is not None else Hasher(key, settings.tools.soft_errors)
         self._table = tuple(table)
-        self._tools = ToolNames(settings.tools)
+        names = ToolNames(settings.tools)
+        self._templates = Templates(self.hasher, names)
+        self.has_rules = names.has_rules or self.hasher.has_soft_errors
         mapped = Mapped(settings.mapping)
         self._mapped = mapped if mapped.keys else None
         self._agent_key = settings.agent_key
         self._run_key = settings.assembly.run_key
+        self._has_more = bool(self._mapped or self._agent_key or self._run_key is not None)
         self._last = Resource(), Resource()
-        self._by_scope: dict[str, Plans] = {}
-        self._looked_at = self.wanted, self.wanted_prefixes
-        self._room = Room(self._by_scope.clear)
+        self._last_session: tuple[Any, Session | None] = (b"", None)
+        self._scopes: dict[str, Scope] = {}
+        self._memory = 0
+        self.generation = 0
+        """How often everything was forgotten: what others remember by plans of before is void."""
+
+    @property
+    def builders(self) -> tuple[Callable[[list[Any]], Any], ...]:
+        """What makes facts of the parts of a model call, an invocation and a tool call."""
+        return self._templates.model, self._templates.invocation, self._templates.tool
 
     @property
     def wanted(self) -> frozenset[str]:
-        """Every attribute key that is looked at exactly."""
-        own = {CONVERSATION, SESSION, *self._agent_key, *([self._run_key] if self._run_key else [])}
+        """Every attribute key that is read exactly."""
+        own = {*SESSION_RANKS, *self._agent_key, *([self._run_key] if self._run_key else [])}
         mapped = self._mapped.keys if self._mapped else frozenset[str]()
-        return mapped.union(own, *(convention.keys for convention in self._table))
+        return mapped.union(own, *(convention.keys | convention.needs for convention in self._table))
 
     @property
     def wanted_prefixes(self) -> tuple[str, ...]:
-        """Prefixes of the attribute keys that are looked at."""
-        told = {prefix for convention in self._table for prefix in convention.prefixes}
-        return (notes.PREFIX, MESSAGING, *evaluations.PREFIXES, *sorted(told))
+        """Prefixes of the attribute keys that are read."""
+        own = {prefix for convention in self._table for prefix in convention.prefixes}
+        return (notes.PREFIX, MESSAGING, *evaluations.PREFIXES, *sorted(own))
 
     def convention_of(self, span: RawSpan) -> str | None:
         """The name of the convention that knows the span, for `inspect`."""
-        plans = self._plans(span.scope)
-        span = span._replace(scope=plans.scope)
-        return next((c.name for c in plans.conventions if c.read(span, self.hasher) is not None), None)
-
-    def read(self, span: RawSpan) -> AgentSpan:
-        """The span in our vocabulary."""
-        plans = self._by_scope.get(span.scope) or self._plans(span.scope)
-        attributes = span.attributes
-        raw, once = (
-            (attributes.raw, attributes.memo.once) if type(attributes) is LazyAttributes else (attributes, _same)
-        )
-        keys = tuple(raw)
-        plan = plans.known.get(keys) or plans.made(keys)
-        if plan.stencils is not None and (once is not _same or type(attributes) is HeldAttributes):
-            whole, sender = self._last
-            if whole is not span.resource:
-                sender = self._sender(span.resource)
-            if (found := plan.stencils.read(span, raw, once, sender)) is not None:
-                return found
-        if type(attributes) is LazyAttributes:
-            kept = dict(zip(plan.keys, map(attributes.memo.__getitem__, plan.take(raw)), strict=True))
-            span = _tuple(RawSpan, (*span[:_ATTRIBUTES], kept, *span[_EVENTS:_SCOPE], plans.scope, *span[_VERSION:]))
-        elif plans.scope != span.scope:
-            span = span._replace(scope=plans.scope)
-        return self._asked(span, plan)
-
-    def plan(self, scope: str, keys: tuple[str, ...]) -> tuple[str, Plan]:
-        """The name a scope is told by, and what is done with those of its spans that have these keys."""
-        plans = self._plans(scope)
-        return plans.scope, plans.of(keys)
-
-    def _asked(self, span: RawSpan, plan: Plan) -> AgentSpan:
-        return self._agent_span(span, self._told(span, plan.conventions), plan)
-
-    def _told(self, span: RawSpan, conventions: Iterable[Convention]) -> Told:
-        """What the first convention says that knows the span."""
-        hasher = self.hasher
-        for convention in conventions:
-            answer = convention.read(span, hasher)
-            if answer is not None:
-                return answer
-        return NOTHING
-
-    def ordinary_scope(self, scope: str) -> str | None:
-        """The name a scope is told by, where no convention is keyed on it; None where one is."""
-        plans = self._plans(scope)
-        return None if any(convention.scopes for convention in plans.conventions) else plans.scope
+        scope = self.scope(span.scope)
+        view = SpanView(span, scope.name)
+        asked = _asked(scope, self.plan(scope, tuple(span.attributes)), span.name)
+        return next((one.name for one in asked if one.read(view) is not None), None)
 
     def is_ordinary(self, scope: str, name: str) -> bool:
         """Whether no convention knows a span of this scope and name if it carries none of the wanted attributes."""
-        return name[:4] not in BEGINNINGS and self.ordinary_scope(scope) is not None
+        found = self.scope(scope)
+        return not found.has_own and found.is_named(name) is None
 
-    def _agent_span(self, span: RawSpan, told: Told, plan: Plan) -> AgentSpan:
+    def read(self, span: RawSpan) -> AgentSpan:
+        """The span in our vocabulary."""
         (
-            trace_id, span_id, parent_id, _, span_kind, start_ns, end_ns, status, remote, attributes, events, links, scope, _,
+            trace_id, span_id, parent_id, _, span_kind, start_ns, end_ns, _, remote, attributes, events, links, scope_name, _,
             resource, state,
         ) = span  # fmt: skip
-        kind, facts, failed, session = told
-        judged = plan.judged
+        raw: Values
+        raw, value = (
+            (attributes.raw, attributes.memo.once) if type(attributes) is LazyAttributes else (attributes, _same)
+        )
+        scope = self._scopes.get(scope_name) or self.scope(scope_name)
+        keys = tuple(raw)
+        plan = scope.plans.get(keys) or self.plan(scope, keys)
+        template = self._template(scope, plan, span, raw, value)
+        kind, failed, facts, _, build, own_session, _ = template
+        if build is not None:
+            facts, failed = self._templates.filled(template, raw, value)
+        whole, sender = self._last
+        if whole is not resource:
+            sender = self._sender(resource)
+        session = self._session(plan, own_session, raw, value) if plan.sessions or own_session is not None else None
+        added = None
+        extra: tuple[tuple[str, str], ...] = ()
+        if plan.has_more:
+            facts, session, added, extra = self._more(span, facts, session, is_noted=plan.is_noted)
         return _tuple(
             AgentSpan,
             (
-                trace_id,
-                span_id,
-                parent_id,
-                remote,
-                start_ns,
-                end_ns,
-                span_kind,
-                kind,
-                status == STATUS_ERROR if failed is None else failed,
-                None if facts is None else self._facts(attributes, facts),
-                scope,
-                self._sender(resource),
-                self._session(attributes, session),
-                self._notes(attributes, noted=plan.noted),
-                evaluations.read(span, flat=judged) if judged or events else (),
-                _link(span, messaging=plan.messaging) if links else None,
-                threshold(state) if state else None,
-                self._extra(span) if self._agent_key else (),
+                trace_id, span_id, parent_id, remote, start_ns, end_ns, span_kind, kind, failed, facts, scope.name, sender,
+                session, added, evaluations.read(span, flat=plan.is_judged) if events or plan.is_judged else (),
+                _link(span, messaging=plan.is_messaging) if links else None, threshold(state) if state else None, extra,
             ),
-        )
+        )  # fmt: skip
 
-    def _plans(self, scope: str) -> Plans:
-        found = self._by_scope.get(scope)
+    def _template(self, scope: Scope, plan: Plan, span: RawSpan, raw: Values, value: Callable[[Any], Any]) -> Template:
+        """The template of spans like this one."""
+        name = span.name
+        named = name if plan.by_name or scope.is_named(name) else None
+        asked = plan.take(raw), span.status, named, span.span_kind if plan.by_kind else None
+        if plan.derived:
+            asked += tuple([reader(value(raw[key])) for reader, key in plan.derived])
+        try:
+            found = None if plan.by_events and span.events else plan.templates.get(asked)
+        except TypeError:  # a value that cannot be looked up: a program may set anything
+            found = None
         if found is None:
-            canonical = bounded(canonical_scope(scope))
-            asked = tuple(c for c in self._table if not c.scopes or canonical.startswith(c.scopes))
-            found = Plans(canonical, asked, *self._looked_at, self._room, partial(self._stencils, canonical))
-            if len(self._by_scope) < _MAX_SCOPES and len(scope) <= LONGEST:
-                self._by_scope[scope] = found
+            found, is_shared = self.ask(scope, plan, span)
+            size = sum(map(_size, (asked[0], named, *asked[4:]))) if is_shared else 0
+            if is_shared and size <= MAX_ASKED_SIZE:
+                self.remember(TEMPLATE_SIZE + size)
+                plan.templates[asked] = found
         return found
 
-    def _stencils(self, scope: str, keys: tuple[str, ...], conventions: tuple[Convention, ...]) -> Stencils | None:
-        """Settings that read attributes of their own read each span by itself."""
-        if self._mapped is not None or self._agent_key or self._run_key is not None:
-            return None
+    def ask(self, scope: Scope, plan: Plan, span: RawSpan) -> tuple[Template, bool]:
+        """Ask the conventions what a span is; whether the spans that agree with it in what the plan asks for share the answer."""
+        view = SpanView(span, scope.name)
+        answers = (convention.read(view) for convention in _asked(scope, plan, span.name))
+        answer = next((answer for answer in answers if answer is not None), NOTHING)
+        template = self._templates.made(answer, plan.keys, span.status)
+        return template, not plan.has_learned(view, span, named=scope.is_named(span.name) is not None)
 
-        def ask(span: RawSpan) -> Told:
-            return self._told(span._replace(scope=scope), conventions)
+    def scope(self, name: str) -> Scope:
+        """What is known of an instrumentation scope."""
+        found = self._scopes.get(name)
+        if found is None:
+            found = Scope(bounded(canonical_scope(name)), self._table)
+            if len(self._scopes) < MAX_SCOPES and len(name) <= LONGEST:
+                self._scopes[name] = found
+        return found
 
-        return stencils(scope, keys, conventions, ask, self._tools, self.hasher, self._room)
+    def plan(self, scope: Scope, keys: tuple[str, ...]) -> Plan:
+        """How the spans of a scope that have these keys are read."""
+        found = scope.plans.get(keys)
+        if found is None:
+            found = Plan(keys, scope.conventions, has_more=self._has_more)
+            size = sum(map(len, keys))
+            if size <= MAX_KEYS_SIZE:
+                self.remember(PLAN_SIZE + 2 * size)
+                scope.plans[keys] = found
+        return found
 
-    def _facts(self, attributes: Mapping[str, Any], facts: Facts) -> Facts:
-        facts = self._tools.apply(facts)
-        if self._mapped is not None and isinstance(facts, InvocationFacts):
-            return self._mapped.agent(attributes, facts)
-        return facts
+    def remember(self, size: int) -> None:
+        """Count what is about to be remembered; where it is too much, forget everything."""
+        self._memory += size
+        if self._memory > MAX_MEMORY:
+            self._memory = size
+            self.generation += 1
+            self._scopes.clear()
 
-    def _notes(self, attributes: Mapping[str, Any], *, noted: bool) -> Notes | None:
-        found = notes.read(attributes) if noted else None
+    def _more(
+        self, span: RawSpan, facts: Any, session: Session | None, *, is_noted: bool
+    ) -> tuple[Any, Session | None, Notes | None, tuple[tuple[str, str], ...]]:
+        """What notes and settings add to a span."""
+        attributes = span.attributes
+        found = notes.read(attributes) if is_noted else None
         if self._mapped is not None:
+            if isinstance(facts, InvocationFacts):
+                facts = self._mapped.agent(attributes, facts)
+            mapped = self._mapped.session(attributes)
+            session = session if mapped is None else Session(MAPPED_RANK, mapped)
             found = self._mapped.notes(attributes, found)
-        if self._run_key is not None and (value := values.identifier(attributes.get(self._run_key))) is not None:
-            found = (found or Notes())._replace(run_key=self.hasher.text(value))
-        return found
+        if self._run_key is not None and (key := values.identifier(attributes.get(self._run_key))) is not None:
+            found = (found or Notes())._replace(run_key=self.hasher.text(key))
+        return facts, session, found, self._extra(span) if self._agent_key else ()
 
-    def _session(self, attributes: Mapping[str, Any], told: str | None) -> Session | None:
-        if self._mapped is not None and (found := self._mapped.session(attributes)) is not None:
-            return Session(_MAPPED_RANK, found)
-        if CONVERSATION in attributes and (found := values.identifier(attributes[CONVERSATION])) is not None:
-            return Session(CONVERSATION_RANK, found)
-        if SESSION in attributes and (found := values.identifier(attributes[SESSION])) is not None:
-            return Session(_SESSION_RANK, found)
-        return None if told is None else Session(_CONVENTION_RANK, told)
+    def _session(self, plan: Plan, own: Own | str | None, raw: Values, value: Callable[[Any], Any]) -> Session | None:
+        """The session a span names; spans in a row share it."""
+        for rank, key in plan.sessions:
+            given = raw[key]
+            last, session = self._last_session
+            if session is not None and session.rank == rank and type(given) is type(last) and last == given:
+                return session
+            if (found := values.identifier(value(given))) is not None:
+                session = Session(rank, found)
+                if isinstance(given, bytes | str):
+                    self._last_session = given, session
+                return session
+        if isinstance(own, Own):
+            values_of = [value(raw[key]) if key in raw else None for key in own.keys]
+            read = [own.reader(*values_of)] if own.joined else map(own.reader, values_of)
+            own = next((found for found in read if found is not None), None)
+        return None if own is None else Session(CONVENTION_RANK, own)
 
     def _sender(self, resource: Resource) -> Resource:
         """The resource without its attributes: spans wait long, and these may be large. Spans in a row share it."""
-        whole, told = self._last
-        if whole is not resource:
-            told = Resource(*resource[:3])
-            self._last = resource, told
-        return told
+        sender = Resource(*resource[:3])
+        self._last = resource, sender
+        return sender
 
     def _extra(self, span: RawSpan) -> tuple[tuple[str, str], ...]:
         """The attributes that the settings add to an agent's identity: the span's own before its resource's."""
         given = span.attributes, span.resource.attributes
-        told = ((values.identifier(attributes.get(key)) for attributes in given) for key in self._agent_key)
-        return tuple((key, next(filter(None, found), "")) for key, found in zip(self._agent_key, told, strict=True))
+        found = ((values.identifier(attributes.get(key)) for attributes in given) for key in self._agent_key)
+        return tuple((key, next(filter(None, each), "")) for key, each in zip(self._agent_key, found, strict=True))
+
+
+def _asked(scope: Scope, plan: Plan, name: str) -> list[Convention]:
+    """The conventions that may know a span of this name and these keys, in their order."""
+    return [one for one in scope.conventions if one in plan.conventions or (one.names and re.match(one.names, name))]
 
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _nothing(attributes: Values) -> Any:
+    return ()
+
+
+def _size(value: Any) -> int:
+    """The length of a value that an answer depends on; too long for any template where it is no text: 1 equals True."""
+    if isinstance(value, bytes | str):
+        return len(value)
+    if value is None:
+        return 1
+    return sum(map(_size, cast("tuple[Any, ...]", value))) if isinstance(value, tuple) else MAX_ASKED_SIZE + 1
 
 
 def canonical_scope(scope: str) -> str:

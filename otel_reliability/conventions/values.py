@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from otel_reliability.conventions import literals
 from otel_reliability.model.bounded import LONGEST, bounded
@@ -27,7 +27,15 @@ _ENDS: Final[Mapping[str, str]] = {"{": "}", "[": "]", "(": ")"}
 _JSON_WORDS: Final[Mapping[str, Any]] = {"true": True, "false": False, "null": None}
 
 
-def first(attributes: Mapping[str, Any], keys: Iterable[str], reader: Callable[[object], T | None]) -> T | None:
+class Attributes(Protocol):
+    """Values by key: a mapping, or a span as conventions see it."""
+
+    def get(self, key: str, /) -> Any:
+        """The value of a key, None where it is absent."""
+        ...
+
+
+def first(attributes: Attributes, keys: Iterable[str], reader: Callable[[object], T | None]) -> T | None:
     """What the first of these keys says whose value can be read; a value of a wrong type hides none behind it.
 
     >>> first({"a": [], "b": "x"}, ("a", "b"), text)
@@ -42,7 +50,7 @@ def first(attributes: Mapping[str, Any], keys: Iterable[str], reader: Callable[[
     return None
 
 
-def raw(attributes: Mapping[str, Any], keys: Iterable[str]) -> Any:
+def raw(attributes: Attributes, keys: Iterable[str]) -> Any:
     """The value of the first of these keys that is there, whatever it is."""
     for key in keys:
         value = attributes.get(key)
@@ -59,9 +67,9 @@ def text(value: object) -> str | None:
     >>> text("a"), text("null"), text(3)
     ('a', None, None)
     """
-    if isinstance(value, str) and value not in _ABSENT:
-        return value if type(value) is str and len(value) <= LONGEST else bounded(value)
-    return None
+    if type(value) is str and 4 < len(value) <= LONGEST:  # longer than those that say nothing
+        return value
+    return bounded(value) if isinstance(value, str) and value not in _ABSENT else None
 
 
 def identifier(value: object) -> str | None:
@@ -70,7 +78,7 @@ def identifier(value: object) -> str | None:
     >>> identifier(7), identifier("7"), identifier(True)
     ('7', '7', None)
     """
-    if isinstance(value, int) and not isinstance(value, bool):
+    if type(value) is not str and isinstance(value, int) and not isinstance(value, bool):
         return str(int(value)) if value.bit_length() < 64 else None
     return text(value)
 
@@ -91,6 +99,8 @@ def integer(value: object) -> int | None:
     >>> integer(3), integer("3"), integer(3.0), integer(-1), integer("x"), integer(True)
     (3, 3, 3, None, None, None)
     """
+    if type(value) is int:
+        return value if 0 <= value < 1 << 63 else None
     if isinstance(value, bool):
         return None
     if isinstance(value, str):

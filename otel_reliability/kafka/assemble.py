@@ -36,7 +36,7 @@ class Assemble:
         self._signals = {kafka.spans: Signal.TRACES}
         if kafka.logs is not None:
             self._signals[kafka.logs] = Signal.LOGS
-        self._decode = Decoder(settings, reader)
+        self._decode = Decoder(reader)
         self._partitions: dict[int, AssemblePartition] = {}
         self._before = Numbers()
         self.name = "assemble"

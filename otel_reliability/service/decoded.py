@@ -6,23 +6,23 @@ Spans are read here, on the receiver's thread. So no text of a request is kept o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
-from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.record import RunRecord
 from otel_reliability.model.span import AgentSpan, Evaluation
 from otel_reliability.service.answers import Encoding, Signal
-from otel_reliability.service.ordinary import Ordinary
 from otel_reliability.service.refusal import Problem, Refused
-from otel_reliability.sources import otlp, otlp_json
+from otel_reliability.sources import otlp_json, otlp_protobuf
 from otel_reliability.sources.batch import Batch, Malformed
 from otel_reliability.sources.json_request import decode_request
+from otel_reliability.sources.native_decoder import native_decoder
 
-_TOLD: Final = 5
-"""Kinds of malformed spans that one answer names."""
+_MAX_REASONS: Final = 5
+"""Reasons for malformed spans that one answer names."""
+_KEYS: Final = {Signal.TRACES: "resourceSpans", Signal.LOGS: "resourceLogs"}
 
 
 class Decoded(NamedTuple):
@@ -44,43 +44,36 @@ class Decoded(NamedTuple):
 
 
 class Decoder:
-    """Reads bodies that are unpacked already."""
+    """Reads decompressed bodies by the conventions of a reader, with the native extension where it is installed."""
 
-    def __init__(self, settings: Settings, reader: Reader) -> None:
-        self._read, self._ordinary = reader.read, Ordinary(settings, reader)
+    def __init__(self, reader: Reader, *, native: bool = True) -> None:
+        self._read = reader.read
+        self._native = native_decoder(reader) if native else None
 
     def __call__(self, signal: Signal, encoding: Encoding, body: bytes) -> Decoded:
         """What a body holds. Raises `Refused` where it cannot be read at all."""
         try:
-            return self._decoded(signal, encoding, body)
+            if self._native is not None and signal is Signal.TRACES and encoding is Encoding.PROTOBUF:
+                found = self._native(body)
+                if found is not None:
+                    return _decoded(found[0], Batch(malformed=found[1]))
+            batch = _batch(signal, encoding, body)
         except UndecodableBody as error:
             raise Refused(Problem.UNDECODABLE, "undecodable", str(error)) from None
-
-    def _decoded(self, signal: Signal, encoding: Encoding, body: bytes) -> Decoded:
-        if signal is Signal.TRACES and encoding is Encoding.PROTOBUF and (found := self._ordinary.read(body)) is not None:
-            spans, malformed = found
-            return _told(Decoded(tuple(spans)), malformed)
-        batch = _batch(signal, encoding, body)
-        spans = tuple(map(self._read, batch.spans))
-        found = Decoded(spans, tuple(batch.evaluations), tuple(batch.records), other_logs=batch.other_logs)
-        return _told(found, batch.malformed)
+        return _decoded(map(self._read, batch.spans), batch)
 
 
-def _told(decoded: Decoded, malformed: list[Malformed]) -> Decoded:
-    """With what is malformed."""
-    if not malformed:
-        return decoded
-    counts = Counter(str(problem.reason) for problem in malformed)
-    return decoded._replace(malformed=counts, message=_message(malformed, counts))
+def _decoded(spans: Iterable[AgentSpan], batch: Batch) -> Decoded:
+    counts = Counter(str(problem.reason) for problem in batch.malformed)
+    message = _message(batch.malformed, counts) if counts else ""
+    evaluations, records = tuple(batch.evaluations), tuple(batch.records)
+    return Decoded(tuple(spans), evaluations, records, counts, message, batch.other_logs)
 
 
 def _batch(signal: Signal, encoding: Encoding, body: bytes) -> Batch:
     if encoding is Encoding.JSON:
         return _json(signal, body)
-    return otlp.decode_traces(body) if signal is Signal.TRACES else otlp.decode_logs(body)
-
-
-_KEYS: Final = {Signal.TRACES: "resourceSpans", Signal.LOGS: "resourceLogs"}
+    return otlp_protobuf.decode_traces(body) if signal is Signal.TRACES else otlp_protobuf.decode_logs(body)
 
 
 def _json(signal: Signal, body: bytes) -> Batch:
@@ -96,6 +89,6 @@ def _json(signal: Signal, body: bytes) -> Batch:
 def _message(malformed: list[Malformed], counts: Mapping[str, int]) -> str:
     """What is wrong, one example a reason."""
     examples = {str(problem.reason): problem.detail for problem in reversed(malformed)}
-    told = [f"{counts[reason]} for {reason} ({examples[reason]})" for reason in sorted(counts)]
-    more = "" if len(told) <= _TOLD else f"; and {len(told) - _TOLD} more reasons"
-    return "refused: " + "; ".join(told[:_TOLD]) + more
+    named = [f"{counts[reason]} for {reason} ({examples[reason]})" for reason in sorted(counts)]
+    more = "" if len(named) <= _MAX_REASONS else f"; and {len(named) - _MAX_REASONS} more reasons"
+    return "refused: " + "; ".join(named[:_MAX_REASONS]) + more

@@ -1,9 +1,8 @@
 """A request as bytes: what a journal keeps of it, and gives back equal.
 
 One byte of version, a checksum, and the request as nested plain values in Python's own `marshal` form, whose format 4 every
-supported Python reads. The checksum stands first, so that damaged bytes are never unpacked.
-Attributes of resources are left out: whatever of them counts was read when the
-request came in. Nothing else of a request is text of its content.
+supported Python reads. The checksum stands first, so that damaged bytes are never unpacked. Attributes of resources are
+left out: whatever of them counts was read when the request came in. Nothing else of a request is text of its content.
 """
 
 from __future__ import annotations
@@ -32,9 +31,8 @@ from otel_reliability.model.span import (
 )
 from otel_reliability.service.decoded import Decoded
 
-VERSION: Final = 5
-"""Raised when a reader of the version before could no longer understand an entry, or it can no longer read one of before."""
-_UNDERSTOOD: Final = (VERSION,)
+VERSION: Final = 8
+"""Raised when a reader of the version before could no longer understand an entry. Versions differ in more than one bit."""
 _MARSHAL: Final = 4
 _LEVEL: Final = 1
 _HEAD: Final = struct.Struct("<BI")
@@ -88,7 +86,7 @@ def check(data: bytes) -> memoryview:
         raise Damaged("an entry is cut off")
     version, checksum = _HEAD.unpack_from(data)
     body = memoryview(data)[_HEAD.size :]
-    if version not in _UNDERSTOOD:
+    if version != VERSION:
         raise Damaged(f"an entry of version {version}; this service reads version {VERSION}")
     if zlib.crc32(body) != checksum:
         raise Damaged("the checksum of an entry is wrong")

@@ -8,12 +8,13 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from otel_reliability.service import compiled
+from otel_reliability.native import load
 from otel_reliability.service.config_file import Config
 from otel_reliability.service.journal import Journal
 from otel_reliability.service.memory import look_seldom
 from otel_reliability.service.service import Service
 from otel_reliability.service.state import State
+from otel_reliability.sources.native_decoder import MODULE
 
 _logger = logging.getLogger("otel_reliability.service")
 
@@ -32,8 +33,8 @@ async def _serve(service: Service) -> None:
     for number in SIGNALS:
         loop.add_signal_handler(number, asked.set)
     await service.start()
-    if compiled.load() is not None:
-        _logger.info("Requests are read by the compiled reader (%s).", compiled.MODULE)
+    if load(MODULE) is not None:
+        _logger.info("Requests are decoded by the native extension (%s).", MODULE)
     _logger.info("Ready. %s", "; ".join(_where(service)) or "Neither pages nor /metrics are served.")
     await asked.wait()
     _logger.info("Stopping: what came is worked off, and told once more.")

@@ -107,7 +107,7 @@ class Service:
         self.writer = Writer(self.state, self.journal, self.readiness)
         self.progress = Progress(self.writer, self.state)
         self.intake = Intake(
-            Decoder(config.engine, self.engine.reader),
+            Decoder(self.engine.reader),
             self.writer,
             self.readiness,
             Room(settings.queue),

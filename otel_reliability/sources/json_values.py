@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from otel_reliability.model.attributes import HeldAttributes
-from otel_reliability.sources.values import MAX_DEPTH
+from otel_reliability.sources.any_value import MAX_DEPTH
 
 LEAST_INT64: Final = -(2**63)
 GREATEST_INT64: Final = 2**63 - 1

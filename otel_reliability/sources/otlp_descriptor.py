@@ -11,7 +11,7 @@ Four differences from the published schema, all allowed by the wire format:
 - A span's status is `bytes`, of which there are three; text that nobody reads is `bytes` too, enums are `int32`.
 
 Every other field is declared. So the unknown fields of a span are its trace state, its events, its links, and one case more:
-the runtime moves a map entry that holds a third field there, as a whole (`lost_attributes`).
+the runtime moves a map entry that holds a third field (`key_strindex`, of the profiles signal) there, as a whole.
 """
 
 from __future__ import annotations
@@ -107,11 +107,3 @@ Request: Final[Any] = _class(_POOL, "Request")
 Event: Final[Any] = _class(_POOL, "Event")
 Link: Final[Any] = _class(_POOL, "Link")
 Status: Final[Any] = _class(_POOL, "Status")
-
-
-def lost_attributes(unknown: Any, number: int) -> bool:
-    """Whether, among the unknown fields of a message, an attribute is missing from its map: its pair has a third part.
-
-    Such a pair (`key_strindex`, of the profiles signal) belongs to no trace, but may come: only the full schema reads it.
-    """
-    return any(field.field_number == number for field in unknown)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from benchmarks import payloads
 from otel_reliability.model.span import RawSpan
-from otel_reliability.sources.otlp import decode_traces
+from otel_reliability.sources.otlp_protobuf import decode_traces
 
 
 def spans(body: bytes) -> list[RawSpan]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otel_reliability.conventions.langfuse import usage
+from otel_reliability.conventions.adapters.langfuse import usage
 from otel_reliability.model.span import Kind, Tokens
 from otel_reliability.testing import span
 from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read

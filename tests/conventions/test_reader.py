@@ -202,7 +202,7 @@ def test_scopes_beyond_the_ceiling_are_still_read() -> None:
     spans = [span(attributes={OPERATION: "chat"}, scope=f"scope-{number}") for number in range(5_000)]
 
     assert {own.read(one).kind for one in spans} == {Kind.MODEL}
-    assert len(own._by_scope) < len(spans)
+    assert len(own._scopes) < len(spans)
 
 
 def test_a_hash_key_from_the_settings_makes_hashes_agree() -> None:

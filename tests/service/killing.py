@@ -116,7 +116,7 @@ def clients_of(victim: Victim) -> Generator[list[Client]]:
 def check(state: Path, acknowledged: list[bytes], twin_path: Path) -> None:
     """Open what is on disk, send everything twice again, and hold it against a twin that nobody killed and that got it once."""
     twin, kept = Kept(twin_path, FakeClock(1e6)), Kept(state, FakeClock(1e6))
-    decode = Decoder(twin.engine.settings, twin.engine.reader)
+    decode = Decoder(twin.engine.reader)
     for body in acknowledged:
         assert twin.take(decode(Signal.TRACES, Encoding.PROTOBUF, body))
     for body in (*acknowledged, *acknowledged):

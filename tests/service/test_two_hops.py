@@ -13,7 +13,7 @@ from otel_reliability.model.span import RawSpan
 from otel_reliability.service import emission as emitting
 from otel_reliability.service.emission import Emission
 from otel_reliability.service.run_logs import logs_of
-from otel_reliability.sources.otlp import decode_logs
+from otel_reliability.sources.otlp_protobuf import decode_logs
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.otlp import ACCEPTED, Answer, Sender
 from otel_reliability.testing import FakeClock, run, traces_protobuf

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otel_reliability.sources.any_value import MAX_DEPTH
 from otel_reliability.sources.json_values import attributes, enum, hexadecimal, items, plain, record, text, whole
-from otel_reliability.sources.values import MAX_DEPTH
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),

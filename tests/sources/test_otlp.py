@@ -8,7 +8,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeL
 
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.span import Evaluation
-from otel_reliability.sources.otlp import decode_logs, decode_traces
+from otel_reliability.sources.otlp_protobuf import decode_logs, decode_traces
 from otel_reliability.sources.otlp_write import pairs
 from otel_reliability.testing import at, span_id, trace_id
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 
+from otel_reliability.sources.any_value import MAX_DEPTH, attributes, plain
 from otel_reliability.sources.otlp_write import pairs
-from otel_reliability.sources.values import MAX_DEPTH, attributes, plain
 from tests.sources.strategies import ATTRIBUTES
 from tests.sources.strategies import plain as comparable
 

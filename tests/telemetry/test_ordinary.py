@@ -5,12 +5,13 @@ from opentelemetry.trace import SpanContext
 
 from otel_reliability import conventions
 from otel_reliability.config import Settings
-from otel_reliability.conventions.by_name import BEGINNINGS
-from otel_reliability.conventions.hashing import Hasher
+from otel_reliability.conventions.base import SpanView
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.model.span import KIND_CLIENT, AgentSpan, Kind
 from otel_reliability.telemetry.ordinary import LONGEST, MOST, Ordinary, place
 from otel_reliability.testing import span
+
+READER = Reader(Settings(), conventions.TABLE)
 
 
 def ordinary() -> Ordinary:
@@ -48,7 +49,7 @@ def test_what_a_convention_may_know_is_not_ordinary(scope: str, name: str) -> No
 
 def test_every_name_that_a_convention_knows_begins_as_it_should() -> None:
     """Conventions that are asked about every scope, and need no key, know nothing by any other name. A new one needs a look."""
-    nameless = [one for one in conventions.TABLE if not one.scopes and not getattr(one, "needs", None)]
+    nameless = [one for one in conventions.TABLE if one.names]
     assert {one.name for one in nameless} == {"OpenLLMetry", "Claude Code", "span name"}
     names = {
         "crewai.workflow",
@@ -62,11 +63,11 @@ def test_every_name_that_a_convention_knows_begins_as_it_should() -> None:
         name
         for name in names
         for one in nameless
-        if one.read(span(1, name=name, kind=KIND_CLIENT), Hasher(None)) is not None
+        if one.read(SpanView(span(1, name=name, kind=KIND_CLIENT), "")) is not None
     }
 
     assert told == names
-    assert {name[:4] for name in told} == BEGINNINGS
+    assert not any(READER.is_ordinary("", name) for name in told)
 
 
 def test_memory_of_what_was_met_is_bounded() -> None:

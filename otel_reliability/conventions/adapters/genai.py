@@ -1,0 +1,258 @@
+"""OpenTelemetry GenAI semantic conventions, current names and older ones.
+
+Source: open-telemetry/semantic-conventions-genai (all in development), and what the generations before it emitted: the older
+keys `gen_ai.system` and `gen_ai.usage.prompt_tokens`, pydantic-ai's `agent_name` and `tool_arguments`, koog's tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.base import (
+    NOTHING,
+    Answer,
+    Convention,
+    SpanView,
+    own,
+    own_of_all,
+    own_value,
+    reported_call,
+)
+from otel_reliability.model.span import STATUS_ERROR, Call, InvocationFacts, Kind, ModelFacts, Tokens, ToolFacts
+
+OPERATION: Final = "gen_ai.operation.name"
+SYSTEM: Final = "gen_ai.system"
+AGENT_NAME: Final = "gen_ai.agent.name"
+OLD_AGENT_NAME: Final = "agent_name"
+WORKFLOW_NAME: Final = "gen_ai.workflow.name"
+TOOL_NAME: Final = "gen_ai.tool.name"
+CALL_ID: Final = "gen_ai.tool.call.id"
+ARGUMENTS: Final = "gen_ai.tool.call.arguments"
+RESULT: Final = "gen_ai.tool.call.result"
+REQUEST_MODEL: Final = "gen_ai.request.model"
+RESPONSE_MODEL: Final = "gen_ai.response.model"
+RESPONSE_ID: Final = "gen_ai.response.id"
+FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+OLD_FINISH_REASON: Final = "gen_ai.response.finish_reason"
+INPUT_TOKENS: Final = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+OUTPUT_TOKENS: Final = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
+AGGREGATED_INPUT: Final = ("gen_ai.aggregated_usage.input_tokens",)
+AGGREGATED_OUTPUT: Final = ("gen_ai.aggregated_usage.output_tokens",)
+TOOL_ARGUMENTS: Final = (ARGUMENTS, "tool_arguments", "gen_ai.tool.args", "gen_ai.tool.input", "input.value")
+TOOL_RESULTS: Final = (RESULT, "tool_response", "gen_ai.tool.output", "output.value")
+TOOL_STATUS: Final = ("gen_ai.tool.status", "tool.status")
+ERROR_TYPE: Final = "error.type"
+MCP_METHOD: Final = "mcp.method.name"
+OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
+CONTEXT_LIMITS: Final = ("reliability.context_limit", "gen_ai.context.window_size")
+COSTS: Final = ("reliability.usage.cost_usd", "operation.cost")
+
+AGENT_OPERATIONS: Final = frozenset({"invoke_agent", "agent.run"})
+WORKFLOW_OPERATIONS: Final = frozenset({"invoke_workflow", "invoke_swarm", "invoke_graph"})
+MODEL_OPERATIONS: Final = frozenset(
+    {"chat", "generate_content", "text_completion", "completion", "response", "responses", "call_llm", "messages"}
+)
+TOOL_OPERATIONS: Final = frozenset({"execute_tool", "tool.execute"})
+RETRIEVAL_OPERATIONS: Final = frozenset({"retrieval", "retrieve"})
+
+LIMIT_WORDS: Final = frozenset({"max_steps", "max_turns", "max_iterations", "length"})
+"""Finish reasons of an agent that say it was stopped by a limit (never read from a model call)."""
+TOOL_WORDS: Final = frozenset({"tool_calls", "tool_call", "tool_use", "tool-calls", "function_call"})
+"""Finish reasons of a model that asked for tools."""
+FAILED_WORDS: Final = frozenset({"error", "failed"})
+
+MERGED_TOOLS: Final = frozenset({"(merged tools)", "(merged)"})
+FINISH_TOOL: Final = "final_answer"
+"""The tool by which smolagents ends a run; in any other scope a tool of that name is a tool."""
+TOOL_SPAN: Final = "execute_tool "
+
+NO_TOOL_SPANS: Final = frozenset(
+    {
+        "opentelemetry.instrumentation.genai.smolagents",
+        "opentelemetry.instrumentation.crewai.instrumentation",
+        "opentelemetry.instrumentation.crewai",
+    }
+)
+"""Scopes whose runs never hold a tool span, whatever their tools did."""
+
+
+class GenAI(Convention):
+    """Spans that name their operation, and older ones that can be told by their other keys."""
+
+    name: ClassVar[str] = "OTel GenAI"
+    keys: ClassVar[frozenset[str]] = frozenset(
+        {
+            OPERATION, SYSTEM, AGENT_NAME, OLD_AGENT_NAME, WORKFLOW_NAME, TOOL_NAME, CALL_ID, *TOOL_ARGUMENTS, *TOOL_RESULTS,
+            *TOOL_STATUS, ERROR_TYPE, MCP_METHOD, REQUEST_MODEL, RESPONSE_MODEL, RESPONSE_ID, FINISH_REASONS, OLD_FINISH_REASON,
+            *INPUT_TOKENS, *OUTPUT_TOKENS, *AGGREGATED_INPUT, *AGGREGATED_OUTPUT, *CONTEXT_LIMITS, *COSTS, OUTPUT_MESSAGES,
+        }
+    )  # fmt: skip
+    needs: ClassVar[frozenset[str]] = frozenset({OPERATION, TOOL_NAME, OLD_AGENT_NAME, SYSTEM})
+
+    def read(self, span: SpanView) -> Answer | None:
+        """Read by operation; where none is named, by what only such a span carries."""
+        operation = span.get(OPERATION)
+        if isinstance(operation, str):
+            return by_operation(operation, span)
+        return _without_operation(span)
+
+
+def by_operation(operation: str, span: SpanView) -> Answer:
+    """What a span with a named operation is. Operations that are no step (embeddings, create_agent, …) are nothing."""
+    if operation in MODEL_OPERATIONS:
+        return model(span)
+    if operation in TOOL_OPERATIONS:
+        return tool(span)
+    if operation in AGENT_OPERATIONS:
+        return Answer(Kind.AGENT, agent_facts(span))
+    if operation in WORKFLOW_OPERATIONS:
+        return Answer(Kind.WORKFLOW, workflow_facts(span))
+    if operation in RETRIEVAL_OPERATIONS:
+        return Answer(Kind.RETRIEVAL)
+    return NOTHING
+
+
+def _without_operation(span: SpanView) -> Answer | None:
+    """Q15, older pydantic-ai and koog: a tool by `gen_ai.tool.name`, an agent by `agent_name` and the name `X run`."""
+    if values.text(span.get(TOOL_NAME)) is not None and MCP_METHOD not in span:
+        return tool(span)
+    if values.name(span.get(OLD_AGENT_NAME)) is not None and span.name.endswith(" run"):
+        return Answer(Kind.AGENT, agent_facts(span))
+    if SYSTEM in span and (REQUEST_MODEL in span or RESPONSE_MODEL in span):
+        return model(span)
+    return None
+
+
+def agent_facts(span: SpanView) -> InvocationFacts:
+    """What an `invoke_agent` span says."""
+    return InvocationFacts(
+        name=values.first(span, (AGENT_NAME, OLD_AGENT_NAME), values.name),
+        tokens=own_totals(span),
+        limit_reached=not LIMIT_WORDS.isdisjoint(finish_reasons(span)),
+        emits_no_tools=span.scope in NO_TOOL_SPANS,
+    )
+
+
+def workflow_facts(span: SpanView) -> InvocationFacts:
+    """What an `invoke_workflow` span says: its explicit name."""
+    return InvocationFacts(name=values.name(span.get(WORKFLOW_NAME)))
+
+
+def own_totals(span: SpanView) -> Any:
+    """The totals an agent span carries for its whole run; pydantic-ai keeps them apart as `gen_ai.aggregated_usage.*`."""
+    return own_tokens(span, AGGREGATED_INPUT, AGGREGATED_OUTPUT)
+
+
+def usage() -> Tokens:
+    """Input and output tokens; old and new names say the same thing and are never added."""
+    return Tokens(own(values.integer, *INPUT_TOKENS), own(values.integer, *OUTPUT_TOKENS))
+
+
+def own_tokens(span: SpanView, given: tuple[str, ...], output: tuple[str, ...]) -> Any:
+    """Input and output tokens under keys of a convention's own; where these say nothing, under the usual ones."""
+    if not any(key in span for key in (*given, *output)):
+        return usage()
+    if not any(key in span for key in (*INPUT_TOKENS, *OUTPUT_TOKENS)):
+        return Tokens(own(values.integer, *given), own(values.integer, *output))
+
+    def first_known(*found: Any) -> Tokens | None:
+        told = dict(zip(keys, found, strict=True))
+        return known(tokens(told, given, output)) or known(tokens(told, INPUT_TOKENS, OUTPUT_TOKENS))
+
+    keys = (*given, *output, *INPUT_TOKENS, *OUTPUT_TOKENS)
+    return own_of_all(first_known, *keys)
+
+
+def tokens(facts: Mapping[str, Any], inputs: Iterable[str], outputs: Iterable[str]) -> Tokens:
+    """Input and output tokens of an object, each under the first of its keys that holds some."""
+    return Tokens(values.first(facts, inputs, values.integer), values.first(facts, outputs, values.integer))
+
+
+def known(found: Tokens) -> Tokens | None:
+    """Tokens of which at least one side is present."""
+    return None if found.input is None and found.output is None else found
+
+
+def finish_reasons(span: SpanView) -> list[str]:
+    """The finish reasons in lower case: an array, a JSON string of one, or the older single value."""
+    return values.words(values.raw(span, (FINISH_REASONS, OLD_FINISH_REASON)))
+
+
+def asks_for_tools(reasons: Iterable[str]) -> bool:
+    """Whether these finish reasons of a model say that it asked for tools."""
+    return not TOOL_WORDS.isdisjoint(reasons)
+
+
+def failed_by(reasons: Iterable[str]) -> bool | None:
+    """A model call whose finish reason is `error` failed, whatever its status says; None: the status decides."""
+    return None if FAILED_WORDS.isdisjoint(reasons) else True
+
+
+def model(span: SpanView) -> Answer:
+    """A model call."""
+    facts, failed = model_facts(span)
+    return Answer(Kind.MODEL, facts, failed)
+
+
+def model_facts(span: SpanView, *, asking: bool = True) -> tuple[ModelFacts, bool | None]:
+    """What a model call says, and whether it says itself that it failed; `asking`: also what its messages ask for."""
+    reasons = finish_reasons(span)
+    facts = ModelFacts(
+        model=values.text(span.get(RESPONSE_MODEL)),
+        request_model=values.text(span.get(REQUEST_MODEL)),
+        tokens=usage(),
+        asked_for_tools=asks_for_tools(reasons),
+        messages=OUTPUT_MESSAGES in span,
+        calls=own(message_calls, OUTPUT_MESSAGES) if asking else (),
+        context_limit=context_limit(span),
+        cost=own(values.amount, *COSTS),
+        response_id=own(values.text, RESPONSE_ID),
+        emits_no_tools=span.scope in NO_TOOL_SPANS,
+    )
+    return facts, failed_by(reasons)
+
+
+def context_limit(span: SpanView) -> int | None:
+    """The model's context window in tokens, where an attribute says so."""
+    return values.first(span, CONTEXT_LIMITS, values.positive)
+
+
+def message_calls(messages: object) -> tuple[Call, ...]:
+    """The tool calls a model's output messages asked for: `[{parts: [{type: "tool_call", id, name, arguments}]}]`."""
+    if messages is None or (isinstance(messages, str) and "tool_call" not in messages):
+        return ()
+    return tuple(
+        reported_call(values.text(part.get("name")), values.identifier(part.get("id")), part.get("arguments"))
+        for message in values.objects(messages)
+        for part in values.objects(message.get("parts"))
+        if part.get("type") == "tool_call"
+    )
+
+
+def tool(span: SpanView) -> Answer:
+    """An `execute_tool` span: one call, unless it only merges others (Q9) or marks the end (smolagents' final answer)."""
+    name = values.text(span.get(TOOL_NAME))
+    if name is None and span.name.startswith(TOOL_SPAN):
+        name = values.text(span.name[len(TOOL_SPAN) :])
+    if name in MERGED_TOOLS:
+        return NOTHING
+    if name == FINISH_TOOL and "smolagents" in span.scope:
+        return Answer(Kind.TOOL, ToolFacts(finish=True))
+    return tool_answer(span, name)
+
+
+def tool_answer(span: SpanView, name: str | None) -> Answer:
+    """A tool span of one call."""
+    failed = tool_failed(span)
+    call_id = own(values.identifier, CALL_ID)
+    call = reported_call(name, call_id, own_value(*TOOL_ARGUMENTS), own_value(*TOOL_RESULTS), failed=failed)
+    return Answer(Kind.TOOL, ToolFacts((call,)), failed, fails_with_call=True)
+
+
+def tool_failed(span: SpanView) -> bool:
+    """ERROR status, `error.type`, or Q39: Strands' `gen_ai.tool.status` (1.0: `tool.status`) says error."""
+    if span.status == STATUS_ERROR or values.text(span.get(ERROR_TYPE)) is not None:
+        return True
+    return any(span.get(key) == "error" for key in TOOL_STATUS)

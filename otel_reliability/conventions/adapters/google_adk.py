@@ -1,0 +1,91 @@
+"""Google ADK's own spans, schema 2 (GenAI operations), schema 1 and 1.x (names).
+
+Source: google-adk 1.5 and 2.13, scope `gcp.vertex.agent`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.adapters import genai
+from otel_reliability.conventions.base import Answer, Convention, SpanView, own, own_of_all, reported_call
+from otel_reliability.model.span import InvocationFacts, Kind, Tokens, ToolFacts
+
+SESSION: Final = "gcp.vertex.agent.session_id"
+ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
+RESPONSE: Final = "gcp.vertex.agent.tool_response"
+MODEL_RESPONSE: Final = "gcp.vertex.agent.llm_response"
+_NOT_SERIALIZED: Final = ("N/A", "<not serializable>")
+
+
+class GoogleADK(Convention):
+    """Spans of the Agent Development Kit, by operation, and by name where there is none."""
+
+    name: ClassVar[str] = "Google ADK"
+    scopes: ClassVar[tuple[str, ...]] = ("gcp.vertex.agent",)
+    keys: ClassVar[frozenset[str]] = frozenset({SESSION, ARGUMENTS, RESPONSE, MODEL_RESPONSE})
+
+    def read(self, span: SpanView) -> Answer | None:
+        """Tools with their own argument keys, the older spans by name (Q7, Q26); the rest is OTel GenAI."""
+        session = own(values.identifier, SESSION)
+        operation = values.text(span.get(genai.OPERATION))
+        told = _by_name(span) if operation is None else _by_operation(operation, span)
+        return told if told is None or SESSION not in span else told._replace(session=session)
+
+
+def _by_operation(operation: str, span: SpanView) -> Answer:
+    return _tool(span) if operation in genai.TOOL_OPERATIONS else genai.by_operation(operation, span)
+
+
+def _by_name(span: SpanView) -> Answer | None:
+    if span.name == "invocation":
+        return Answer(Kind.WORKFLOW, InvocationFacts())
+    if span.name.startswith("agent_run"):
+        return Answer(Kind.AGENT, InvocationFacts(name=bracketed(span.name)))
+    if span.name.startswith("call_llm"):
+        return _model(span)
+    return None
+
+
+def bracketed(name: str) -> str | None:
+    """`agent_run [support]` names support.
+
+    >>> bracketed("agent_run [support]"), bracketed("agent_run")
+    ('support', None)
+    """
+    head, bracket, rest = name.partition(" [")
+    return values.name(rest[:-1]) if head and bracket and rest.endswith("]") else None
+
+
+def _tool(span: SpanView) -> Answer:
+    """An executed tool; the span that only merges parallel ones is none (Q9)."""
+    told = genai.tool(span)
+    if not isinstance(told.facts, ToolFacts) or not told.facts.calls or ARGUMENTS not in span:
+        return told
+    known = told.facts.calls[0]
+    call = reported_call(
+        known.name, known.call_id, own(_serialized, ARGUMENTS), own(_serialized, RESPONSE), failed=known.failed
+    )
+    return told._replace(facts=ToolFacts((call,)), fails_with_call=False)
+
+
+def _serialized(value: object) -> object:
+    return None if value in _NOT_SERIALIZED else value
+
+
+def _model(span: SpanView) -> Answer:
+    """A `call_llm` span of 1.x: its output tokens are the total where the response's JSON says so (Q27)."""
+    facts, failed = genai.model_facts(span)
+    keys = (MODEL_RESPONSE, *genai.INPUT_TOKENS, *genai.OUTPUT_TOKENS)
+    return Answer(Kind.MODEL, facts._replace(tokens=own_of_all(_tokens, *keys)), failed)
+
+
+def _tokens(response: object, *counts: object) -> Tokens:
+    keys = (*genai.INPUT_TOKENS, *genai.OUTPUT_TOKENS)
+    given, output = genai.tokens(dict(zip(keys, counts, strict=True)), genai.INPUT_TOKENS, genai.OUTPUT_TOKENS)
+    if given is None or output is None:
+        return Tokens(given, output)
+    usage = values.mapping(values.mapping(response).get("usage_metadata"))
+    total = values.integer(usage.get("total_token_count"))
+    return Tokens(given, max(output - given, 0) if output == total else output)

@@ -1,0 +1,108 @@
+"""Haystack's own tracing: kinds in component types, everything else in the JSON of inputs and outputs.
+
+Source: haystack-ai 2.18, scope `haystack`; inputs and outputs only with HAYSTACK_CONTENT_TRACING_ENABLED=true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, ClassVar, Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.adapters import genai
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own_of_all, reported_call
+from otel_reliability.model.span import (
+    STATUS_ERROR,
+    Call,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    Tokens,
+    ToolFacts,
+)
+
+TYPE: Final = "haystack.component.type"
+NAME: Final = "haystack.component.name"
+INPUT: Final = "haystack.component.input"
+OUTPUT: Final = "haystack.component.output"
+
+_UNNAMED: Final = ToolFacts((Call(None),))
+
+
+class Haystack(Convention):
+    """Spans of Haystack pipelines, components and agents."""
+
+    name: ClassVar[str] = "Haystack"
+    scopes: ClassVar[tuple[str, ...]] = ("haystack",)
+    keys: ClassVar[frozenset[str]] = frozenset({TYPE, NAME, INPUT, OUTPUT})
+
+    def read(self, span: SpanView) -> Answer | None:
+        """Read by span name and component type. `haystack.agent.run` is the agent again, unnamed: the same invocation."""
+        if span.name == "haystack.pipeline.run":
+            return Answer(Kind.WORKFLOW, InvocationFacts())
+        if span.name == "haystack.agent.run":
+            return Answer(Kind.AGENT, InvocationFacts())
+        component = values.text(span.get(TYPE))
+        return NOTHING if component is None else _by_component(component, span)
+
+
+def _by_component(component: str, span: SpanView) -> Answer:
+    if component == "Agent":
+        return Answer(Kind.AGENT, InvocationFacts(name=values.name(span.get(NAME))))
+    if component == "ToolInvoker":
+        return Answer(Kind.TOOL, own_of_all(_failed_tools if span.status == STATUS_ERROR else _tools, INPUT, OUTPUT))
+    if component.endswith("Generator"):
+        return Answer(Kind.MODEL, own_of_all(_model, OUTPUT))
+    return Answer(Kind.RETRIEVAL) if component.endswith("Retriever") else NOTHING
+
+
+def _tools(given: object, output: object, *, failed: bool = False) -> ToolFacts:
+    """Q30: one span makes all calls of a turn. Without its output, the calls it was asked for; without both, unnamed."""
+    calls = tuple(_results(values.mapping(output)))
+    if not calls:
+        calls = tuple(_asked(values.objects(values.mapping(given).get("messages"))[-1:], failed=failed))
+    return ToolFacts(calls) if calls else _UNNAMED
+
+
+_failed_tools: Final = partial(_tools, failed=True)
+
+
+def _results(output: Mapping[str, Any]) -> Iterator[Call]:
+    for result in _contents(values.objects(output.get("tool_messages")), "tool_call_result"):
+        yield _call(values.mapping(result.get("origin")), result.get("result"), failed=result.get("error") is True)
+
+
+def _asked(messages: list[Mapping[str, Any]], *, failed: bool) -> Iterator[Call]:
+    for origin in _contents(messages, "tool_call"):
+        yield _call(origin, None, failed=failed)
+
+
+def _contents(messages: list[Mapping[str, Any]], key: str) -> Iterator[Mapping[str, Any]]:
+    """The contents of one kind of the messages' parts."""
+    for message in messages:
+        for part in values.objects(message.get("content")):
+            if found := values.mapping(part.get(key)):
+                yield found
+
+
+def _call(origin: Mapping[str, Any], result: object, *, failed: bool) -> Call:
+    name, call_id = values.text(origin.get("tool_name")), values.identifier(origin.get("id"))
+    return reported_call(name, call_id, origin.get("arguments"), result, failed=failed)
+
+
+def _model(output: object) -> ModelFacts:
+    """Model and usage of the replies' metadata."""
+    replies = values.objects(values.mapping(output).get("replies"))
+    told = [values.mapping(reply.get("meta")) for reply in replies]
+    usages = [values.mapping(meta.get("usage")) for meta in told]
+    return ModelFacts(
+        model=next((name for meta in told if (name := values.text(meta.get("model")))), None),
+        tokens=Tokens(_total(usages, "prompt_tokens"), _total(usages, "completion_tokens")),
+        asked_for_tools=any(genai.asks_for_tools(values.words(meta.get("finish_reason"))) for meta in told),
+    )
+
+
+def _total(usages: list[Mapping[str, Any]], key: str) -> int | None:
+    found = [number for usage in usages if (number := values.integer(usage.get(key))) is not None]
+    return sum(found) if found else None

@@ -1,0 +1,65 @@
+"""LangChain and LangGraph: what a graph is, for every dialect that is told through LangChain's callbacks.
+
+Sources: opentelemetry-instrumentation-genai-langchain 1.3b0, whose scope is read here; OpenInference, LangSmith, Langfuse and
+MLflow over LangChain 1.4 and LangGraph 1.2, which use `chain`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.adapters import genai
+from otel_reliability.conventions.base import Answer, Convention, SpanView
+from otel_reliability.model.span import InvocationFacts, Kind
+
+AGENT_NAME: Final = "lc_agent_name"
+"""The key of LangChain's metadata that names the agent a callback belongs to."""
+THREAD: Final = "thread_id"
+GENERIC_GRAPHS: Final = frozenset({"LangGraph", "RunnableSequence"})
+"""Names that LangChain gives to graphs nobody named."""
+
+
+class GenAILangChain(Convention):
+    """Workflows of this scope: they are graphs, and a graph at the root is the agent."""
+
+    name: ClassVar[str] = "OTel GenAI LangChain"
+    scopes: ClassVar[tuple[str, ...]] = ("opentelemetry.instrumentation.genai.langchain",)
+    keys: ClassVar[frozenset[str]] = frozenset({genai.OPERATION, genai.WORKFLOW_NAME})
+    needs: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
+
+    def read(self, span: SpanView) -> Answer | None:
+        """A workflow that somebody named is the agent where nothing stands above it (Q1); the rest is OTel GenAI."""
+        if span.get(genai.OPERATION) != "invoke_workflow":
+            return None
+        named = graph_name(span.get(genai.WORKFLOW_NAME))
+        return Answer(Kind.WORKFLOW, InvocationFacts(name=named, agent_if_root=named is not None))
+
+
+def agent_of(metadata: object) -> str | None:
+    """The agent that LangChain's metadata, an object or its JSON, names."""
+    if isinstance(metadata, str) and AGENT_NAME not in metadata:
+        return None
+    found = values.mapping(metadata).get(AGENT_NAME)
+    return found if isinstance(found, str) else None
+
+
+def thread_of(metadata: object) -> str | None:
+    """The thread that LangChain's metadata, an object or its JSON, names."""
+    if isinstance(metadata, str) and THREAD not in metadata:
+        return None
+    return values.identifier(values.mapping(metadata).get(THREAD))
+
+
+def graph_name(value: object) -> str | None:
+    """The name of a graph, None where nobody gave it one."""
+    found = values.name(value)
+    return None if found in GENERIC_GRAPHS else found
+
+
+def chain(name: str, agent_name: object) -> tuple[Kind, InvocationFacts]:
+    """A chain that bears its `lc_agent_name` is an agent (Q4, Q19); any other is one if nothing stands above it (Q1, Q20)."""
+    named = graph_name(name)
+    if named is not None and agent_name == name:
+        return Kind.AGENT, InvocationFacts(name=named)
+    return Kind.CHAIN, InvocationFacts(name=named, agent_if_root=True)

@@ -1,0 +1,102 @@
+"""Langfuse SDK: `langfuse.observation.type`, in the scope `langfuse-sdk` only.
+
+Langfuse's own export stamps an observation type on everybody's spans (in upper case); only its SDK's scope is read by it (Q14).
+Source: langfuse 5.0.4, decorators and the LangChain handler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.adapters import genai, langchain
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own, own_value, reported_call
+from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, Tokens, ToolFacts
+
+TYPE: Final = "langfuse.observation.type"
+INPUT: Final = "langfuse.observation.input"
+OUTPUT: Final = "langfuse.observation.output"
+MODEL: Final = "langfuse.observation.model.name"
+USAGE: Final = "langfuse.observation.usage_details"
+COST: Final = "langfuse.observation.cost_details"
+LEVEL: Final = "langfuse.observation.level"
+METADATA: Final = "langfuse.observation.metadata."
+INTEGRATION: Final = METADATA + "ls_integration"
+AGENT_NAME: Final = METADATA + langchain.AGENT_NAME
+CALL_ID: Final = METADATA + "tool_call_id"
+
+
+class Langfuse(Convention):
+    """Observations of the Langfuse SDK, by type."""
+
+    name: ClassVar[str] = "Langfuse"
+    scopes: ClassVar[tuple[str, ...]] = ("langfuse-sdk",)
+    keys: ClassVar[frozenset[str]] = frozenset(
+        {TYPE, INPUT, OUTPUT, MODEL, USAGE, COST, LEVEL, INTEGRATION, AGENT_NAME, CALL_ID}
+    )
+    needs: ClassVar[frozenset[str]] = frozenset({TYPE})
+
+    def read(self, span: SpanView) -> Answer | None:
+        """Read by observation type, whatever its case."""
+        kind = span.get(TYPE)
+        if not isinstance(kind, str):
+            return None
+        kind = kind.lower()
+        failed = True if span.get(LEVEL) == "ERROR" else None
+        if kind == "agent":
+            return Answer(Kind.AGENT, InvocationFacts(name=langchain.graph_name(span.name)), failed)
+        if kind == "tool":
+            return Answer(Kind.TOOL, ToolFacts((_call(span, failed is True),)), failed)
+        if kind == "generation":
+            return Answer(Kind.MODEL, _model(span), failed)
+        if kind == "chain":
+            return Answer(*_chain(span), failed)
+        return Answer(Kind.RETRIEVAL) if kind == "retriever" else NOTHING
+
+
+def _chain(span: SpanView) -> tuple[Kind, InvocationFacts]:
+    """A chain; one that LangChain's callbacks reported is the agent under their rules (Q20), else an explicit workflow."""
+    if INTEGRATION in span:
+        return langchain.chain(span.name, values.parsed(span.get(AGENT_NAME)))
+    return Kind.CHAIN, InvocationFacts(name=values.name(span.name))
+
+
+def _model(span: SpanView) -> ModelFacts:
+    return ModelFacts(
+        model=values.text(span.get(MODEL)),
+        tokens=own(_usage, USAGE),
+        context_limit=genai.context_limit(span),
+        cost=own(_cost, COST),
+    )
+
+
+def _usage(details: object) -> Tokens:
+    return usage(values.mapping(details))
+
+
+def _cost(details: object) -> float | None:
+    return values.amount(values.mapping(details).get("total"))
+
+
+def usage(details: Mapping[str, Any]) -> Tokens:
+    """Q22: where a `total` is there, the input stands without its cached part, so it is what the output leaves of the total.
+
+    >>> usage({"input": 203, "output": 16, "total": 347, "input_cache_read": 128})
+    Tokens(input=331, output=16)
+    """
+    total = values.integer(details.get("total"))
+    if total is None:
+        return genai.tokens(details, ("input",), ("output",))
+    output = sum(values.integer(details[key]) or 0 for key in details if key.startswith("output"))
+    return Tokens(max(total - output, 0), output)
+
+
+def _call(span: SpanView, marked: bool) -> Any:
+    failed = marked or genai.tool_failed(span)
+    call_id = own(_call_id, CALL_ID)
+    return reported_call(values.text(span.name), call_id, own_value(INPUT), own_value(OUTPUT), failed=failed)
+
+
+def _call_id(value: object) -> str | None:
+    return values.identifier(values.parsed(value))

@@ -1,0 +1,60 @@
+"""LangSmith's OTel export: `langsmith.span.kind`, spans made after the fact, parents exported before their children.
+
+Source: langsmith 0.14.17 over LangChain 1.4 and LangGraph 1.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.adapters import genai, langchain
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own, own_value, reported_call
+from otel_reliability.model.span import STATUS_ERROR, Kind, ToolFacts
+
+SPAN_KIND: Final = "langsmith.span.kind"
+METADATA: Final = "langsmith.metadata."
+SESSIONS: Final = tuple(METADATA + key for key in ("thread_id", "session_id", "conversation_id"))
+AGENT_NAME: Final = METADATA + langchain.AGENT_NAME
+PROMPT: Final = "gen_ai.prompt"
+COMPLETION: Final = "gen_ai.completion"
+
+
+class LangSmith(Convention):
+    """Spans of LangSmith's exporter, by kind."""
+
+    name: ClassVar[str] = "LangSmith"
+    scopes: ClassVar[tuple[str, ...]] = ("langsmith",)
+    keys: ClassVar[frozenset[str]] = frozenset({SPAN_KIND, AGENT_NAME, PROMPT, COMPLETION, *SESSIONS})
+    needs: ClassVar[frozenset[str]] = frozenset({SPAN_KIND})
+
+    def read(self, span: SpanView) -> Answer | None:
+        """Read by kind, else by operation."""
+        kind = span.get(SPAN_KIND)
+        session = own(values.identifier, *SESSIONS)
+        failed = True if _failed(span) else None
+        if kind == "chain":
+            return Answer(*langchain.chain(span.name, span.get(AGENT_NAME)), failed, session)
+        if kind == "llm":
+            told = genai.model(span)
+            return told._replace(failed=failed or told.failed, session=session)
+        if kind == "tool":
+            return Answer(Kind.TOOL, ToolFacts((_call(span, failed is True),)), failed, session)
+        if kind == "retriever":
+            return Answer(Kind.RETRIEVAL, None, failed, session)
+        return NOTHING if isinstance(kind, str) else None
+
+
+def _failed(span: SpanView) -> bool:
+    """Q5: a span may end OK with an exception event."""
+    return span.status == STATUS_ERROR or any(event.name == "exception" for event in span.events)
+
+
+def _call(span: SpanView, failed: bool) -> Any:
+    return reported_call(
+        values.text(span.get(genai.TOOL_NAME)) or values.text(span.name),
+        own(values.identifier, genai.CALL_ID),
+        own_value(genai.ARGUMENTS, PROMPT),
+        own_value(genai.RESULT, COMPLETION),
+        failed=failed,
+    )

@@ -1,0 +1,51 @@
+"""logfire's instrumentation of OpenAI Agents: message templates as kinds (Q13).
+
+Source: logfire 5.2 with openai-agents 0.24. (pydantic-ai's own spans are OTel GenAI.)
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.adapters import genai
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own, own_value, reported_call
+from otel_reliability.model.span import HandoffFacts, InvocationFacts, Kind, ToolFacts
+
+TEMPLATE: Final = "logfire.msg_template"
+LEVEL: Final = "logfire.level_num"
+ERROR_LEVEL: Final = 17
+
+
+class Logfire(Convention):
+    """Spans of logfire that are told by their message template."""
+
+    name: ClassVar[str] = "logfire"
+    scopes: ClassVar[tuple[str, ...]] = ("logfire",)
+    keys: ClassVar[frozenset[str]] = frozenset(
+        {TEMPLATE, LEVEL, "name", "input", "output", "error", "group_id", "to_agent", "logfire.span_type"}
+    )
+    needs: ClassVar[frozenset[str]] = frozenset({TEMPLATE})
+
+    def read(self, span: SpanView) -> Answer | None:
+        """Read by template; what has a GenAI operation is left to that convention."""
+        template = span.get(TEMPLATE)
+        if not isinstance(template, str) or isinstance(span.get(genai.OPERATION), str):
+            return None
+        if template.startswith("Agent run: {name"):
+            return Answer(Kind.AGENT, InvocationFacts(name=values.name(span.get("name"))))
+        if template.startswith("OpenAI Agents trace: {name}"):
+            return Answer(Kind.WORKFLOW, InvocationFacts(), session=own(values.identifier, "group_id"))
+        if template.startswith("Function: {name}"):
+            return Answer(Kind.TOOL, ToolFacts((_call(span),)))
+        if template.startswith("Handoff: {from_agent}"):
+            return Answer(Kind.HANDOFF, HandoffFacts(values.name(span.get("to_agent"))))
+        return NOTHING
+
+
+def _call(span: SpanView) -> Any:
+    """A function call; the default failure handler marks the span by level and `error`, whatever its status."""
+    level = values.integer(span.get(LEVEL))
+    has_error = span.found_in("error", values.text) is not None
+    failed = (level is not None and level >= ERROR_LEVEL) or has_error or genai.tool_failed(span)
+    return reported_call(values.text(span.get("name")), None, own_value("input"), own_value("output"), failed=failed)

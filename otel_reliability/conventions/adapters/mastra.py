@@ -1,0 +1,38 @@
+"""Mastra's OpenTelemetry exporter: operation names of its own, agents of kind SERVER, no OTLP flags (Q29).
+
+Source: @mastra/otel-exporter 0.3 with Mastra 0.24, scope `@mastra/otel`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.adapters import genai
+from otel_reliability.conventions.base import Answer, Convention, SpanView, own
+from otel_reliability.model.span import InvocationFacts, Kind
+
+SESSION: Final = "threadId"
+AGENT_ID: Final = ("gen_ai.agent.id", "agent.id")
+
+
+class Mastra(Convention):
+    """Spans of Mastra, by its own operation names."""
+
+    name: ClassVar[str] = "Mastra"
+    scopes: ClassVar[tuple[str, ...]] = ("@mastra/otel",)
+    keys: ClassVar[frozenset[str]] = frozenset({SESSION, *AGENT_ID})
+    needs: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
+
+    def read(self, span: SpanView) -> Answer | None:
+        """Agents, whose id is their name (only here; elsewhere ids are random); the rest is OTel GenAI."""
+        session = own(values.identifier, SESSION)
+        operation = span.get(genai.OPERATION)
+        if operation == "agent.run":
+            named = values.first(span, AGENT_ID, values.name)
+            facts = InvocationFacts(name=named or values.name(span.name.removeprefix("agent.")))
+            return Answer(Kind.AGENT, facts, session=session)
+        if not isinstance(operation, str):
+            return None
+        told = genai.by_operation(operation, span)
+        return told._replace(session=session)

@@ -1,0 +1,71 @@
+"""MLflow tracing: `mlflow.spanType` and its fellows, whose values are JSON text (Q21).
+
+Source: mlflow 3.17 over LangGraph 1.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.adapters import genai, langchain
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own, own_value, reported_call
+from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, Tokens, ToolFacts
+
+TYPE: Final = "mlflow.spanType"
+INPUTS: Final = "mlflow.spanInputs"
+OUTPUTS: Final = "mlflow.spanOutputs"
+MODEL: Final = "mlflow.llm.model"
+USAGE: Final = "mlflow.chat.tokenUsage"
+METADATA: Final = "metadata"
+CALL_ID: Final = "tool_call_id"
+
+
+class MLflow(Convention):
+    """Spans of MLflow's tracer, by span type."""
+
+    name: ClassVar[str] = "MLflow"
+    scopes: ClassVar[tuple[str, ...]] = ("mlflow",)
+    keys: ClassVar[frozenset[str]] = frozenset({TYPE, INPUTS, OUTPUTS, MODEL, USAGE, METADATA, CALL_ID})
+    needs: ClassVar[frozenset[str]] = frozenset({TYPE})
+
+    def read(self, span: SpanView) -> Answer | None:
+        """Read by span type."""
+        kind = values.parsed(span.get(TYPE))
+        if not isinstance(kind, str):
+            return None
+        session = own(langchain.thread_of, METADATA)
+        if kind == "TOOL":
+            return Answer(Kind.TOOL, ToolFacts((_call(span),)), session=session)
+        if kind in {"CHAT_MODEL", "LLM"}:
+            return Answer(Kind.MODEL, _model(span), session=session)
+        if kind == "AGENT":
+            return Answer(Kind.AGENT, InvocationFacts(name=values.name(span.name)), session=session)
+        if kind == "CHAIN":
+            return Answer(*langchain.chain(span.name, span.found_in(METADATA, langchain.agent_of)), session=session)
+        if kind == "RETRIEVER":
+            return Answer(Kind.RETRIEVAL, session=session)
+        return NOTHING
+
+
+def _model(span: SpanView) -> ModelFacts:
+    return ModelFacts(
+        model=values.text(values.parsed(span.get(MODEL))),
+        tokens=own(_usage, USAGE),
+        context_limit=genai.context_limit(span),
+        cost=own(values.amount, *genai.COSTS),
+    )
+
+
+def _usage(usage: object) -> Tokens:
+    return genai.tokens(values.mapping(usage), ("input_tokens",), ("output_tokens",))
+
+
+def _call(span: SpanView) -> Any:
+    failed = genai.tool_failed(span)
+    call_id = own(_call_id, CALL_ID)
+    return reported_call(values.text(span.name), call_id, own_value(INPUTS), own_value(OUTPUTS), failed=failed)
+
+
+def _call_id(value: object) -> str | None:
+    return values.identifier(values.parsed(value))

@@ -1,0 +1,286 @@
+"""OpenInference (Arize): spans that carry `openinference.span.kind`.
+
+Source: Arize-ai/openinference, semantic conventions 0.1.42 and the instrumentations named at each quirk below.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.adapters import genai, google_adk, langchain
+from otel_reliability.conventions.base import (
+    NOTHING,
+    Answer,
+    Convention,
+    SpanView,
+    own,
+    own_of_all,
+    own_value,
+    reported_call,
+)
+from otel_reliability.model.span import (
+    Call,
+    HandoffFacts,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    Tokens,
+    ToolFacts,
+)
+
+SPAN_KIND: Final = "openinference.span.kind"
+AGENT_NAME: Final = "agent.name"
+NODE_ID: Final = "graph.node.id"
+TOOL_NAME: Final = "tool.name"
+INPUT: Final = "input.value"
+OUTPUT: Final = "output.value"
+METADATA: Final = "metadata"
+PROMPT_TOKENS: Final = "llm.token_count.prompt"
+COMPLETION_TOKENS: Final = "llm.token_count.completion"
+OUTPUT_CALLS: Final = "llm.output_messages."
+FINISH_REASON: Final = "llm.finish_reason"
+COST: Final = "llm.cost.total"
+MODEL: Final = ("llm.response.model_name", "llm.model_name")
+REQUEST_MODEL: Final = "llm.request.model_name"
+CALL_IDS: Final = ("tool_call.id", "tool.call_id", "tool.id", genai.CALL_ID)
+MANAGED_AGENTS: Final = "smolagents.managed_agents."
+
+SCOPE: Final = "openinference.instrumentation."
+LANGCHAIN: Final = SCOPE + "langchain"
+SMOLAGENTS: Final = SCOPE + "smolagents"
+OPENAI_AGENTS: Final = SCOPE + "openai_agents"
+GOOGLE_ADK: Final = SCOPE + "google_adk"
+CREWAI: Final = SCOPE + "crewai"
+AUTOGEN: Final = SCOPE + "autogen"
+DSPY: Final = SCOPE + "dspy"
+LLAMA_INDEX: Final = SCOPE + "llama_index"
+AGNO: Final = SCOPE + "agno"
+BEEAI: Final = SCOPE + "beeai"
+CLAUDE: Final = SCOPE + "claude_agent_sdk"
+
+_CALL_KEY: Final = re.compile(
+    r"llm\.output_messages\.(\d+)\.message\.tool_calls\.(\d+)\.tool_call\.(id|function\.name|function\.arguments)"
+)
+_CALLED_AS: Final = re.compile(r"named '([^']{1,200})'")
+_MANAGED: Final = re.compile(r"smolagents\.managed_agents\.\d+\.name")
+_EVENT_SPAN: Final = re.compile(r"\.(start|finish|success|(?:\w+_)?update|error)-\d+$")
+_CALL_PARTS: Final = ("function.name", "id", "function.arguments")
+_MAX_MESSAGE_CALLS: Final = 256
+_USAGE: Final = (PROMPT_TOKENS, COMPLETION_TOKENS, *genai.INPUT_TOKENS, *genai.OUTPUT_TOKENS)
+
+
+class OpenInference(Convention):
+    """Spans that say their kind in OpenInference's words."""
+
+    name: ClassVar[str] = "OpenInference"
+    keys: ClassVar[frozenset[str]] = frozenset(
+        {
+            SPAN_KIND, AGENT_NAME, NODE_ID, TOOL_NAME, INPUT, OUTPUT, METADATA, PROMPT_TOKENS, COMPLETION_TOKENS, FINISH_REASON,
+            *MODEL, REQUEST_MODEL, COST, *CALL_IDS, *genai.CONTEXT_LIMITS, *genai.COSTS, *genai.INPUT_TOKENS,
+            *genai.OUTPUT_TOKENS, genai.AGENT_NAME, genai.ERROR_TYPE, *genai.TOOL_STATUS,
+        }
+    )  # fmt: skip
+    prefixes: ClassVar[tuple[str, ...]] = (OUTPUT_CALLS, MANAGED_AGENTS)
+    needs: ClassVar[frozenset[str]] = frozenset({SPAN_KIND})
+
+    def read(self, span: SpanView) -> Answer | None:
+        """Read by kind. Kinds that are no step (EMBEDDING, RERANKER, GUARDRAIL, PROMPT, …) are nothing."""
+        kind = span.get(SPAN_KIND)
+        if not isinstance(kind, str):
+            return None
+        reader = _BY_KIND.get(kind.upper())
+        return NOTHING if reader is None else reader(span)
+
+
+def _agent(span: SpanView) -> Answer:
+    if _is_event(span):
+        return Answer(Kind.AGENT, InvocationFacts()) if _is_start(span) else NOTHING
+    named = values.name(span.get(AGENT_NAME))
+    if span.scope.startswith(OPENAI_AGENTS) and named is None:
+        return Answer(Kind.WORKFLOW, InvocationFacts())
+    if span.scope.startswith(SMOLAGENTS):
+        return Answer(Kind.AGENT, _smolagents_agent(span))
+    return Answer(Kind.AGENT, InvocationFacts(name=named or _agent_name(span), tokens=usage(span)))
+
+
+def _agent_name(span: SpanView) -> str | None:
+    """Q3: where each instrumentation keeps the agent's name, if not in `agent.name`."""
+    scope = span.scope
+    node = values.name(span.get(NODE_ID))
+    if node is not None:
+        return node
+    if scope.startswith(GOOGLE_ADK):
+        return google_adk.bracketed(span.name) or values.name(span.get(genai.AGENT_NAME))
+    if scope.startswith(LANGCHAIN):
+        return langchain.graph_name(span.name)
+    if scope.startswith((CLAUDE, CREWAI)):
+        return None
+    return values.name(_cut(span.name, scope))
+
+
+def _cut(name: str, scope: str) -> str:
+    """Q32: method names behind class and tool names, cut by scope."""
+    if scope.startswith(DSPY):
+        return name.removesuffix(".forward").removesuffix(".__call__")
+    if scope.startswith((LLAMA_INDEX, SMOLAGENTS, AGNO)):
+        return name.removesuffix(".run")
+    return name
+
+
+def _smolagents_agent(span: SpanView) -> Any:
+    """smolagents: `X.run` names the agent where X is no class (1.26); before, the class is all there is (Q38).
+
+    Its agent calls have no tool span (Q11). Without a final answer it was stopped by its step limit (Q10); 1.17 marks no
+    limit that way, since there the tool spans hang directly below the agent all the same.
+    """
+    name = _cut(span.name, span.scope)
+    is_class = name[:1].isupper() and name.endswith("Agent")
+    facts = InvocationFacts(
+        name=None if is_class else values.name(name),
+        fallback_name=name if is_class else None,
+        expects_finish=True,
+        call=Call(None if is_class else values.name(name)),
+        manages=tuple(_managed(span)),
+    )
+
+    def with_request(request: object, *counts: object) -> InvocationFacts:
+        """With its own totals, which run on over the requests of one agent, and the name it was called by."""
+        meant = values.mapping(request)
+        called_as = _CALLED_AS.search(str(meant.get("task", ""))) if is_class else None
+        tokens = known_usage(dict(zip(_USAGE, counts, strict=True)))
+        return facts._replace(
+            tokens=None if meant.get("reset") is False or not meant else tokens,
+            called_as=called_as.group(1) if called_as else None,
+        )
+
+    return own_of_all(with_request, INPUT, *_USAGE) if INPUT in span else facts
+
+
+def _managed(span: SpanView) -> Iterator[str]:
+    for key in sorted(key for key in span if _MANAGED.fullmatch(key)):
+        if (name := values.name(span.get(key))) is not None:
+            yield name
+
+
+def _chain(span: SpanView) -> Answer:
+    """A container. In LangChain a root graph is the agent (Q1), and so is a chain that bears its `lc_agent_name` (Q19)."""
+    if _is_event(span):
+        return NOTHING
+    scope = span.scope
+    if scope.startswith(LANGCHAIN):
+        agent = span.found_in(METADATA, langchain.agent_of)
+        return Answer(*langchain.chain(span.name, agent), session=own(langchain.thread_of, METADATA))
+    if scope.startswith((DSPY, LLAMA_INDEX)):
+        return Answer(Kind.CHAIN, InvocationFacts(fallback_name=values.name(_cut(span.name, scope))))
+    if not scope.startswith(SCOPE):
+        return Answer(Kind.CHAIN, InvocationFacts(name=values.name(span.name)))
+    return Answer(Kind.CHAIN, InvocationFacts())
+
+
+def _model(span: SpanView) -> Answer:
+    """A model call. ADK's instrumentation overwrites one model span an agent: its tokens are the last call's only (Q17)."""
+    overwritten = span.scope.startswith(GOOGLE_ADK) and span.name.startswith("invoke_agent")
+    finish = values.words(span.get(FINISH_REASON))
+    facts = ModelFacts(
+        model=values.first(span, MODEL, values.text),
+        request_model=values.text(span.get(REQUEST_MODEL)),
+        tokens=Tokens() if overwritten else usage(span),
+        asked_for_tools=genai.asks_for_tools(finish),
+        calls=_message_calls(span),
+        context_limit=genai.context_limit(span),
+        cost=own(values.amount, *((COST,) if COST in span else genai.COSTS)),
+    )
+    return Answer(Kind.MODEL, facts, genai.failed_by(finish))
+
+
+def usage(span: SpanView) -> Any:
+    """Input and output tokens, by OpenInference's own keys, else by the dual-emitted GenAI ones."""
+    return genai.own_tokens(span, (PROMPT_TOKENS,), (COMPLETION_TOKENS,))
+
+
+def known_usage(counts: Mapping[str, Any]) -> Tokens | None:
+    """The same of values that are read already."""
+    found = genai.known(genai.tokens(counts, (PROMPT_TOKENS,), (COMPLETION_TOKENS,)))
+    return found or genai.known(genai.tokens(counts, genai.INPUT_TOKENS, genai.OUTPUT_TOKENS))
+
+
+def _message_calls(span: SpanView) -> Any:
+    """The tool calls of the flattened output messages."""
+    found: dict[tuple[int, int], dict[str, int]] = {}
+    keys: list[str] = []
+    for key in span:
+        match = _CALL_KEY.fullmatch(key) if key.startswith(OUTPUT_CALLS) else None
+        if match is not None and len(found) < _MAX_MESSAGE_CALLS:
+            found.setdefault((int(match[1]), int(match[2])), {})[match[3]] = len(keys)
+            keys.append(key)
+    places = [tuple(call.get(part) for part in _CALL_PARTS) for _, call in sorted(found.items())]
+
+    def calls(*parts: object) -> tuple[Call, ...]:
+        told = ((None if at is None else parts[at] for at in call) for call in places)
+        return tuple(reported_call(values.text(name), values.identifier(of), given) for name, of, given in told)
+
+    return own_of_all(calls, *keys) if keys else ()
+
+
+def _tool(span: SpanView) -> Answer:
+    if _is_event(span):
+        return _event_tool(span)
+    if span.scope.startswith(OPENAI_AGENTS) and TOOL_NAME not in span and span.name.startswith("handoff"):
+        return Answer(Kind.HANDOFF, HandoffFacts(_handoff_target(span.name)))
+    found = values.text(span.get(TOOL_NAME)) or values.text(_cut(span.name, span.scope))
+    if span.scope.startswith(AUTOGEN) and TOOL_NAME not in span and found is not None:
+        found = found.rpartition(".")[2]
+    if (span.scope.startswith(SMOLAGENTS) and found == "final_answer") or (
+        span.scope.startswith(DSPY) and found == "finish"
+    ):
+        return Answer(Kind.TOOL, ToolFacts(finish=True))
+    return Answer(Kind.TOOL, ToolFacts((_call(span, found),)))
+
+
+def _handoff_target(name: str) -> str | None:
+    """`handoff to billing_agent` goes to billing_agent."""
+    target = name.removeprefix("handoff").removeprefix(" to ").strip()
+    return values.name(target)
+
+
+def _call(span: SpanView, name: str | None) -> Any:
+    failed = genai.tool_failed(span)
+    return reported_call(name, own(values.identifier, *CALL_IDS), own_value(INPUT), own_value(OUTPUT), failed=failed)
+
+
+def _is_event(span: SpanView) -> bool:
+    """Q16: BeeAI tells events as spans: `tool.search.wikipedia.start-12`."""
+    return span.scope.startswith(BEEAI) and _EVENT_SPAN.search(span.name) is not None
+
+
+def _is_start(span: SpanView) -> bool:
+    return ".start-" in span.name
+
+
+def _event_tool(span: SpanView) -> Answer:
+    """Of BeeAI's event spans `.start-N` is the call; `.finish`, `.success` and `.update` are nothing."""
+    if not _is_start(span):
+        return NOTHING
+    name = values.text(span.get(TOOL_NAME)) or span.name.rpartition(".start-")[0]
+    return Answer(Kind.TOOL, ToolFacts((_call(span, name),)))
+
+
+def _retrieval(span: SpanView) -> Answer:
+    return Answer(Kind.RETRIEVAL)
+
+
+def _evaluation(span: SpanView) -> Answer:
+    return Answer(Kind.EVALUATION)
+
+
+_BY_KIND: Final[Mapping[str, Callable[[SpanView], Answer]]] = {
+    "AGENT": _agent,
+    "CHAIN": _chain,
+    "LLM": _model,
+    "TOOL": _tool,
+    "RETRIEVER": _retrieval,
+    "EVALUATOR": _evaluation,
+}

@@ -1,0 +1,67 @@
+"""openlit: GenAI operations with quirks of their own.
+
+Source: openlit 1.35 (CrewAI 0.177) and 1.45 (LangGraph 1.2).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.adapters import genai
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView
+from otel_reliability.model.span import InvocationFacts, Kind
+
+AGENT_SPAN: Final = "invoke_agent "
+LANGGRAPH: Final = "openlit.instrumentation.langgraph"
+
+
+class OpenLit(Convention):
+    """Agents and workflows of openlit, whose operations do not say which is which."""
+
+    name: ClassVar[str] = "openlit"
+    scopes: ClassVar[tuple[str, ...]] = ("openlit",)
+
+    def read(self, span: SpanView) -> Answer | None:
+        """Agents and workflows by the quirks below, everything else by its GenAI operation."""
+        operation = span.get(genai.OPERATION)
+        if span.scope.startswith(LANGGRAPH):
+            return _langgraph(span, operation)
+        if operation == "invoke_agent":
+            return _agent(span)
+        if operation is None and span.name.startswith(AGENT_SPAN):
+            return _bare_agent(span)
+        if _is_crewai(span) and values.text(operation) in genai.MODEL_OPERATIONS:
+            facts, failed = genai.model_facts(span)
+            return Answer(Kind.MODEL, facts._replace(emits_no_tools=True), failed)
+        return None
+
+
+def _is_crewai(span: SpanView) -> bool:
+    return span.get(genai.SYSTEM) == "crewai"
+
+
+def _langgraph(span: SpanView, operation: object) -> Answer | None:
+    """Q23: here `invoke_agent` is a graph node, nothing more; the workflow's usage is its last call's, never a total."""
+    if operation == "invoke_agent" or (operation is None and span.name.startswith(AGENT_SPAN)):
+        return NOTHING
+    if operation == "invoke_workflow":
+        named = values.name(span.get(genai.WORKFLOW_NAME))
+        return Answer(Kind.WORKFLOW, InvocationFacts(name=named, agent_if_root=True))
+    return None
+
+
+def _agent(span: SpanView) -> Answer:
+    """Q24: crew and task say `invoke_agent` too, without an agent's name; CrewAI's tools are never told here."""
+    silent = _is_crewai(span)
+    named = values.name(span.get(genai.AGENT_NAME))
+    if named is None:
+        return Answer(Kind.WORKFLOW, InvocationFacts(emits_no_tools=silent))
+    facts = genai.agent_facts(span)
+    return Answer(Kind.AGENT, facts._replace(emits_no_tools=silent))
+
+
+def _bare_agent(span: SpanView) -> Answer:
+    """Q25: a failed span lost its attributes, the framework's name with them; CrewAI's tools are never told, so none are."""
+    named = values.name(span.name.removeprefix(AGENT_SPAN))
+    return Answer(Kind.AGENT, InvocationFacts(name=named, weak=True, emits_no_tools=True))

@@ -1,0 +1,180 @@
+"""OpenLLMetry / Traceloop: spans that carry `traceloop.span.kind`, and its model spans of the generations before 0.50.
+
+Source: traceloop/openllmetry, semconv-ai 0.5.1, instrumentations 0.40 to 0.62.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.adapters import genai, langchain
+from otel_reliability.conventions.base import (
+    NOTHING,
+    Answer,
+    Convention,
+    SpanView,
+    own,
+    own_of_all,
+    own_value,
+    reported_call,
+)
+from otel_reliability.model.span import Call, HandoffFacts, InvocationFacts, Kind, ToolFacts
+
+SPAN_KIND: Final = "traceloop.span.kind"
+ENTITY_NAME: Final = "traceloop.entity.name"
+ENTITY_INPUT: Final = "traceloop.entity.input"
+ENTITY_OUTPUT: Final = "traceloop.entity.output"
+WORKFLOW_NAME: Final = "traceloop.workflow.name"
+REQUEST_TYPE: Final = "llm.request.type"
+ASSOCIATION: Final = "traceloop.association.properties."
+SESSIONS: Final = tuple(ASSOCIATION + key for key in ("session_id", "thread_id", "conversation_id"))
+CREW: Final = "crewai.workflow"
+TO_AGENT: Final = "gen_ai.handoff.to_agent"
+CREW_ROLE: Final = "crewai.agent.role"
+COMPLETION: Final = "gen_ai.completion."
+
+LANGCHAIN: Final = "opentelemetry.instrumentation.langchain"
+CREWAI: Final = "opentelemetry.instrumentation.crewai"
+OPENAI_AGENTS: Final = "opentelemetry.instrumentation.openai_agents"
+
+MODEL_REQUESTS: Final = frozenset({"chat", "completion", "response"})
+HIDES_FAILURE: Final = (OPENAI_AGENTS,)
+"""Q37: agent and workflow spans of these scopes end OK although the run died."""
+_MOST_CALLS: Final = 256
+
+
+class OpenLLMetry(Convention):
+    """Spans that say their kind in Traceloop's words; the kind beats the operation (Q6)."""
+
+    name: ClassVar[str] = "OpenLLMetry"
+    needs: ClassVar[frozenset[str]] = frozenset({SPAN_KIND, REQUEST_TYPE})
+    names: ClassVar[str] = r"crewai\.workflow$"
+    keys: ClassVar[frozenset[str]] = frozenset(
+        {
+            SPAN_KIND, ENTITY_NAME, ENTITY_INPUT, ENTITY_OUTPUT, WORKFLOW_NAME, REQUEST_TYPE, TO_AGENT, CREW_ROLE, *SESSIONS,
+        }
+    )  # fmt: skip
+    prefixes: ClassVar[tuple[str, ...]] = (COMPLETION,)
+
+    def read(self, span: SpanView) -> Answer | None:
+        """Read by Traceloop's kind; without one, CrewAI's crew and the older model spans are told apart."""
+        kind = span.get(SPAN_KIND)
+        if kind is None:
+            return _without_kind(span)
+        if kind == "tool":
+            return Answer(Kind.TOOL, ToolFacts((_call(span),)))
+        if kind == "agent":
+            return Answer(Kind.AGENT, _agent(span), session=_session())
+        if kind == "workflow":
+            return _workflow(span)
+        if kind == "handoff":
+            return Answer(Kind.HANDOFF, HandoffFacts(_target(span)))
+        return NOTHING if isinstance(kind, str) else None
+
+
+def _without_kind(span: SpanView) -> Answer | None:
+    """CrewAI's crew is a container (Q6); `llm.request.type` marks a model call that names no operation (Q36)."""
+    if span.name == CREW:
+        return Answer(Kind.WORKFLOW, InvocationFacts())
+    if REQUEST_TYPE in span and genai.OPERATION not in span:
+        return _model(span) if values.text(span.get(REQUEST_TYPE)) in MODEL_REQUESTS else None
+    return None
+
+
+def _agent(span: SpanView) -> InvocationFacts:
+    named = values.first(span, (genai.AGENT_NAME, CREW_ROLE, ENTITY_NAME), values.name)
+    return InvocationFacts(
+        name=named or values.name(span.name.removesuffix(".agent")),
+        emits_no_tools=span.scope in genai.NO_TOOL_SPANS,
+        hides_failure=span.scope.startswith(HIDES_FAILURE),
+    )
+
+
+def _workflow(span: SpanView) -> Answer:
+    """A workflow; of LangChain it is the graph, hence the agent where nothing stands above it (Q1)."""
+    named = values.first(span, (WORKFLOW_NAME, ENTITY_NAME), values.name)
+    if span.scope.startswith(LANGCHAIN):
+        graph = langchain.graph_name(named)
+        facts = InvocationFacts(name=graph, agent_if_root=graph is not None)
+        return Answer(Kind.WORKFLOW, facts, session=own_of_all(_session_or_thread, ENTITY_INPUT, *SESSIONS))
+    if span.scope.startswith(OPENAI_AGENTS):
+        return Answer(Kind.WORKFLOW, InvocationFacts(hides_failure=True), session=_session())
+    return Answer(Kind.WORKFLOW, InvocationFacts(name=named), session=_session())
+
+
+def _session_or_thread(given: object, *sessions: object) -> str | None:
+    """Q36: up to 0.46 the thread id stands only in the workflow's input (read there alone: parsing costs)."""
+    found = next(filter(None, map(values.identifier, sessions)), None)
+    if found is not None or (isinstance(given, str) and langchain.THREAD not in given):
+        return found
+    return langchain.thread_of(values.mapping(given).get("metadata"))
+
+
+def _session() -> Any:
+    return own(values.identifier, *SESSIONS)
+
+
+def _target(span: SpanView) -> str | None:
+    """`support_agent → unknown.handoff` goes to whoever starts next (Q37)."""
+    named = values.name(span.get(TO_AGENT))
+    if named is None:
+        named = values.name(span.name.removesuffix(".handoff").rpartition("→")[2].strip())
+    return None if named == "unknown" else named
+
+
+def _call(span: SpanView) -> Any:
+    """A tool call, with what the wrapper of LangChain's inputs holds of it."""
+    named = values.first(span, (genai.TOOL_NAME, ENTITY_NAME), values.text)
+    name = named or values.text(span.name.removesuffix(".tool"))
+    failed, result = genai.tool_failed(span), own_value(genai.RESULT, ENTITY_OUTPUT)
+    given, call_id = own_value(genai.ARGUMENTS, ENTITY_INPUT), own(values.identifier, genai.CALL_ID)
+    if span.scope.startswith(LANGCHAIN):
+        given = own_of_all(_inputs, genai.ARGUMENTS, ENTITY_INPUT)
+        call_id = own_of_all(_call_id, genai.CALL_ID, genai.ARGUMENTS, ENTITY_INPUT)
+    return reported_call(name, call_id, given, result, failed=failed)
+
+
+def _inputs(arguments: object, entity_input: object) -> object:
+    """Q12: LangChain's arguments stand among tags, ids and steps that differ from call to call. Only `.inputs` is theirs."""
+    given = entity_input if arguments is None else arguments
+    wrapper = values.mapping(given)
+    return wrapper.get("inputs", wrapper.get("input_str", given))
+
+
+def _call_id(call_id: object, arguments: object, entity_input: object) -> str | None:
+    found, given = values.identifier(call_id), entity_input if arguments is None else arguments
+    if found is not None or (isinstance(given, str) and "tool_call_id" not in given):
+        return found
+    return values.identifier(values.mapping(values.mapping(given).get("kwargs")).get("tool_call_id"))
+
+
+def _model(span: SpanView) -> Answer:
+    """A model call of the generations that name no operation; its calls stand in `gen_ai.completion.N.tool_calls.M`."""
+    facts, failed = genai.model_facts(span)
+    reasons = values.words(span.get(COMPLETION + "0.finish_reason"))
+    asked = facts.asked_for_tools or genai.asks_for_tools(reasons)
+    keys = tuple(_call_keys(span))
+    calls = own_of_all(_calls, *keys, genai.OUTPUT_MESSAGES) if keys else facts.calls
+    return Answer(Kind.MODEL, facts._replace(calls=calls, asked_for_tools=asked), failed)
+
+
+def _call_keys(span: SpanView) -> Iterator[str]:
+    """The keys of the calls of a completion, three for each."""
+    for number in range(_MOST_CALLS):
+        start = f"{COMPLETION}0.tool_calls.{number}."
+        if start + "name" not in span:
+            return
+        yield from (start + "name", start + "id", start + "arguments")
+
+
+def _calls(*parts: Any) -> tuple[Call, ...]:
+    """The calls up to the first without a name; without any, those of the messages."""
+    *flat, messages = parts
+    calls: list[Call] = []
+    for name, call_id, given in zip(flat[::3], flat[1::3], flat[2::3], strict=True):
+        if (named := values.text(name)) is None:
+            break
+        calls.append(reported_call(named, values.identifier(call_id), given))
+    return tuple(calls) or genai.message_calls(messages)

@@ -1,0 +1,29 @@
+"""pydantic-ai: GenAI operations, and output tools, which are no tools.
+
+Source: pydantic-ai 2.68, and traces of 2025 without operations. An agent with an output type asks its model to call an output
+tool; nothing is executed, so no tool span follows, though the finish reason is `tool_call`. Tools proper always have a span.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from otel_reliability.conventions.adapters import genai
+from otel_reliability.conventions.base import Answer, Convention, SpanView
+from otel_reliability.model.span import Kind
+
+
+class PydanticAI(Convention):
+    """Model calls of pydantic-ai. The rest is OTel GenAI."""
+
+    name: ClassVar[str] = "pydantic-ai"
+    scopes: ClassVar[tuple[str, ...]] = ("pydantic-ai",)
+    keys: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
+    needs: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
+
+    def read(self, span: SpanView) -> Answer | None:
+        """What a model asked for says nothing of tools here: a run without a tool span called none."""
+        if span.get(genai.OPERATION) != "chat":
+            return None
+        facts, failed = genai.model_facts(span, asking=False)
+        return Answer(Kind.MODEL, facts._replace(asked_for_tools=False), failed)

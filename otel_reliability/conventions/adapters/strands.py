@@ -1,0 +1,52 @@
+"""Strands Agents: GenAI operations, arguments in span events, usage that runs on over an agent object's life.
+
+Source: strands-agents 1.0 and 1.62, scope `strands.telemetry.tracer`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.adapters import genai
+from otel_reliability.conventions.base import Answer, Convention, SpanView, reported_call
+from otel_reliability.conventions.hashing import is_known
+from otel_reliability.model.span import Kind, ToolFacts
+
+MESSAGE_EVENT: Final = "gen_ai.tool.message"
+CHOICE_EVENT: Final = "gen_ai.choice"
+
+
+class Strands(Convention):
+    """Agents and tools of the Strands tracer."""
+
+    name: ClassVar[str] = "Strands"
+    scopes: ClassVar[tuple[str, ...]] = ("strands.telemetry.tracer",)
+    needs: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
+
+    def read(self, span: SpanView) -> Answer | None:
+        """Agents without their running totals, tools with the arguments of their events (Q12); the rest is OTel GenAI."""
+        operation = span.get(genai.OPERATION)
+        if operation == "invoke_agent":
+            return Answer(Kind.AGENT, genai.agent_facts(span)._replace(tokens=None))
+        if operation == "execute_tool":
+            return _tool(span)
+        return None
+
+
+def _tool(span: SpanView) -> Answer:
+    answer = genai.tool(span)
+    if not isinstance(answer.facts, ToolFacts) or not answer.facts.calls or not span.events:
+        return answer
+    call = answer.facts.calls[0]
+    call_id = values.identifier(span.get(genai.CALL_ID))
+    given, result = values.raw(span, genai.TOOL_ARGUMENTS), values.raw(span, genai.TOOL_RESULTS)
+    by_attribute = is_known(result)
+    for event in span.events:
+        if event.name == MESSAGE_EVENT and not is_known(given):
+            given = event.attributes.get("content")
+            call_id = call_id or values.identifier(event.attributes.get("id"))
+        elif event.name == CHOICE_EVENT and not is_known(result):
+            result = event.attributes.get("message")
+    call = reported_call(call.name, call_id, given, result, failed=call.failed)
+    return answer._replace(facts=ToolFacts((call,)), fails_with_call=by_attribute)

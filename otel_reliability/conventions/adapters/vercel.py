@@ -1,0 +1,94 @@
+"""Vercel AI SDK: `ai.operationId` (up to 6), GenAI operations in the scope `ai` (7).
+
+Source: the spans of ai 6.0.326 and ai 7.0.173 with @ai-sdk/otel 1.0.173.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.adapters import genai
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own, own_value, reported_call
+from otel_reliability.model.span import Call, InvocationFacts, Kind, ModelFacts, Tokens, ToolFacts
+
+OPERATION_ID: Final = "ai.operationId"
+FUNCTION_ID: Final = "ai.telemetry.functionId"
+METADATA: Final = "ai.telemetry.metadata."
+SESSIONS: Final = tuple(METADATA + key for key in ("sessionId", "session_id", "conversationId", "threadId", "chatId"))
+FINISH_REASON: Final = "ai.response.finishReason"
+INPUT_TOKENS: Final = ("ai.usage.inputTokens", "ai.usage.promptTokens", "gen_ai.usage.input_tokens")
+OUTPUT_TOKENS: Final = ("ai.usage.outputTokens", "ai.usage.completionTokens", "gen_ai.usage.output_tokens")
+
+AGENTS: Final = frozenset({"ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject"})
+MODELS: Final = frozenset({".doGenerate", ".doStream"})
+
+
+class Vercel(Convention):
+    """Spans of the Vercel AI SDK that name its own operation; from 7 on it names GenAI operations."""
+
+    name: ClassVar[str] = "Vercel AI SDK"
+    keys: ClassVar[frozenset[str]] = frozenset(
+        {
+            OPERATION_ID, FUNCTION_ID, FINISH_REASON, *SESSIONS, *INPUT_TOKENS, *OUTPUT_TOKENS, "ai.model.id",
+            "ai.response.model", "ai.toolCall.name", "ai.toolCall.id", "ai.toolCall.args", "ai.toolCall.result",
+            "ai.response.toolCalls",
+        }
+    )  # fmt: skip
+    needs: ClassVar[frozenset[str]] = frozenset({OPERATION_ID})
+
+    def read(self, span: SpanView) -> Answer | None:
+        """Read by the SDK's operation. Operations that are no step (embeddings, …) are nothing."""
+        operation = span.get(OPERATION_ID)
+        if not isinstance(operation, str):
+            return None
+        session = own(values.identifier, *SESSIONS)
+        if operation in AGENTS:
+            return Answer(Kind.AGENT, _agent(span), session=session)
+        if operation == "ai.toolCall":
+            return Answer(Kind.TOOL, ToolFacts((_call(span),)), session=session)
+        if operation[operation.rfind(".") :] in MODELS and not operation.startswith("ai.embed"):
+            return Answer(Kind.MODEL, _model(span), session=session)
+        return NOTHING
+
+
+def _agent(span: SpanView) -> InvocationFacts:
+    """The agent's name is the function id (Q3)."""
+    return InvocationFacts(name=values.name(span.get(FUNCTION_ID)), tokens=_usage())
+
+
+def _usage() -> Tokens:
+    return Tokens(own(values.integer, *INPUT_TOKENS), own(values.integer, *OUTPUT_TOKENS))
+
+
+def _model(span: SpanView) -> ModelFacts:
+    return ModelFacts(
+        model=values.text(span.get("ai.response.model")),
+        request_model=values.text(span.get("ai.model.id")),
+        tokens=_usage(),
+        asked_for_tools=genai.asks_for_tools(values.words(span.get(FINISH_REASON))),
+        calls=own(_message_calls, "ai.response.toolCalls"),
+        context_limit=genai.context_limit(span),
+        cost=own(values.amount, *genai.COSTS),
+    )
+
+
+def _message_calls(calls: object) -> tuple[Call, ...]:
+    return tuple(
+        reported_call(
+            values.text(call.get("toolName")),
+            values.identifier(call.get("toolCallId")),
+            values.raw(call, ("input", "args")),
+        )
+        for call in values.objects(calls)
+    )
+
+
+def _call(span: SpanView) -> Any:
+    return reported_call(
+        values.text(span.get("ai.toolCall.name")),
+        own(values.identifier, "ai.toolCall.id"),
+        own_value("ai.toolCall.args"),
+        own_value("ai.toolCall.result"),
+        failed=genai.tool_failed(span),
+    )

@@ -1,0 +1,82 @@
+"""OTLP trace requests in protobuf → agent spans by the native extension, where it is installed.
+
+It does what `otlp_protobuf` and the reader of the conventions do together, with the same result; what it does not read, they do.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError
+
+from otel_reliability.model.attributes import LazyAttributes
+from otel_reliability.model.span import (
+    AgentSpan,
+    Call,
+    InvocationFacts,
+    ModelFacts,
+    RawSpan,
+    Resource,
+    Session,
+    Tokens,
+    ToolFacts,
+)
+from otel_reliability.native import load
+from otel_reliability.sources.any_value import Memo, decoded
+from otel_reliability.sources.batch import Malformed, fault, ordered, parent, parent_remote
+from otel_reliability.sources.otlp_protobuf import resource_of, scope_of, unusual
+
+MODULE: Final = "otel_reliability_native"
+
+
+class NativeDecoder:
+    """Decodes requests by the conventions of a reader; with a `module` other than the installed one in tests."""
+
+    def __init__(self, reader: Any, module: Any) -> None:
+        self._scanner = module.Scanner(reader, _PYTHON)
+
+    def __call__(self, body: bytes) -> tuple[list[AgentSpan], list[Malformed]] | None:
+        """Agent spans, and what is malformed; None where the decoder in Python must read the body."""
+        try:
+            return self._scanner.scan(body)
+        except (DecodeError, UnicodeDecodeError):
+            return None
+
+
+def native_decoder(reader: Any) -> NativeDecoder | None:
+    """A decoder by the conventions of a reader, where the extension is installed."""
+    module = load(MODULE)
+    return None if module is None else NativeDecoder(reader, module)
+
+
+def _raw(
+    trace_id: bytes,
+    span_id: bytes,
+    parent_id: bytes,
+    name: str,
+    kind: int,
+    start_ns: int,
+    end_ns: int,
+    status: int,
+    flags: int,
+    pairs: dict[str, bytes],
+    fields: list[tuple[int, int, bytes]],
+    scope: str,
+    version: str,
+    resource: Resource,
+) -> RawSpan:
+    """The span as the decoder in Python gives it."""
+    memo = Memo()
+    given, state, events, links = unusual(fields, pairs, memo)
+    return RawSpan(
+        trace_id, span_id, parent(parent_id), name, kind, start_ns, ordered(start_ns, end_ns), status, parent_remote(flags),
+        LazyAttributes(given, memo), events, links, scope, version, resource, state,
+    )  # fmt: skip
+
+
+_PYTHON: Final = SimpleNamespace(
+    AgentSpan=AgentSpan, Call=Call, InvocationFacts=InvocationFacts, ModelFacts=ModelFacts, Session=Session, Tokens=Tokens,
+    ToolFacts=ToolFacts, decoded=decoded, fault=fault, raw=_raw, resource_of=resource_of, scope_of=scope_of,
+)  # fmt: skip
+"""What the extension needs of the package."""

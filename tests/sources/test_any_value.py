@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from google.protobuf.message import DecodeError
+from hypothesis import example, given
+from hypothesis import strategies as st
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue
+
+from otel_reliability.sources.any_value import KEPT_BYTES, Memo, decoded, plain
+
+
+def by_protobuf(raw: bytes) -> Any:
+    """The oracle: what protobuf makes of a value, None where it refuses."""
+    try:
+        return plain(AnyValue.FromString(raw))
+    except DecodeError:
+        return None
+
+
+def same(one: object, other: object) -> bool:
+    """Whether two values are the same in type and value, NaN too."""
+    if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
+        return math.isnan(other)
+    return type(one) is type(other) and one == other
+
+
+@given(st.binary(max_size=12))
+@example(b"\x0a\x80\x00")
+@example(b"\x18\x80\x00")
+@example(b"\x18\xff\x7f")
+@example(b"\x18\x80\x01")
+@example(b"\x0a\x02\xff\xfe")
+@example(b"\x0a\x01a\x18\x01")
+@example(b"\x0a")
+def test_any_bytes_are_what_protobuf_makes_of_them(raw: bytes) -> None:
+    """However they are made, the short way and protobuf agree."""
+    assert same(decoded(raw), by_protobuf(raw))
+
+
+@given(st.text(max_size=300) | st.integers(-(2**63), 2**63 - 1) | st.booleans() | st.floats() | st.binary(max_size=9))
+@example("x" * 126)
+@example("x" * 127)
+@example("x" * 128)
+@example("x" * 16_383)
+@example("x" * 16_384)
+@example(127)
+@example(128)
+@example(16_383)
+@example(16_384)
+def test_any_scalar_is_read_back(value: Any) -> None:
+    """Texts of every length, numbers of every size, as encoders write them."""
+    field = {str: "string_value", int: "int_value", bool: "bool_value", float: "double_value", bytes: "bytes_value"}
+    raw = AnyValue(**{field[type(value)]: value}).SerializeToString()
+
+    assert same(decoded(raw), value)
+    assert same(Memo()[raw], value)
+
+
+def test_small_values_are_decoded_once() -> None:
+    """A small value is kept; a long one, which may be somebody's text, is not."""
+    memo = Memo()
+    small, large = (AnyValue(string_value="x" * size).SerializeToString() for size in (8, KEPT_BYTES))
+
+    assert memo[small] is memo[small]
+    assert memo[large] == "x" * KEPT_BYTES
+    assert list(memo) == [small]
+    assert memo.once(small) == memo[small]
+
+
+def test_a_value_asked_for_once_is_not_kept() -> None:
+    """What is one span's own is decoded, and forgotten."""
+    memo = Memo()
+
+    assert memo.once(AnyValue(string_value="call-1").SerializeToString()) == "call-1"
+    assert not memo
+
+
+@pytest.mark.parametrize("inner", [["stop"], ["a", 1, True, None], []])
+def test_a_small_list_is_kept_as_a_tuple(inner: list[Any]) -> None:
+    """What is shared cannot be changed."""
+    values = [AnyValue(string_value=v) if isinstance(v, str) else _value(v) for v in inner]
+    raw = AnyValue(array_value=ArrayValue(values=values)).SerializeToString()
+    memo = Memo()
+
+    assert memo[raw] == tuple(inner)
+    assert list(memo) == [raw]
+
+
+def test_a_list_of_lists_is_not_shared() -> None:
+    """What could be changed is decoded anew each time."""
+    inner = AnyValue(array_value=ArrayValue(values=[AnyValue(string_value="a")]))
+    raw = AnyValue(array_value=ArrayValue(values=[inner])).SerializeToString()
+    memo = Memo()
+
+    assert memo[raw] == [["a"]]
+    assert memo[raw] is not memo[raw]
+
+
+def _value(value: bool | int | None) -> AnyValue:
+    if value is None:
+        return AnyValue()
+    return AnyValue(bool_value=value) if isinstance(value, bool) else AnyValue(int_value=value)

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import contextlib
+import gc
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
+
+from otel_reliability.errors import UndecodableBody
+from otel_reliability.model.attributes import LazyAttributes
+from otel_reliability.sources.any_value import Memo
+from otel_reliability.sources.batch import Reason
+from otel_reliability.sources.otlp_json import read_file
+from otel_reliability.sources.otlp_protobuf import decode_traces
+from otel_reliability.testing import span, traces_protobuf
+from tests.sources import full_schema
+from tests.sources.recordings import every_recording
+from tests.sources.strategies import plain, requests
+
+
+def wire(number: int, payload: bytes) -> bytes:
+    """A length-delimited field as it lies on the wire; for payloads shorter than 16 KiB."""
+    size = len(payload)
+    length = [size] if size < 128 else [size & 127 | 128, size >> 7]
+    return bytes([number << 3 | 2, *length]) + payload
+
+
+def request_with(*extra: bytes) -> bytes:
+    """A request of one span, with fields added to it byte by byte."""
+    whole = ExportTraceServiceRequest.FromString(traces_protobuf([span(attributes={"a": 1})]))
+    inner = whole.resource_spans[0].scope_spans[0].spans[0].SerializeToString() + b"".join(extra)
+    return wire(1, wire(2, wire(2, inner)))
+
+
+@every_recording
+def test_decoders_agree_on_recordings(recording: Path) -> None:
+    """Every recording, written as protobuf, is read alike by both decoders, and as it was."""
+    for batch in read_file(recording):
+        body = traces_protobuf(batch.spans)
+        fast, full = decode_traces(body), full_schema.decode(body)
+
+        assert plain(fast.spans) == plain(full.spans) == plain(batch.spans)
+        assert fast.malformed == full.malformed == []
+
+
+@given(requests())
+def test_decoders_agree_on_any_request(request: ExportTraceServiceRequest) -> None:
+    """Sound spans and malformed ones are the same by both decoders, in the same order."""
+    body = request.SerializeToString()
+    fast, full = decode_traces(body), full_schema.decode(body)
+
+    assert plain(fast.spans) == plain(full.spans)
+    assert fast.malformed == full.malformed
+
+
+@given(requests(), st.data())
+def test_decoders_agree_on_damaged_requests(request: ExportTraceServiceRequest, data: st.DataObject) -> None:
+    """Whatever bytes are changed, cut or added: what the full decoder accepts, the public one reads alike."""
+    body = bytearray(request.SerializeToString())
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(body)))
+        body[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
+    try:
+        full = full_schema.decode(bytes(body))
+    except UndecodableBody:
+        return
+    read = decode_traces(bytes(body))
+
+    assert plain(read.spans) == plain(full.spans)
+    assert read.malformed == full.malformed
+
+
+@given(st.binary(max_size=40))
+def test_garbage_is_undecodable_or_a_request(body: bytes) -> None:
+    """Random bytes never raise anything but `UndecodableBody`, not even when the values are read."""
+    with contextlib.suppress(UndecodableBody):
+        batch = decode_traces(body)
+
+        assert len(plain(batch.spans)) == len(batch.spans)
+
+
+def test_a_third_part_of_a_pair_is_not_lost() -> None:
+    """A pair with `key_strindex` is not put into the map by the runtime; it is read all the same."""
+    pair = KeyValue(key="lost", value=AnyValue(string_value="found")).SerializeToString() + b"\x18\x05"
+    of_span, of_event = request_with(wire(9, pair)), request_with(wire(11, wire(3, pair)))
+
+    assert decode_traces(of_span).spans[0].attributes["lost"] == "found"
+    assert decode_traces(of_event).spans[0].events[0].attributes["lost"] == "found"
+    for body in (of_span, of_event):
+        assert plain(decode_traces(body).spans) == plain(full_schema.decode(body).spans)
+
+
+def test_unknown_fields_are_ignored() -> None:
+    """Fields of a later schema, and known ones of another wire type, change nothing and need no fallback."""
+    later = request_with(b"\xfa\x06\x01x", b"\x58\x07")
+    expected = plain(full_schema.decode(request_with()).spans)
+
+    assert plain(decode_traces(later).spans) == plain(full_schema.decode(later).spans) == expected
+
+
+def test_last_of_equal_keys_counts() -> None:
+    """Of pairs with the same key the last one is the value."""
+    again = KeyValue(key="a", value=AnyValue(int_value=2)).SerializeToString()
+
+    assert decode_traces(request_with(wire(9, again))).spans[0].attributes["a"] == 2
+
+
+def test_a_broken_value_costs_only_itself() -> None:
+    """A text that is no UTF-8 makes the full schema refuse the request; here its value is None and the rest is read."""
+    body = traces_protobuf([span(attributes={"bad": "good", "a": 1})]).replace(b"good", b"\xff\xfe\xfd\xfc")
+    attributes = decode_traces(body).spans[0].attributes
+
+    assert dict(attributes) == {"bad": None, "a": 1}
+    with pytest.raises(UndecodableBody):
+        full_schema.decode(body)
+
+
+def test_a_broken_key_is_undecodable() -> None:
+    """A key that is no UTF-8 cannot be looked up by anybody."""
+    body = traces_protobuf([span(attributes={"good": 1})]).replace(b"good", b"\xff\xfe\xfd\xfc")
+
+    with pytest.raises(UndecodableBody, match="not an OTLP trace request"):
+        decode_traces(body)
+
+
+def test_resource_and_scope_in_parts() -> None:
+    """A message in several parts is their sum, as protobuf has it."""
+    one, two = (KeyValue(key=f"service.{key}", value=AnyValue(string_value=key)) for key in ("name", "namespace"))
+    parts = wire(1, wire(1, one.SerializeToString())) + wire(1, wire(1, two.SerializeToString()))
+    scope = wire(1, wire(1, b"scope")) + wire(1, wire(2, b"v2"))
+    spans = ExportTraceServiceRequest.FromString(traces_protobuf([span()])).resource_spans[0].scope_spans[0].spans
+    inner = ScopeSpans(spans=spans).SerializeToString()
+    body = wire(1, parts + wire(2, scope + inner))
+    read = decode_traces(body).spans[0]
+
+    assert (read.resource.service_name, read.resource.service_namespace) == ("name", "namespace")
+    assert (read.scope, read.scope_version) == ("scope", "v2")
+    assert plain(read) == plain(full_schema.decode(body).spans[0])
+
+
+def test_broken_resource_is_undecodable() -> None:
+    """A resource that cannot be read makes the body undecodable, as in the full schema."""
+    body = wire(1, wire(1, b"\x0a\x05x") + ResourceSpans().SerializeToString())
+
+    with pytest.raises(UndecodableBody):
+        decode_traces(body)
+
+
+def test_resources_are_shared() -> None:
+    """The same resource is one object in every request, unless it is too large to keep."""
+    small, large = (
+        traces_protobuf([span()]),
+        traces_protobuf([span(resource=span().resource._replace(attributes={"service.name": "s" * 20_000}))]),
+    )
+    first, second = (decode_traces(small).spans[0].resource for _ in range(2))
+    third, fourth = (decode_traces(large).spans[0].resource for _ in range(2))
+
+    assert first is second
+    assert third == fourth
+    assert third is not fourth
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"parent_id": bytes(8)}, None),
+        ({"end_ns": 1}, None),
+        ({"trace_id": bytes(16)}, Reason.TRACE_ID),
+        ({"span_id": bytes(8)}, Reason.SPAN_ID),
+        ({"span_id": b""}, Reason.SPAN_ID),
+        ({"parent_id": b"short"}, Reason.PARENT_ID),
+        ({"start_ns": 0}, Reason.START_TIME),
+        ({"start_ns": 2**63}, Reason.START_TIME),
+        ({"end_ns": 0}, Reason.END_TIME),
+        ({"end_ns": 2**63}, Reason.END_TIME),
+    ],
+)
+def test_decoders_agree_on_odd_spans(fields: dict[str, Any], reason: Reason | None) -> None:
+    """At every border of a sound span both decoders decide alike, and as the reason says."""
+    body = traces_protobuf([span(2, 1)._replace(**fields)])
+    fast, full = decode_traces(body), full_schema.decode(body)
+
+    assert plain(fast.spans) == plain(full.spans)
+    assert fast.malformed == full.malformed
+    assert [problem.reason for problem in fast.malformed] == ([reason] if reason else [])
+
+
+def test_a_zero_parent_is_none() -> None:
+    """A root whose sender wrote its parent as zero bytes is a root."""
+    assert decode_traces(traces_protobuf([span()._replace(parent_id=bytes(8))])).spans[0].parent_id is None
+
+
+def test_malformed_spans_leave_their_neighbours() -> None:
+    """One malformed span is named; those beside it are read."""
+    sound, broken = span(1), span(2)._replace(trace_id=b"short")
+    batch = decode_traces(traces_protobuf([sound, broken, sound]))
+
+    assert plain(batch.spans) == plain([sound, sound])
+    assert [(problem.reason, problem.detail) for problem in batch.malformed] == [
+        (Reason.TRACE_ID, "the trace id has 5 bytes, not 16")
+    ]
+
+
+class TestLazyAttributes:
+    """The mapping that decodes what it is asked for."""
+
+    attributes = (
+        decode_traces(traces_protobuf([span(attributes={"text": "t", "list": ["a"], "number": 7, "long": "x" * 100})]))
+        .spans[0]
+        .attributes
+    )
+
+    def test_reads_like_a_mapping(self) -> None:
+        """Looking up, asking, iterating and counting work as on a dict."""
+        assert self.attributes["number"] == 7
+        assert self.attributes.get("number") == 7
+        assert self.attributes.get("none") is None
+        assert self.attributes.get("none", "default") == "default"
+        assert "text" in self.attributes
+        assert "none" not in self.attributes
+        assert len(self.attributes) == 4
+        assert dict(self.attributes) == {"text": "t", "list": ["a"], "number": 7, "long": "x" * 100}
+
+    def test_missing_key(self) -> None:
+        """A key that is not there raises, and asking for it adds nothing."""
+        with pytest.raises(KeyError, match="none"):
+            self.attributes["none"]
+
+        assert len(self.attributes) == 4
+
+    def test_lists_are_not_shared(self) -> None:
+        """Who changes a list that was read changes only that."""
+        self.attributes["list"].append("b")
+
+        assert self.attributes["list"] == ["a"]
+
+    def test_shows_no_content(self) -> None:
+        """Its representation names keys only: values may be a user's words."""
+        assert repr(self.attributes) == "LazyAttributes(['list', 'long', 'number', 'text'])"
+
+
+def test_nothing_outlives_the_request() -> None:
+    """When the spans of a request are gone, so is all that was decoded of it."""
+
+    class Sentinel(Memo):
+        __slots__ = ("__weakref__",)
+
+    memo = Sentinel()
+    attributes = LazyAttributes({"k": AnyValue(string_value="secret").SerializeToString()}, memo)
+    assert attributes["k"] == "secret"
+    assert list(memo.values()) == ["secret"]
+    gone = weakref.ref(memo)
+    del memo, attributes
+    gc.collect()
+
+    assert gone() is None
