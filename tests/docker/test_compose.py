@@ -174,4 +174,4 @@ def test_grafana_finds_its_data_source_under_the_name_that_dashboards_use() -> N
 
     assert (source["uid"], source["url"]) == ("prometheus", "http://prometheus:9090")
     assert f"../otel_reliability/dashboards:{provider['providers'][0]['options']['path']}:ro" in mounts
-    assert list((DOCKER / "grafana/dashboards").glob("*.json"))
+    assert list((PROJECT / "otel_reliability/dashboards").glob("*.json"))
