@@ -20,11 +20,10 @@ from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey
-from otel_reliability.telemetry.exposition import Exposition
-from otel_reliability.telemetry.otlp_requests import Requests
-from otel_reliability.telemetry.points import of_fleet
+from otel_reliability.telemetry.exposition import Exposition, agent_points
+from otel_reliability.telemetry.otlp import AgentMetrics, requests
 from otel_reliability.telemetry.prometheus import Prometheus
-from otel_reliability.telemetry.series import Book
+from otel_reliability.telemetry.registry import Registry
 from otel_reliability.testing import run
 
 AGENTS: Final = 10_000
@@ -40,13 +39,20 @@ Values = dict[str, list[Observation]]
 def rows() -> list[Row]:
     """OTLP, then Prometheus."""
     engine = fleet_of(AGENTS)
-    exposition = Exposition(engine, Book(time.time_ns), tuple)
-    points = sum(1 for _ in of_fleet(engine.fleet))
+    exposition = Exposition(engine, Registry(time.time_ns), tuple)
+    points = sum(1 for _ in agent_points(engine, engine.fleet))
     values = observations(engine, PEERS_AGENTS)
     peers_points = sum(map(len, values.values()))
-    requests, page = Requests(exposition, {"service.name": "bench"}), Prometheus(exposition, {"service.name": "bench"})
+    metrics, page = AgentMetrics(exposition), Prometheus(exposition, {"service.name": "bench"})
     found = [
-        beside_peer("OTLP export, a data point", lambda: _written(requests), points, _sdk(values), peers_points, SDK),
+        beside_peer(
+            "OTLP export, a data point",
+            lambda: sum(map(len, requests(metrics.collect(time.time_ns()), {"service.name": "bench"}))),
+            points,
+            _sdk(values),
+            peers_points,
+            SDK,
+        ),
     ]
     peer = _prometheus(values)
     if peer is not None:
@@ -85,18 +91,10 @@ def observations(engine: Engine, agents: int) -> Values:
     """The same numbers as the SDK's instruments take them, made beforehand."""
     names = {f"agent-{agent}" for agent in range(agents)}
     found: Values = {}
-    for name, value, attributes in of_fleet(engine.fleet):
+    for name, value, attributes in agent_points(engine, engine.fleet):
         if attributes["gen_ai.agent.name"] in names:
             found.setdefault(name, []).append(Observation(value, attributes))
     return found
-
-
-def _written(requests: Requests) -> int:
-    found = list(requests.write())
-    for request in found:
-        requests.taken(request)
-    requests.done()
-    return len(found)
 
 
 def _observed(values: Values, provider: MeterProvider) -> None:

@@ -1,8 +1,7 @@
 """What our hooks cost in the process of an agent, beside what the SDK costs anyway.
 
 The hooks take what is needed and leave; it is read later, when metrics are collected. Both are told: the hooks by themselves,
-which is what the agent's threads pay, and all of it worked off, which is what its process pays. Where the compiled hooks are
-installed it is they that are measured.
+which is what the agent's threads pay, and all of it worked off, which is what its process pays.
 
 A round is some thousand spans of each host in short slices, taken in turns, so that what else the machine does hits both. Our
 queue grows over the whole of it. Every slice ends with a collection of the youngest garbage, in its own time: each host pays

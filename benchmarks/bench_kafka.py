@@ -34,7 +34,7 @@ from otel_reliability.service.answers import Encoding, Signal
 from otel_reliability.service.decoded import Decoded, Decoder
 from otel_reliability.service.memory import look_seldom
 from otel_reliability.service.recording import Recording
-from otel_reliability.telemetry.series import Book
+from otel_reliability.telemetry.registry import Registry
 from otel_reliability.testing import run
 from tests.real.install import components
 
@@ -124,7 +124,7 @@ def _works(runs: int) -> Works:
 def _alone(bodies: list[bytes]) -> None:
     now = BEGIN
     engine = Engine(SETTINGS, clock=lambda: now, wall=lambda: round(now * 1e9), places_return=True)
-    record = Recording(engine, Book(lambda: 0))
+    record = Recording(engine, Registry(lambda: 0))
     for body in bodies:
         now += 0.5
         engine.receive(decode(Signal.TRACES, Encoding.PROTOBUF, body).spans)

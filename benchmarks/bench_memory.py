@@ -31,7 +31,7 @@ WINDOW: Final = 100
 AGENTS: Final = 60
 OPEN: Final = 400
 UNITS: Final = 700
-"""Units after which a detector is as large as it gets."""
+"""Observations after which a detector is as large as it gets."""
 WATCHED: Final = 6
 TURNS: Final = 5
 """Runs of a session."""

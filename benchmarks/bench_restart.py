@@ -36,7 +36,7 @@ from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.prometheus import Prometheus
-from otel_reliability.telemetry.series import Book
+from otel_reliability.telemetry.registry import Registry
 from otel_reliability.testing import FakeClock, agent, at, model, run, tool
 from otel_reliability.windows.told import write_told
 
@@ -54,7 +54,7 @@ class Life:
         self.clock = Clock(fake, fake.wall)
         self.engine = Engine(settings, clock=self.clock, wall=self.clock.wall, places_return=True)
         self.state = State(settings, self.engine)
-        self.book = Book(self.clock.wall)
+        self.book = Registry(self.clock.wall)
         self.recording = Recording(self.engine, self.book)
         self.state.watchers.append(self.recording)
         self.state.keepers |= {"book": self.book, "recording": self.recording}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, count
 from typing import Final
 
-from rapidfuzz.distance.Levenshtein import distance
+from Levenshtein import distance
 
 from benchmarks.measure import ROUNDS, Row, ratio, ratios, row
 from otel_reliability.config import Settings, WindowSettings
@@ -48,7 +48,7 @@ class Full:
 
     def __init__(self, size: int, *, chaotic: bool) -> None:
         settings = Settings(windows=(WindowSettings(last=size),))
-        self.window = AgentWindow(settings.windows[0], settings, frozenset(), _let_go)
+        self.window = AgentWindow(settings.windows[0], settings)
         self._rows = runs(chaotic=chaotic)
         self._stock: list[model.Row] = []
         for _ in range(size):
@@ -70,10 +70,6 @@ class Full:
                 self.window.reading(name)
             took += time.perf_counter() - began
         return took / READINGS
-
-
-def _let_go(row: model.Row) -> None:
-    """The table of paths lives as long as the window."""
 
 
 def recomputing(rows: Sequence[model.Row]) -> Callable[[], object]:

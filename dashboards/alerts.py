@@ -182,9 +182,9 @@ ALERTS: Final = (
         f"{_UNSENT} / ({_SENT} >= 5)", 0.5, "10m",
         "What the service sends does not arrive",
         "{{ .Value }} of the sendings of {{ .Labels.sink }} in the last fifteen minutes failed.",
-        "Most pushes to the receiver named in the settings fail. Metrics are sent anew as a whole with the next push; runs for another service wait in a bounded queue and are then lost, and counted.",
+        "Most pushes to the receiver named in the settings fail. The next push that arrives has all of them.",
         ["The metric `otel_reliability_exports_total` by sink and outcome, and the service's log.", "The receiver: is it up, and does it take OTLP at that address?"],
-        ["Mend the receiver or the address (`service.push.endpoint`, `service.emit_runs.endpoint`)."],
+        ["Mend the receiver or the address (`service.push.endpoint`)."],
         board="self", unit="humanizePercentage",
     ),
     Alert(

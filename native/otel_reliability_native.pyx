@@ -300,15 +300,12 @@ cdef class Own:
     cdef int place, reads
     cdef object reader
     cdef bint is_joined
-    cdef int number
-    cdef int at[MAX_KEYS]
+    cdef list at
 
     def __init__(self, int place, reader, keys, bint is_joined, dict places, dict known):
         self.place, self.reader, self.is_joined = place, reader, is_joined
         self.reads = known.get(reader, UNKNOWN)
-        self.number = len(keys)
-        for number, key in enumerate(keys[:MAX_KEYS]):
-            self.at[number] = places.get(key, -1)
+        self.at = [places.get(key, -1) for key in keys]
 
 
 cdef class Filled:
@@ -372,7 +369,8 @@ cdef class Scanner:
 
     def __init__(self, reader, python):
         self._reader, self._python = reader, python
-        self._span, self._model, self._invocation, self._tool = python.AgentSpan, python.ModelFacts, python.InvocationFacts, python.ToolFacts
+        self._span, self._model, self._tool = python.AgentSpan, python.ModelFacts, python.ToolFacts
+        self._invocation = python.InvocationFacts
         self._call, self._tokens, self._session = python.Call, python.Tokens, python.Session
         self._decoded, self._fault, self._raw = python.decoded, python.fault, python.raw
         hasher = reader.hasher
@@ -622,10 +620,12 @@ cdef class Scanner:
         cdef int64_t number
         if own.is_joined:
             return own.reader(
-                *[None if own.at[at] < 0 else self._value(span.values[own.at[at]]) for at in range(own.number)]
+                *[None if at < 0 else self._value(span.values[<int>at]) for at in own.at]
             )
-        for at in range(own.number):
-            value = span.values[own.at[at]]
+        for at in own.at:
+            if at < 0:
+                continue
+            value = span.values[<int>at]
             if own.reads == AN_INTEGER and _integer(value, &number):
                 return number
             found = self._value(value)
@@ -684,7 +684,7 @@ cdef class Scanner:
     cdef object _hashed(self, Own own, Wire *span, bint is_arguments):
         """The hash of a value: of arguments with that of their effect, where the two differ."""
         cdef Part text
-        if own.reads == AS_IT_IS and own.number == 1 and _text(span.values[own.at[0]], &text):
+        if own.reads == AS_IT_IS and len(own.at) == 1 and _text(span.values[<int>own.at[0]], &text):
             try:
                 found = _string(text)  # it must be sound
             except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""What only the user knows of a run: its task, whether it succeeded, how sure it was."""
+"""Attributes that only the user can set on a run: its task, its success, its confidence."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ def annotate(
     context_limit: int | None = None,
     span: Span | None = None,
 ) -> None:
-    """Say something about the run that the current span (or `span`) is part of; what is not said stays as it is.
+    """Set `reliability.*` attributes of the run that the current span (or `span`) is part of; arguments left out change nothing.
 
-    It is set as attributes `reliability.*` on that span, so it costs nothing where nobody records spans, and reaches every door:
-    the process, a Collector, a file. Of several words on one thing within a run the latest span's counts.
+    They are attributes of that span: they cost nothing where no span is recorded, and work in every deployment mode (in process,
+    through a Collector, from a file). Where several spans of a run set one attribute, the span that started last wins.
 
     Args:
         task_id: what makes two runs attempts at the same work.
         trial: which attempt this is.
-        success: whether the run did what it should. Only you know: an end without an error says nothing.
+        success: whether the run did its task. An end without an error does not imply it.
         reward: the same as a number; a success from `outcome.reward_threshold` on.
-        confidence: how sure the agent said it was, 0 to 1.
+        confidence: the agent's own confidence, 0 to 1.
         cost: US dollars the run cost.
         condition: baseline, fault, structure or prompt: how the run was disturbed, if it was.
-        violations: constraints that the run broke, as `constraint:severity` (low, medium, high); empty: judged, and clean.
-        branches: decisions by name, and which way each went.
-        input_class: what kind of input this was.
+        violations: constraints that the run broke, as `constraint:severity` (low, medium, high); empty: evaluated, and clean.
+        branches: decisions by name, each with the branch that was chosen.
+        input_class: the class of the input.
         context_limit: the context window of the model in use, in tokens.
-        span: the span to say it on, if not the current one.
+        span: the span to set them on, if not the current one.
 
     >>> annotate(task_id="refund-7", success=True, branches={"refund": "granted"})
 
     """
     with _ANNOTATE:
-        said: dict[str, Any] = {
+        attributes: dict[str, Any] = {
             notes.TASK_ID: task_id,
             notes.TRIAL: trial,
             notes.SUCCESS: success,
@@ -59,17 +59,17 @@ def annotate(
             notes.CONFIDENCE: confidence,
             notes.COST: cost,
             notes.CONDITION: condition,
-            notes.VIOLATIONS: _listed(violations),
+            notes.VIOLATIONS: _strings(violations),
             notes.INPUT_CLASS: input_class,
             notes.CONTEXT_LIMIT: context_limit,
         }
-        said.update({notes.BRANCH_PREFIX + decision: way for decision, way in (branches or {}).items()})
+        attributes.update({notes.BRANCH_PREFIX + decision: branch for decision, branch in (branches or {}).items()})
         target = get_current_span() if span is None else span
-        target.set_attributes({key: value for key, value in said.items() if value is not None})
+        target.set_attributes({key: value for key, value in attributes.items() if value is not None})
 
 
-def _listed(violations: Iterable[str] | None) -> tuple[str, ...] | None:
-    """Several as they come; one that came alone as one."""
+def _strings(violations: Iterable[str] | None) -> tuple[str, ...] | None:
+    """Return a tuple; a single string becomes a tuple of one."""
     if violations is None or isinstance(violations, str):
         return None if violations is None else (violations,)
     return tuple(violations)

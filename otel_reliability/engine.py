@@ -1,8 +1,8 @@
 """The engine joins the stages: spans → agent spans → runs → windows. It owns the one clock and the one lock.
 
-Doors hand it spans; whoever wants numbers asks it to `read`. Every public method takes the lock for as long as it runs, and
-nothing else does, so the stages below need not know about threads. Deadlines (a run's linger, its `reopen`, an agent's
-expiry) are met in `tick`, on the engine's own clock; stamps of spans come from whoever made the spans.
+Receivers hand it spans; `read` gives access to the windows. Every public method holds the lock while it runs, and nothing else
+does, so the stages below need not know about threads. `tick` meets deadlines (a run's linger, its `reopen`, an agent's expiry)
+by the engine's own clock; the times of spans are those of their source.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from otel_reliability import conventions
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.change.monitor import Change, Monitor
-from otel_reliability.change.units import Unit
+from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.model.event import RunChange, RunEvent
@@ -30,11 +30,11 @@ from otel_reliability.windows.sessions import SessionEvent, Sessions
 T = TypeVar("T")
 
 DISPOSITIONS: Final = frozenset({"received", "used", "other", "late", "duplicate", "malformed", "refused"})
-"""What can become of a span."""
+"""The dispositions of spans in the accounts."""
 _LAST: Final = frozenset({CloseReason.SHUTDOWN, CloseReason.END_OF_INPUT})
-"""Reasons after which nothing more comes, so that sessions are done too."""
+"""Reasons after which nothing more arrives, so that sessions close too."""
 MAX_UNTAKEN: Final = 100_000
-"""Settled or revised runs that wait for whoever records them; beyond, the oldest are let go and counted."""
+"""Maximum number of final or revised runs that wait to be recorded; beyond, the oldest are dropped and counted."""
 
 _PARTS: Final = (
     "_assembler",
@@ -52,14 +52,14 @@ _PARTS: Final = (
     "untaken",
     "event_lag",
 )
-"""What an engine is made of beside its windows."""
+"""The parts of an engine other than its windows."""
 
 _CLOSED, _SETTLED = RunChange.CLOSED, RunChange.SETTLED
 
-STRIDE: Final = 4_096
-"""Spans of one batch after which the ceilings are held: a batch may be as large as it likes."""
-_AT_ONCE: Final = 512
-"""Spans that are read before they are handed on, a part of `STRIDE`."""
+SPANS_PER_TICK: Final = 4_096
+"""Spans of one batch after which limits are enforced: a batch may have any size."""
+_SPANS_PER_READ: Final = 512
+"""Spans that are read before they are handed on; divides `SPANS_PER_TICK`."""
 
 Opened: TypeAlias = tuple[TraceId, SpanId, SpanId | None]
 Observer: TypeAlias = Callable[[RunEvent, float], None]
@@ -67,10 +67,7 @@ Accounts: TypeAlias = Counter[tuple[str, str]]
 
 
 class Ceiling(NamedTuple):
-    """Something that may not grow beyond `limit`: how much of it is taken, and what has found no place so far.
-
-    `used` is None for a ceiling that stands many times, once a run or an agent.
-    """
+    """A limit, its use, and how often it was hit. `used` is None for a limit that applies to each run or agent."""
 
     name: str
     used: int | None
@@ -114,24 +111,24 @@ class Engine:
         wall: Callable[[], int] | None = time.time_ns,
         reader: Reader | None = None,
         places_return: bool = False,
-        pinned: Mapping[AgentKey, Sequence[Unit]] | None = None,
+        pinned: Mapping[AgentKey, Sequence[Observation]] | None = None,
     ) -> None:
-        """An engine that has seen nothing.
+        """Begin empty.
 
-        `clock` counts seconds, for deadlines. `wall` is the Unix time in nanoseconds, by which stamps from the future are
-        told; None for recordings, whose stamps are taken as they are. `places_return`: `Fleet` says what that is. `pinned`: the
-        units of a recording that change is measured against, by agent (`reference.pinned_by` reads them).
+        `clock` counts seconds, for deadlines. `wall` is the Unix time in nanoseconds, which bounds times of spans from the
+        future; None for recordings, whose times are used as they are. `places_return`: see `Fleet`. `pinned`: the units of a
+        recording that change is measured against, by agent (`reference.pinned_by` reads them).
         """
         self.settings = Settings() if settings is None else settings
         self.reader = Reader(self.settings, conventions.TABLE) if reader is None else reader
         self.observers: list[Observer] = []
-        """Called for every change of a run, within the turn that made it: sessions and change detection listen here."""
+        """Called for every change of a run, within the turn that made it."""
         self._clock, self._wall, self._places_return = clock, wall, places_return
         self._pinned = pinned
         self.restart()
 
     def restart(self) -> None:
-        """Begin anew with nothing seen, as a forked child does: the lock may be held by a thread that is not there."""
+        """Begin again with nothing received, as a forked child does: a thread that does not exist may hold the lock."""
         self._lock, self._owner = threading.Lock(), 0
         self._assembler = Assembler(self.settings)
         self._fleet = Fleet(self.settings, places_return=self._places_return)
@@ -144,22 +141,22 @@ class Engine:
         self._told: Accounts = Counter()
         self._noted: deque[tuple[str, str, int]] = deque()
         self.refused_evidence: Accounts = Counter()
-        """Evidence on spans that could not stand: (attribute, reason) → number."""
+        """Values on spans that were refused: (attribute, reason) → number."""
         self.closed: Counter[str] = Counter()
         """Runs closed, by reason."""
         self.recorded: Counter[tuple[str, str, bool]] = Counter()
-        """Runs settled, by (source of the outcome, why closed, whether nested)."""
+        """Final runs, by (source of the outcome, why closed, whether nested)."""
         self.incomplete = self.revised = self.untaken = 0
-        """Runs closed whose own root never came; runs changed after closing; runs nobody took in time."""
+        """Closed runs whose own root never arrived; runs changed after closing; runs that were not recorded in time."""
         self.event_lag = 0.0
-        """Seconds between the end of the span last received and its receipt."""
+        """Seconds between the end of the last span received and its receipt."""
 
     # --- In -----------------------------------------------------------------------------------------------------------
 
     def receive(self, spans: Iterable[RawSpan | AgentSpan], *, wait: float = -1) -> bool:
-        """Take spans in, in any order. False: the engine was busy for `wait` seconds (-1: for ever), nothing was taken.
+        """Receive spans, in any order. False: the engine was busy for `wait` seconds (-1: wait for ever), nothing was read.
 
-        The iterable is consumed within the turn, so a queue that hands its spans out one by one keeps what was not taken.
+        The iterable is consumed within the turn, so a queue that hands its spans out one by one keeps what was not read.
         """
         with self._turn(wait) as entered:
             if entered:
@@ -167,7 +164,7 @@ class Engine:
             return entered
 
     def receive_evaluations(self, evaluations: Iterable[Evaluation], *, wait: float = -1) -> bool:
-        """Take in judgements that came apart from spans. As `receive`."""
+        """Receive evaluations that arrived apart from spans. As `receive`."""
         with self._turn(wait) as entered:
             if entered:
                 now = self._clock()
@@ -176,14 +173,14 @@ class Engine:
             return entered
 
     def receive_events(self, events: Iterable[RunEvent], *, wait: float = -1) -> bool:
-        """Take in changes of runs that were rebuilt elsewhere. As `receive`."""
+        """Receive changes of runs that were rebuilt elsewhere. As `receive`."""
         with self._turn(wait) as entered:
             if entered:
                 self._apply(list(events), self._clock())
             return entered
 
     def opened(self, spans: Iterable[Opened], *, wait: float = -1) -> bool:
-        """Spans known to have begun and not yet to have ended: their runs stay open. As `receive`."""
+        """Note spans that have started and not ended: their runs stay open. As `receive`."""
         with self._turn(wait) as entered:
             if entered:
                 now = self._clock()
@@ -192,7 +189,7 @@ class Engine:
             return entered
 
     def lost(self, spans: Iterable[SpanRef], *, wait: float = -1) -> bool:
-        """Spans that were told as opened, ended, and will never come: their runs need not wait for them. As `receive`."""
+        """Note open spans that have ended and will not arrive: their runs need not wait for them. As `receive`."""
         with self._turn(wait) as entered:
             if entered:
                 for trace_id, span_id in spans:
@@ -200,7 +197,7 @@ class Engine:
             return entered
 
     def count(self, disposition: str, reason: str, number: int = 1) -> None:
-        """Account for spans that never came this far: `malformed` or `refused`, and why. Never waits."""
+        """Count spans that did not reach the engine: `malformed` or `refused`, and why. Never waits."""
         self._noted.append((disposition, reason, number))
 
     # --- Time ---------------------------------------------------------------------------------------------------------
@@ -210,7 +207,7 @@ class Engine:
         return self._clock()
 
     def tick(self, *, wait: float = -1) -> bool:
-        """Meet every deadline that has passed: close runs, settle them, let idle agents go. As `receive`."""
+        """Meet every deadline that has passed: close and finalize runs, expire idle agents. As `receive`."""
         with self._turn(wait) as entered:
             if entered:
                 now = self._clock()
@@ -222,10 +219,10 @@ class Engine:
             return entered
 
     def flush(self, reason: CloseReason, *, sessions: int | None = None, wait: float = -1) -> bool:
-        """Close and settle every run now: no span will come, or somebody wants the numbers at once. As `receive`.
+        """Close and finalize every run now: no span will arrive, or the numbers are wanted at once. As `receive`.
 
-        With the last runs all sessions close, or the first so many: whoever has not the room for what all of them tell at once
-        takes that, and asks again.
+        With the last runs all sessions close, or the first `sessions`: a caller that cannot hold the scores of all of them asks
+        again.
         """
         with self._turn(wait) as entered:
             if entered:
@@ -237,8 +234,8 @@ class Engine:
             return entered
 
     def complete(self, traces: Iterable[TraceId], *, wait: float = -1) -> bool:
-        """Close and settle the runs of these traces now, and forget the traces: nothing of them will come any more, no span,
-        no judgement, no link to them. Those that other traces have a part in stay open. As `receive`.
+        """Close and finalize the runs of these traces now, and forget the traces: no span, no evaluation and no link to them
+        will arrive. Traces that share a run with others stay open. As `receive`.
         """
         with self._turn(wait) as entered:
             if entered:
@@ -249,29 +246,29 @@ class Engine:
     # --- Out ----------------------------------------------------------------------------------------------------------
 
     def read(self, ask: Callable[[Fleet], T], *, wait: float = -1) -> T | None:
-        """What `ask` finds in the windows as they are now; None when the engine stayed busy. `ask` must not call back."""
+        """Return what `ask` returns for the windows as they are now; None when the engine is busy. `ask` must not call back."""
         with self._turn(wait) as entered:
             return ask(self._fleet) if entered else None
 
     def take_settled(self) -> list[Run]:
-        """The runs that will not change any more, each once: counters and histograms record them."""
+        """Return the runs that became final, each once: counters and histograms record them."""
         return _taken(self._settled)
 
     def take_revised(self) -> list[Run]:
-        """The runs that late spans changed or withdrew after they had closed."""
+        """Return the runs that late spans changed or withdrew after they had closed."""
         return _taken(self._revised)
 
     def take_scored(self) -> list[SessionEvent]:
-        """The sessions that were scored since this was last asked: histograms record those that have just closed."""
+        """Return the sessions that were scored since the last call: histograms record those that have just closed."""
         return _taken(self._scored)
 
     def take_changes(self) -> list[Change]:
-        """The changes of behaviour noticed since this was last asked, each once."""
+        """Return the changes of behaviour detected since the last call, each once."""
         return [] if self._monitor is None else self._monitor.take_changes()
 
     @property
     def waiting(self) -> int:
-        """How many runs, sessions and changes wait for whoever records them."""
+        """Number of runs, sessions and changes that wait to be recorded."""
         changes = 0 if self._monitor is None else self._monitor.untaken
         return len(self._settled) + len(self._revised) + len(self._scored) + changes
 
@@ -287,14 +284,14 @@ class Engine:
 
     @property
     def fleet(self) -> Fleet:
-        """The windows, for callers who are alone with the engine (reports, tests)."""
+        """The windows, for callers that are alone with the engine (reports, tests)."""
         return self._fleet
 
     @property
     def accounts(self) -> Accounts:
-        """What became of every span, as (disposition, reason) → number. A copy.
+        """Number of spans by (disposition, reason). A copy.
 
-        Received is one of used, other, late, duplicate, malformed and refused, or part of a run that is still open.
+        Every received span is used, other, late, duplicate, malformed or refused, or part of a run that is open.
         """
         self._fold()
         everything = self._counts + self._assembler.accounts
@@ -302,39 +299,39 @@ class Engine:
 
     @property
     def open_runs(self) -> int:
-        """Runs that are not closed yet."""
+        """Number of traces with runs that are not closed."""
         return self._assembler.open_runs
 
     @property
     def rising_accounts(self) -> Accounts:
-        """The accounts as counters need them: none ever falls, though a span that was `other` may turn out to be used."""
+        """The accounts as counters need them: none decreases, though a span that was `other` may turn out to be used."""
         self._told |= self.accounts
         return self._told
 
     @property
     def late_runs(self) -> Counter[str]:
-        """Runs that sorted below a window and its spares when they came, by window."""
+        """Runs that sorted below a window and its spares when they closed, by window."""
         return Counter({window: number for (what, window), number in self._fleet.accounts.items() if what == "refused"})
 
     @property
     def clamped_runs(self) -> int:
-        """Runs that ended more than five minutes in the future, and were let in as if they had not."""
+        """Runs that ended more than five minutes in the future, and were clamped."""
         return self._fleet.accounts["clamped", "future_end"]
 
     @property
     def expired_agents(self) -> int:
-        """Agents that were let go of because no run came for so long."""
+        """Agents that expired because they had no run for long."""
         return self._fleet.accounts["expired", "idle"]
 
     @property
     def refused_evaluations(self) -> Counter[str]:
-        """Judgements that joined no run, by reason."""
+        """Evaluations that joined no run, by reason."""
         accounts = self._assembler.accounts
         found = {reason: number for (what, reason), number in accounts.items() if what == "evaluation_refused"}
         return Counter(found) + Counter({"late": accounts["evaluation_late", ""]})
 
     def ceilings(self) -> tuple[Ceiling, ...]:
-        """Everything here that may not grow for ever."""
+        """Return every limit with its use."""
         limits, fleet, sessions = self.settings.limits, self._fleet.accounts, self._sessions.accounts
         assembly, let_go = self._assembler.accounts, ("ceiling", "closed_early", "forgotten")
         hits = _hits(assembly)
@@ -352,12 +349,12 @@ class Engine:
     # --- Over a restart -----------------------------------------------------------------------------------------------
 
     def to_state(self) -> dict[str, Any]:
-        """All parts but the windows (`Fleet.to_state`), themselves: whoever keeps them writes them down before the next turn."""
+        """Return all parts but the windows (`Fleet.to_state`), to be written down before the next turn."""
         with self._turn(-1):
             return {name: getattr(self, name) for name in _PARTS}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over the parts that `to_state` gave, all or none (`KeyError`). The fleet is restored apart, and first."""
+        """Set the parts that `to_state` returned, all or none (`KeyError`). The windows are restored apart, and first."""
         parts = {name: state[name] for name in _PARTS}
         with self._turn(-1):
             for name, part in parts.items():
@@ -368,19 +365,20 @@ class Engine:
     def _receive(self, spans: Iterable[RawSpan | AgentSpan]) -> None:
         now, read, rest, number = self._clock(), self.reader.read, iter(spans), 0
         while True:
-            told: list[AgentSpan] = []
+            batch: list[AgentSpan] = []
             try:
-                told.extend(span if isinstance(span, AgentSpan) else read(span) for span in islice(rest, _AT_ONCE))
+                batch.extend(
+                    span if isinstance(span, AgentSpan) else read(span) for span in islice(rest, _SPANS_PER_READ)
+                )
             finally:  # what was read before a signal handler's exception is not lost with it
-                self._take_in(told, now)
-            if not told:
+                self._assemble(batch, now)
+            if not batch:
                 return
-            number += len(told)
-            if not number % STRIDE:
+            number += len(batch)
+            if not number % SPANS_PER_TICK:
                 self._apply(self._assembler.tick(now), now)
 
-    def _take_in(self, spans: Sequence[AgentSpan], now: float) -> None:
-        """Spans that are read."""
+    def _assemble(self, spans: Sequence[AgentSpan], now: float) -> None:
         self._counts["received", ""] += len(spans)
         for span in spans:
             if span.notes is not None and span.notes.refused:
@@ -396,30 +394,18 @@ class Engine:
 
     def _apply(self, events: list[RunEvent], now: float) -> None:
         wall = None if self._wall is None else self._wall()
-        watched = self._monitor is not None or bool(self.observers)
-        at, number = 0, len(events)
-        while at < number:
-            begun = at
-            if not watched or events[at][0] is _SETTLED:  # nobody looks at the windows between two of these
-                at = self._fleet.apply_usual(events, at, now, wall, only_settled=watched)
-            if at == begun:
-                self._fleet.apply(events[at], now, wall)
-                at += 1
-            self._tell(events[begun:at], now)
-        self._note(events)
-
-    def _tell(self, events: Iterable[RunEvent], now: float) -> None:
-        """Tell all others what happened to runs: the windows know."""
-        sessions, monitor, observers = self._sessions.apply, self._monitor, self.observers
+        windows, sessions, monitor, observers = self._fleet.apply, self._sessions.apply, self._monitor, self.observers
         for event in events:
-            if event[0] is not _SETTLED:  # a session knows a run from its closing on
+            windows(event, now, wall)
+            if event[0] is not _SETTLED:  # a session has a run from its closing on
                 sessions(event, now)
             if monitor is not None:
                 monitor.apply(event, now)
             for observer in observers:
                 observer(event, now)
+        self._record(events)
 
-    def _note(self, events: Iterable[RunEvent]) -> None:
+    def _record(self, events: Iterable[RunEvent]) -> None:
         settled: list[Run] = []
         for change, run, _ in events:
             if change is _SETTLED:
@@ -434,11 +420,11 @@ class Engine:
         self._keep(self._settled, settled)
 
     def _is_known(self, key: AgentKey) -> bool:
-        """Whether an agent is under the ceiling: beyond it, there are counters only."""
+        """Whether an agent is under the limit: beyond it, there are counters only."""
         return self._fleet.counted_as(key) != OTHER_AGENT
 
     def _keep(self, kept: deque[T], items: Iterable[T]) -> None:
-        """Keep these for whoever records them."""
+        """Keep these until they are recorded."""
         kept.extend(items)
         while len(kept) > MAX_UNTAKEN:
             kept.popleft()
@@ -446,7 +432,7 @@ class Engine:
 
     @contextmanager
     def _turn(self, wait: float) -> Generator[bool]:
-        """The lock. A thread that is at work here already (a signal handler, a finaliser) is told False, never stuck."""
+        """Hold the lock. A thread that holds it already (a signal handler, a finalizer) gets False and never blocks."""
         entered = self._owner != threading.get_ident() and self._lock.acquire(wait != 0, wait or -1)
         try:
             if entered:
@@ -460,7 +446,7 @@ class Engine:
 
 
 def _hits(accounts: Accounts) -> Counter[str]:
-    """How often each ceiling of assembly was hit, in its own words."""
+    """How often each limit of assembly was hit."""
     return Counter(
         {
             "open_runs": accounts["closed", CloseReason.OPEN_RUNS.value],
@@ -474,7 +460,7 @@ def _hits(accounts: Accounts) -> Counter[str]:
 
 
 def _taken(items: deque[T]) -> list[T]:
-    """All that a deque holds, which other threads may be adding to and taking from."""
+    """Remove and return all items of a deque that other threads use too."""
     found: list[T] = []
     while items:
         try:

@@ -1,7 +1,7 @@
-"""The door that needs no code: `OTEL_TRACES_EXPORTER=otlp,reliability opentelemetry-instrument python agent.py`.
+"""The span exporter, which needs no code: `OTEL_TRACES_EXPORTER=otlp,reliability opentelemetry-instrument python agent.py`.
 
-It sees what an exporter sees: sampled spans, after they ended, in batches, on the thread of the SDK's `BatchSpanProcessor`.
-What that dropped it cannot see; runs that lack a parent for it are marked incomplete.
+It receives what an exporter receives: sampled spans, after they ended, in batches, on the thread of the SDK's
+`BatchSpanProcessor`. Spans that this dropped are unknown here; a run that lacks its parent because of it is marked incomplete.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from otel_reliability.config import Settings
 from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import AgentSpan
-from otel_reliability.telemetry.capture import read_span
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.telemetry.live import PATIENCE, live_of
+from otel_reliability.telemetry.live import WAIT_TIMEOUT_S, live_of
 from otel_reliability.telemetry.options import settings_from
+from otel_reliability.telemetry.span_queue import read_span
 
 _EXPORT: Final = Guard("ReliabilitySpanExporter.export")
 _FLUSH: Final = Guard("ReliabilitySpanExporter.force_flush")
@@ -27,7 +27,7 @@ _SHUTDOWN: Final = Guard("ReliabilitySpanExporter.shutdown")
 
 
 class ReliabilitySpanExporter(SpanExporter):
-    """Hands the spans it is given to the engine of a `MeterProvider`, and keeps none.
+    """Hands its spans to the engine of a `MeterProvider`, and keeps none.
 
     Args:
         settings: how to count; from the environment and `options` where absent.
@@ -44,26 +44,26 @@ class ReliabilitySpanExporter(SpanExporter):
         self._live.attach(self)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Take in ended spans. A span that cannot be read is counted and harms no other."""
+        """Read ended spans. A span that cannot be read is counted and harms no other."""
         if self._stopped:
             return SpanExportResult.FAILURE
         with _EXPORT:
             if spans:
                 self._live.begin(spans[0].resource)
-            if not self._live.engine.receive(self._read(spans), wait=PATIENCE):
+            if not self._live.engine.receive(self._read(spans), wait=WAIT_TIMEOUT_S):
                 self._live.engine.count("refused", "busy", len(spans))
             if self._live.due():
-                self._live.tick(PATIENCE)
+                self._live.tick(WAIT_TIMEOUT_S)
         return SpanExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Close every run and record it, so that the next collection has all there is."""
+        """Close every run and record it, so that the next collection includes all of them."""
         with _FLUSH:
-            return self._live.flush(CloseReason.FLUSH, min(PATIENCE, timeout_millis / 1e3))
+            return self._live.flush(CloseReason.FLUSH, min(WAIT_TIMEOUT_S, timeout_millis / 1e3))
         return False
 
     def shutdown(self) -> None:
-        """No span will come."""
+        """Stop: spans that are exported later are refused."""
         with _SHUTDOWN:
             if not self._stopped:
                 self._stopped = True
@@ -71,15 +71,15 @@ class ReliabilitySpanExporter(SpanExporter):
 
     @property
     def queued(self) -> tuple[int, int]:
-        """Nothing is ever queued here."""
+        """Length and capacity of the queue, of which there is none."""
         return 0, 0
 
     def drain(self, wait: float) -> bool:
-        """Nothing is ever queued here."""
+        """Do nothing: there is no queue."""
         return True
 
     def restart(self) -> None:
-        """Nothing is kept here that a forked child could inherit."""
+        """Do nothing: a forked child inherits no span."""
 
     def _read(self, spans: Sequence[ReadableSpan]) -> Iterator[AgentSpan]:
         for span in spans:

@@ -31,7 +31,7 @@ def load(name: str) -> Any:
         return None
     if getattr(module, "FITS", None) != FITS:
         _logger.warning(
-            "%s is not used, Python does its work: it was built for another version. Install otel-reliability-native anew "
+            "%s is not used, Python does its work: it was built for another version. Install otel-reliability-native again "
             "(pip install ./native), of the same version as otel-reliability.",
             name,
         )

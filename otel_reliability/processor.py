@@ -1,44 +1,46 @@
-"""The in-process door: one line beside the user's own exporters, and every recording span counts.
+"""The span processor: one line next to the user's own exporters, and every recording span counts.
 
     provider.add_span_processor(ReliabilitySpanProcessor())
 
-`on_end` takes what is needed of a span and appends it to a queue. The queue is emptied by whoever comes first: a collection of
-metrics, `force_flush`, a reading, or, when it is full, the thread that ends the next root, one run at a time. No hook waits
-for a lock, and no exception leaves one.
+`on_end` copies what is needed of a span and appends it to a queue. The queue is drained by the first of: a collection of metrics,
+`force_flush`, a reading, or, when it is full, the thread that ends the next root, one run at a time. No hook waits for a lock,
+and no exception leaves one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
+from opentelemetry.context import Context
 from opentelemetry.metrics import MeterProvider
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 from otel_reliability.config import Settings
 from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import AgentSpan
-from otel_reliability.telemetry.capture import Capture
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.telemetry.hooks import Hooks
-from otel_reliability.telemetry.live import PATIENCE, live_of
+from otel_reliability.telemetry.live import WAIT_TIMEOUT_S, live_of
 from otel_reliability.telemetry.options import settings_from
+from otel_reliability.telemetry.span_queue import NEVER, SpanQueue
 
 CAPACITY: Final = 4_096
-"""Spans in the queue from which the threads of the host help, one run at every root they end."""
+"""Queue length from which the host's threads help: one run at every root they end."""
 HARD_CAPACITY: Final = 8 * CAPACITY
-"""Spans in the queue from which further ones are refused, and counted."""
+"""Queue length from which further spans are refused and counted."""
 STRIDE: Final = 256
-"""Every so many spans a thread looks whether a deadline may have passed."""
-HELPING: Final = 512
-"""Spans, ordinary ones and others, so many of each, that one thread takes from the queue at most while a span waits for it."""
+"""Spans after which a thread checks the queue's length and the deadlines."""
+MAX_HELP: Final = 512
+"""Maximum spans, non-agent ones and others, each, that a host's thread drains in one check."""
 
+_ON_START: Final = Guard("ReliabilitySpanProcessor.on_start")
+_ON_END: Final = Guard("ReliabilitySpanProcessor.on_end")
 _FLUSH: Final = Guard("ReliabilitySpanProcessor.force_flush")
 _SHUTDOWN: Final = Guard("ReliabilitySpanProcessor.shutdown")
 
 
-class ReliabilitySpanProcessor(Hooks):
-    """Watches the spans of a `TracerProvider` and tells how reliable its agents are, through a `MeterProvider`.
+class ReliabilitySpanProcessor(SpanProcessor):
+    """Reads the spans of a `TracerProvider` and reports the reliability of its agents through a `MeterProvider`.
 
     Args:
         settings: how to count; from the environment and `options` where absent.
@@ -57,24 +59,66 @@ class ReliabilitySpanProcessor(Hooks):
         self._live.attach(self)
 
     def restart(self) -> None:
-        """Begin anew, as a forked child does."""
-        self._fill(Capture(self._engine))
+        """Drop everything that waits: a forked child starts empty."""
+        queue = self._queue = SpanQueue(self._engine)
+        self._started, self._non_agent = queue.started, queue.non_agent
+        self._keys, self._names, self._scopes = queue.keys, queue.names, queue.scopes
         self._hindered = self._stopped
+        self._check_after(0)
 
-    # --- Ends ------------------------------------------------------------------------------------------------------------
+    # --- Hooks --------------------------------------------------------------------------------------------------------
+    # They are called for every span. A `try` is free there, a `with` takes a twentieth of their time, and a property of the SDK
+    # is a call: fields are read where the SDK keeps them. The condition that most spans fail comes first.
+
+    def on_start(self, span: Any, parent_context: Context | None = None) -> None:
+        """Note that a span is open: its run is not closed before the span ends."""
+        try:
+            context, parent = span._context, span._parent
+            self._started.extend((context[1], context if parent is None else parent))
+        except Exception:  # noqa: BLE001  not a span of this SDK
+            with _ON_START:
+                self._queue.start(span.context, span.parent)
+
+    def on_end(self, span: Any) -> None:
+        """Copy what is needed of a span; of a non-agent span that is its id."""
+        try:
+            try:
+                non_agent = (
+                    span._name in self._names
+                    and span._instrumentation_scope._name in self._scopes
+                    and self._keys.issuperset(span._attributes._dict)
+                    and not span._events._dq
+                    and (span._parent is not None or not span._links._dq)
+                    and span._start_time > self._since
+                )
+            except Exception:  # noqa: BLE001  not a span of this SDK
+                non_agent = False
+            if non_agent:
+                waiting = self._non_agent
+                waiting.append(span._context[1])
+                if len(waiting) > self._check_non_agent_at:
+                    self._check(span)
+            elif (not self._hindered or self._may_put(span)) and self._queue.put(span) > self._check_at:
+                self._check(span)
+        except Exception as error:
+            if not _ON_END.stops(error):
+                raise
+
+    # --- Ends ---------------------------------------------------------------------------------------------------------
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Close every run and record it, so that the next collection has all there is."""
+        """Close every run and record it, so that the next collection includes all of them."""
         with _FLUSH:
-            wait = min(PATIENCE, timeout_millis / 1e3)
+            wait = min(WAIT_TIMEOUT_S, timeout_millis / 1e3)
             return self.drain(wait) if self._live.exiting else self._live.flush(CloseReason.FLUSH, wait)
         return False
 
     def shutdown(self) -> None:
-        """No span will come."""
+        """Stop: spans that end later are refused and counted."""
         with _SHUTDOWN:
             if not self._stopped:
                 self._stopped = self._hindered = True
+                self._check_after(0)
                 self._live.detach(self)
 
     # --- The queue ----------------------------------------------------------------------------------------------------
@@ -85,49 +129,44 @@ class ReliabilitySpanProcessor(Hooks):
         return len(self._queue), CAPACITY
 
     def drain(self, wait: float) -> bool:
-        """Hand the engine all that is queued, and tell it what is open."""
-        return self._engine.receive(self._read(len(self._queue)), wait=wait) and self._tell(wait)
+        """Hand the engine all spans that wait, and report which are open."""
+        return self._engine.receive(self._read(len(self._queue)), wait=wait) and self._report(wait)
 
-    def _tell(self, wait: float) -> bool:
+    def _report(self, wait: float) -> bool:
+        """Report the spans that are lost and those that are open."""
         lost = self._engine.lost(self._queue.lost_since(), wait=wait)
         return lost and self._engine.opened(self._queue.opened_since(), wait=wait)
 
-    def _look(self, span: ReadableSpan) -> None:
-        """Every now and then: see whether the queue is full, and meet deadlines that nobody else met."""
+    def _check_after(self, stride: int) -> None:
+        """Let a hook call `_check` once `stride` more spans wait; while hindered, let every span take the general path."""
+        self._since = NEVER if self._hindered else self._queue.since
+        self._check_at = len(self._queue) - len(self._non_agent) + stride
+        self._check_non_agent_at = len(self._non_agent) + stride
+
+    def _check(self, span: ReadableSpan) -> None:
+        """Check whether the queue is full, and meet deadlines that no collection met."""
         self._hindered = self._stopped or len(self._queue) >= CAPACITY
-        self._look_after(STRIDE)
+        self._check_after(STRIDE)
         self._live.begin(span.resource)
-        self._ordinary.latest = span.end_time or 0
-        if self._live.due() and self._engine.receive(self._read(HELPING), wait=0) and self._tell(0):
+        self._queue.latest_ns = span.end_time or 0
+        if self._live.due() and self._engine.receive(self._read(MAX_HELP), wait=0) and self._report(0):
             self._live.tick(0)
 
-    def _may_take(self, span: ReadableSpan) -> bool:
-        """Take one run off a full queue, if nobody else is at it. False: this span has no place, and is counted."""
+    def _may_put(self, span: ReadableSpan) -> bool:
+        """Drain one run of a full queue if no other thread does. False: the span is refused and counted."""
         if self._stopped:
-            return self._refused(span, "shutdown")
+            return self._refuse(span, "shutdown")
         if span.parent is None or span.parent.is_remote or len(self._queue) >= 2 * CAPACITY:
-            self._engine.receive(self._read(HELPING, until_root=True), wait=0)
-        return len(self._queue) < HARD_CAPACITY or self._refused(span, "queue_full")
+            self._engine.receive(self._read(MAX_HELP, until_root=True), wait=0)
+        return len(self._queue) < HARD_CAPACITY or self._refuse(span, "queue_full")
 
-    def _refused(self, span: ReadableSpan, reason: str) -> bool:
+    def _refuse(self, span: ReadableSpan, reason: str) -> bool:
         self._queue.refuse(span)
         self._engine.count("refused", reason)
         return False
 
-    def _read(self, number: int, *, until_root: bool = False) -> Iterator[AgentSpan]:
-        """Take spans off the queue and read them: so many ordinary ones, and so many others."""
-        ended, others = self._queue.waiting  # asked before: of what ended later it may not be known yet that it began
-        self._queue.settle()
+    def _read(self, limit: int, *, until_root: bool = False) -> Iterator[AgentSpan]:
         try:
-            for read, most in ((self._queue.read_ordinary, ended), (self._queue.read, others)):
-                for _ in range(min(number, most)):
-                    try:
-                        span = read()
-                    except IndexError:
-                        break
-                    if span is not None:
-                        yield span
-                        if until_root and span.parent_id is None:
-                            break
+            yield from self._queue.read_all(limit, until_root=until_root)
         finally:
-            self._look_after(0)
+            self._check_after(0)

@@ -1,11 +1,11 @@
-"""A pytest plug-in: record the agent runs of a test, and hold them against targets in one line.
+"""A pytest plug-in: record the agent runs of a test, and check them against targets in one line.
 
     def test_support_agent(reliability):
         for _ in range(5):
             support_agent.run("refund order 1234")
         reliability.require("score>=80", "retry_explosion<=0")
 
-The fixture listens to the global TracerProvider, if one is set; for another, hand it the processor:
+The fixture adds its processor to the global TracerProvider, if one is set; add it to another one yourself:
 `provider.add_span_processor(reliability.processor)`. Targets are those of `otel-reliability gate`, and so are the numbers: the
 runs are rebuilt from the spans as from a file.
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def reliability() -> Iterator[AgentRuns]:
-    """The agent runs of this test: `require` targets of them, or look at `runs`, `report` and `measure()`."""
+    """The agent runs of this test: `require` targets of them, or use `runs`, `report` and `measure()`."""
     from opentelemetry import trace  # noqa: PLC0415  see above
 
     from otel_reliability.report.agent_runs import AgentRuns  # noqa: PLC0415

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from otel_reliability.change.recording import Units
-from otel_reliability.change.units import Unit
+from otel_reliability.change.observation import Observation
+from otel_reliability.change.recording import Observations
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError, SourceError
@@ -17,7 +17,7 @@ from otel_reliability.sources.otlp_json import read_file
 FIELD = "change.reference"
 
 
-class ByName(Mapping[AgentKey, Sequence[Unit]]):
+class ByName(Mapping[AgentKey, Sequence[Observation]]):
     """The units of a recording's agents, also for keys that are not in it: a recording of staging, say, is for production too.
 
     >>> staged, other = AgentKey("", "shop", "staging", "desk"), AgentKey("", "shop", "prod", "desk")
@@ -25,7 +25,7 @@ class ByName(Mapping[AgentKey, Sequence[Unit]]):
     (True, None)
     """
 
-    def __init__(self, units: Mapping[AgentKey, Sequence[Unit]]) -> None:
+    def __init__(self, units: Mapping[AgentKey, Sequence[Observation]]) -> None:
         self._units = units
         names = Counter(key.agent for key in units)
         self._alone = {key.agent: key for key in units if names[key.agent] == 1}
@@ -39,7 +39,7 @@ class ByName(Mapping[AgentKey, Sequence[Unit]]):
         """Whether several agents of the recording have that name, and none of them its service and environment."""
         return key not in self._units and key.agent in self._several
 
-    def __getitem__(self, key: AgentKey) -> Sequence[Unit]:
+    def __getitem__(self, key: AgentKey) -> Sequence[Observation]:
         found = self.matching(key)
         if found is None:
             raise KeyError(key)
@@ -55,7 +55,7 @@ class ByName(Mapping[AgentKey, Sequence[Unit]]):
         return len(self._units)
 
 
-def pinned_by(settings: Settings) -> Mapping[AgentKey, Sequence[Unit]]:
+def pinned_by(settings: Settings) -> Mapping[AgentKey, Sequence[Observation]]:
     """The units of the recording that the settings name, by agent; none where they name none.
 
     Agents are matched by service, environment and name; one that is not in the recording by its name alone, where only one
@@ -80,9 +80,9 @@ def pinned_by(settings: Settings) -> Mapping[AgentKey, Sequence[Unit]]:
     return ByName(found)
 
 
-def _read(path: str, settings: Settings) -> dict[AgentKey, list[Unit]]:
+def _read(path: str, settings: Settings) -> dict[AgentKey, list[Observation]]:
     engine = Engine(replace(settings, change=replace(settings.change, enabled=False)), clock=lambda: 0.0, wall=None)
-    units = Units()
+    units = Observations()
     for batch in read_file(path):
         engine.receive(batch.spans)
         engine.receive_evaluations(batch.evaluations)

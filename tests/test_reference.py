@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from otel_reliability.change.detector import Standing
+from otel_reliability.change.detector import Status
 from otel_reliability.config import ChangeSettings, Settings
 from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError
@@ -71,8 +71,8 @@ def test_an_engine_measures_against_it_from_the_first_unit_on(reference: Path) -
         engine.flush(CloseReason.END_OF_INPUT)
         change = engine.take_changes()[0]
         assert change.key.agent == "support"
-        assert change.alarm.since_unit <= 2
-        assert change.alarm.unit < 40
+        assert change.alarm.since_observation <= 2
+        assert change.alarm.observation < 40
         engine.restart()
 
 
@@ -89,7 +89,7 @@ def test_an_engine_measures_an_agent_of_another_environment_against_it(reference
     detector = monitor.detector(key)
     assert key.environment == "prod"
     assert detector is not None
-    assert detector.evidence().standing is Standing.WATCHING
+    assert detector.evidence().status is Status.WATCHING
 
 
 def test_in_process_it_is_read_at_the_start(reference: Path) -> None:
@@ -102,7 +102,7 @@ def test_in_process_it_is_read_at_the_start(reference: Path) -> None:
     (key,) = monitor.keys()
     detector = monitor.detector(key)
     assert detector is not None
-    assert detector.evidence().standing is Standing.WATCHING
+    assert detector.evidence().status is Status.WATCHING
 
 
 def test_in_process_an_absent_one_is_logged_and_the_program_starts(
@@ -112,4 +112,4 @@ def test_in_process_an_absent_one_is_logged_and_the_program_starts(
     live = lives.live_of(Meters().provider, settings(tmp_path / "absent"))
     assert live.engine.monitor is not None
     assert "change.reference" in caplog.text
-    assert "own first units" in caplog.text
+    assert "own first observations" in caplog.text

@@ -71,7 +71,7 @@ class Assemble:
         """
         tree = SpanTree(spans, joined=joined)
         orphans = _NO_ORPHANS
-        has_gap = any([node.gap for node in tree.invocations if node.over is None])
+        has_gap = any(node.gap for node in tree.invocations if node.over is None)
         if tree.orphans:
             has_gap = has_gap or any(tree.has_gap(tree.top_of(i)) for i in tree.orphans)
             orphans = decide(tree, closed)

@@ -16,13 +16,14 @@ from typing import Final
 
 from otel_reliability.assembly import late
 from otel_reliability.assembly.assemble import DUPLICATE, NO_CONVENTION, Account, Assemble, Assembled
-from otel_reliability.assembly.closed_traces import ClosedIds, ClosedTraces, reopened
+from otel_reliability.assembly.closed_traces import ClosedIds, ClosedTraces, record_of, reopened
 from otel_reliability.assembly.evaluations import MAX_PER_TRACE, NO_RUN, WaitingEvaluations
 from otel_reliability.assembly.final_runs import FinalRuns
 from otel_reliability.assembly.open_spans import OpenSpans
 from otel_reliability.assembly.orphans import RUN_KEYS
 from otel_reliability.assembly.parts import Part, accounts_of, divide
-from otel_reliability.assembly.span_tree import SpanTree, is_kept
+from otel_reliability.assembly.span_tree import is_kept
+from otel_reliability.assembly.state import AssemblerState, batches
 from otel_reliability.assembly.trace_buffer import TraceBuffer
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent, event_of
@@ -45,8 +46,8 @@ _CLOSED, _FINAL = RunChange.CLOSED, RunChange.SETTLED
 class Assembler:
     """Rebuilds runs from agent spans.
 
-    `accounts` counts spans by (what became of them, why): `used`, `other` (no_convention, beside_agent, no_agent, no_run), `late`,
-    `duplicate`, `refused`; runs `closed`, by reason; evaluations that were lost; what hit a limit (`ceiling`).
+    `accounts` counts spans by (what became of them, why): `used`, `other` (no_convention, beside_agent, no_agent, no_run),
+    `late`, `duplicate`, `refused`; runs `closed`, by reason; evaluations that were lost; what hit a limit (`ceiling`).
     """
 
     def __init__(self, settings: Settings, assemble: Assemble | None = None) -> None:
@@ -102,7 +103,7 @@ class Assembler:
         """Receive one span."""
         self.add_all((span,), now)
 
-    def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:
+    def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:  # noqa: C901, PLR0912 (one loop, no call per span)
         """Receive spans."""
         buffers, last = self._buffers, None
         buffer: TraceBuffer | None = None
@@ -119,9 +120,10 @@ class Assembler:
                     elif buffer.last_seen != now or buffer.closed_at is not None:
                         self._touch(buffer, now)
                     weight = len(buffer.spans) - buffer.others
-                if span[15] is not None:
+                link = span[15]
+                if link is not None:
                     self._weigh(buffer, weight, now)
-                    buffer = self._join(buffer, span[15][0], now)
+                    buffer = self._join(buffer, link[0], now)
                     weight = buffer.weight
                 if buffer.closed is not None and self._belongs_to_closed(buffer.closed, span):
                     continue
@@ -167,9 +169,9 @@ class Assembler:
                 buffer.others = len(record[6])
                 buffer.counted = ((NO_CONVENTION, buffer.others),)
                 self._other_spans += buffer.others
-                for span in record[6]:
-                    if span[15] is not None:
-                        buffer = self._join(buffer, span[15][0], now)
+                for link in [span[15] for span in record[6]]:
+                    if link is not None:
+                        buffer = self._join(buffer, link[0], now)
         self._plan(buffer, now)
         return buffer
 
@@ -203,7 +205,7 @@ class Assembler:
             if weight >= buffer.full_at:
                 self._hold_span_limit(buffer, now)
 
-    def _belongs_to_closed(self, closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> bool:
+    def _belongs_to_closed(self, closed: dict[TraceId, ClosedIds], span: AgentSpan) -> bool:
         """Whether a span is, or hangs on, one of a final run; it is counted."""
         account = late.account_of(closed, span)
         if account is None:
@@ -337,7 +339,7 @@ class Assembler:
 
     def _check(self, buffer: TraceBuffer, now: float, *, is_quiet: bool) -> None:
         """Close a trace, or those of its parts that are finished."""
-        opened = self._opened.of(buffer.traces) if self._opened else {}
+        opened = self._opened.of(buffer.traces)
         built = self._assembled(buffer)
         if buffer not in self._growing:
             return
@@ -447,7 +449,7 @@ class Assembler:
 
     # --- Parts of a trace ---------------------------------------------------------------------------------------------
 
-    def _close_parts(
+    def _close_parts(  # noqa: C901, PLR0912 (each branch is one rule)
         self, buffer: TraceBuffer, built: Assembled, parts: Sequence[Part], now: float, *, is_quiet: bool
     ) -> None:
         """Emit the runs of the parts that are finished, and finalize those that can no longer change."""
@@ -720,3 +722,70 @@ class Assembler:
     def _take_events(self) -> list[RunEvent]:
         events, self._events = self._events, []
         return events
+
+    # --- Over a restart -----------------------------------------------------------------------------------------------
+
+    def to_state(self, now: float) -> AssemblerState:
+        """Return all that a restart must know, between two ticks. It takes no open spans: they are known in process only."""
+        buffers = list(dict.fromkeys(self._buffers.values()))
+        traces = [buffer for buffer in buffers if buffer.lenders is None]
+        counted = Counter(self.accounts)
+        for buffer in traces:
+            for account, number in buffer.counted or ():
+                counted[account] -= number
+        return AssemblerState(
+            [(now - buffer.arrived_at(n), span) for buffer in traces for n, span in enumerate(buffer.spans)],
+            [run for buffer in buffers for run in buffer.emitted.values()],
+            [(trace_id, (now - record[0], *record[1:])) for trace_id, record in self._closed.items()],
+            [
+                (trace_id, record_of(0.0, closed))
+                for buffer in traces
+                for trace_id, closed in (buffer.closed or {}).items()
+            ],
+            [
+                *((now - since, evaluation) for since, evaluation in self._evaluations.waiting),
+                *((0.0, evaluation) for buffer in traces for evaluation in buffer.evaluations),
+            ],
+            list(self._final),
+            [(*account, number) for account, number in counted.items() if number],
+        )
+
+    @classmethod
+    def from_state(cls, settings: Settings, state: AssemblerState, now: float) -> Assembler:
+        """Return an assembler that goes on from a state. Traces of which a run may still change can be reopened for the whole
+        `reopen` again.
+        """
+        found = cls(settings)
+        for trace_id, record in state.closed:
+            found._closed.put(trace_id, (now - record[0], *record[1:]))
+        for trace_id, record in state.live:
+            found._closed.take(trace_id)
+            found._closed.put(trace_id, (now, *record[1:]))
+        for age, spans in batches(state.spans):
+            found.add_all(spans, now - age)
+        for run in state.runs:
+            found._restore_run(run, now)
+        for age, evaluation in state.evaluations:
+            buffer = found._buffers.get(evaluation.trace_id or b"")
+            if buffer is None:
+                found._evaluations.restore(now - age, evaluation)
+            else:
+                buffer.evaluations += (evaluation,)
+        for run in state.final:
+            found._final.remember(run)
+        found.accounts.clear()
+        for disposition, reason, number in state.accounts:
+            found.accounts[disposition, reason] += number
+        return found
+
+    def _restore_run(self, run: Run, now: float) -> None:
+        """Note that a run was emitted; lone work of a run key goes to the buffer of the key first."""
+        buffer = self._buffers.get(run.trace_id)
+        key = bytes.fromhex(run.run_id.rpartition("-")[2]) if run.implicit else b""
+        if buffer is not None and run.implicit and key not in (buffer.lent or ()):
+            built = self._assembled(buffer)
+            if key in built.keyed:
+                self._lend(buffer, built, now)
+        buffer = self._buffers.get(RUN_KEYS + key, buffer)
+        if buffer is not None:
+            buffer.emitted[run.run_id] = run

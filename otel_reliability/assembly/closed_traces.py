@@ -10,8 +10,9 @@ from otel_reliability.model.span import AgentSpan, SpanId, TraceId
 
 ID_BYTES: Final = 8
 Record: TypeAlias = tuple[float, bytes, bytes, bytes, tuple[str, ...], bool, tuple[AgentSpan, ...]]
-"""A trace without open runs: since when (seconds), `ids`, `anchors` and `sealed` of `ClosedIds` joined, names of agents, whether it
-had an invocation, and its spans that belong to no run and connect others. A plain tuple costs the garbage collector nothing.
+"""A trace without open runs: since when (seconds), `ids`, `anchors` and `sealed` of `ClosedIds` joined, names of agents,
+whether it had an invocation, and its spans that belong to no run and connect others. A plain tuple costs the garbage collector
+nothing.
 """
 
 
@@ -61,11 +62,6 @@ class ClosedTraces:
         self.ids += (len(record[1]) + len(record[2])) // ID_BYTES
         self.spans += len(record[6])
 
-    def close(self, trace_id: TraceId, now: float, closed: ClosedIds, spans: tuple[AgentSpan, ...]) -> None:
-        """Add what is to be remembered of a trace."""
-        ids, anchors, sealed = b"".join(closed.ids), b"".join(closed.anchors), b"".join(closed.sealed)
-        self.put(trace_id, (now, ids, anchors, sealed, tuple(closed.agents), closed.had_invocation, spans))
-
     def take(self, trace_id: TraceId) -> Record | None:
         """Remove and return a record."""
         record = self._records.pop(trace_id, None)
@@ -87,6 +83,12 @@ class ClosedTraces:
     def _count_out(self, record: Record) -> None:
         self.ids -= (len(record[1]) + len(record[2])) // ID_BYTES
         self.spans -= len(record[6])
+
+
+def record_of(since: float, closed: ClosedIds) -> Record:
+    """Return the record of the closed part of a trace."""
+    ids, anchors, sealed = b"".join(closed.ids), b"".join(closed.anchors), b"".join(closed.sealed)
+    return (since, ids, anchors, sealed, tuple(sorted(closed.agents)), closed.had_invocation, ())
 
 
 def reopened(record: Record) -> ClosedIds | None:

@@ -67,7 +67,7 @@ def _target(tree: SpanTree, evaluation: Evaluation) -> int | None:
 
 
 def _is_below(tree: SpanTree, i: int, above: int) -> bool:
-    while i != NONE and i != above:
+    while i not in (NONE, above):
         i = tree.parent[i]
     return i == above
 
@@ -165,9 +165,10 @@ class WaitingEvaluations:
         if self._responses is None:
             self._responses = OrderedDict(self._known_responses())
         ref = self._responses.get(response_id)
-        if ref is None or not self._give(evaluation._replace(trace_id=ref[0], span_id=ref[1]), now):
-            if self._has_room():
-                self._by_response.setdefault(response_id, []).append((now, evaluation))
+        if ref is not None and self._give(evaluation._replace(trace_id=ref[0], span_id=ref[1]), now):
+            return
+        if self._has_room():
+            self._by_response.setdefault(response_id, []).append((now, evaluation))
 
     def _known_responses(self) -> Iterator[tuple[str, SpanRef]]:
         for span in self._kept_spans():

@@ -25,7 +25,7 @@ class Invocation:
     __slots__ = ("above", "agent", "at", "below_tool", "depth", "facts", "gap", "inner", "is_direct", "name", "over", "root",
                  "span", "steps", "top")  # fmt: skip
 
-    def __init__(self, at: int, span: AgentSpan, over: Invocation | None, below_tool: bool, gap: bool) -> None:  # noqa: FBT001
+    def __init__(self, at: int, span: AgentSpan, over: Invocation | None, below_tool: bool, gap: bool) -> None:
         facts = span[9]
         self.at, self.span, self.over, self.below_tool, self.gap = at, span, over, below_tool, gap
         self.facts = facts if isinstance(facts, InvocationFacts) else _NO_FACTS
@@ -116,9 +116,7 @@ def _assign(invocations: list[Invocation]) -> None:
             node.agent = node.name or node.facts.name or node.facts.fallback_name
 
 
-def _name_of_top(
-    node: Invocation, first: dict[Invocation, tuple[int, str]], weak: dict[Invocation, str]
-) -> str | None:
+def _name_of_top(node: Invocation, first: dict[Invocation, tuple[int, str]], weak: dict[Invocation, str]) -> str | None:
     """The root agent's name, the first named agent's, the container's, the innermost weak one, a class name."""
     if node.name is not None and node.is_agent:
         return node.name

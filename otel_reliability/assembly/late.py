@@ -80,7 +80,7 @@ def hanging_on_closed(closed: Mapping[TraceId, ClosedIds], spans: Iterable[Agent
     return found
 
 
-def close(closed: dict[TraceId, ClosedIds], built: Assembled, part: Part, *, sealed: bool) -> int:
+def close(closed: dict[TraceId, ClosedIds], built: Assembled, part: Part, *, sealed: bool) -> int:  # noqa: C901
     """Remember a part of a trace. Returns how many ids are new."""
     tree, before = built.tree, sum(map(len, closed.values()))
     index = {REF(span): i for i, span in enumerate(tree.spans)}
@@ -125,12 +125,9 @@ def records(buffer: TraceBuffer, now: float) -> Iterator[tuple[TraceId, Record]]
         own = [span for span in spans if REF(span) not in connections] if connections else spans
         anchors = [ref[1] for ref in buffer.anchors if ref[0] == trace_id]
         kept = tuple([span for ref, span in connections.items() if ref[0] == trace_id]) if connections else ()
-        names = {
-            span[9].name
-            for span in own
-            if span[7] is Kind.AGENT and isinstance(span[9], InvocationFacts) and not span[9].weak and span[9].name
-        }
-        had_invocation = any([not run.implicit for run in buffer.emitted.values()])
+        agents = [facts for span in own if span[7] is Kind.AGENT and isinstance(facts := span[9], InvocationFacts)]
+        names = {facts.name for facts in agents if facts.name and not facts.weak}
+        had_invocation = any(not run.implicit for run in buffer.emitted.values())
         ids, sealed = [span[1] for span in own], b""
         if known is not None:
             names |= known.agents
@@ -138,7 +135,10 @@ def records(buffer: TraceBuffer, now: float) -> Iterator[tuple[TraceId, Record]]
             ids, anchors, sealed = [*known.ids, *ids], [*known.anchors, *anchors], b"".join(known.sealed)
         if ids or anchors or kept:
             joined = b"".join(ids)
-            yield trace_id, (now, joined, b"".join(anchors), sealed, tuple(sorted(names)[:_MAX_NAMES]), had_invocation, kept)
+            yield (
+                trace_id,
+                (now, joined, b"".join(anchors), sealed, tuple(sorted(names)[:_MAX_NAMES]), had_invocation, kept),
+            )
 
 
 def _connections(buffer: TraceBuffer) -> dict[SpanRef, AgentSpan]:

@@ -87,7 +87,7 @@ def _has_failed(tree: SpanTree, spans: Sequence[int]) -> bool:
     return bool(spans) and tree.spans[max(spans, key=lambda i: (tree.spans[i].end_ns, i))].failed
 
 
-def _outcome(success: bool) -> Outcome:  # noqa: FBT001
+def _outcome(success: bool) -> Outcome:
     return Outcome.SUCCESS if success else Outcome.FAILURE
 
 

@@ -5,6 +5,7 @@ open, or spans never stop arriving.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
 
 from otel_reliability.assembly.assemble import BESIDE_AGENT, NO_AGENT, NO_CONVENTION, NO_RUN, USED, Account, Assembled
 from otel_reliability.assembly.orphans import WORK
@@ -16,7 +17,8 @@ from otel_reliability.model.span import Kind, SpanId, SpanRef, TraceId
 class Part:
     """The spans of one unit of a tree, by their indices, and its runs, by theirs.
 
-    - `last`: its last arrival (seconds of the clock). `start`, `end`: its extent (nanoseconds). `count`: how many of its spans are more than connections.
+    - `last`: its last arrival (seconds of the clock). `start`, `end`: its extent (nanoseconds). `count`: how many of its spans
+      are more than connections.
     - `has_gap`: a local parent above it is missing; `has_linked`: one above orphans that are linked to it is.
     - `is_loose`: it is work that another run may enclose. `is_held`: a span of it is known to be open.
     """
@@ -26,7 +28,8 @@ class Part:
     def __init__(self) -> None:
         self.spans: list[int] = []
         self.runs: list[int] = []
-        self.last = self.start = self.end = self.count = 0
+        self.last = -inf
+        self.start = self.end = self.count = 0
         self.has_gap = self.has_linked = self.is_loose = self.is_held = False
 
     def may_change_with(self, other: Part) -> bool:
@@ -36,7 +39,7 @@ class Part:
         return self.is_loose and self.has_gap and other.start <= self.start
 
 
-def divide(
+def divide(  # noqa: C901 (one pass over the spans)
     buffer: TraceBuffer, built: Assembled, opened: Mapping[TraceId, Mapping[SpanId, SpanId | None]]
 ) -> list[Part]:
     """Return the parts of a trace. `opened`: spans known to have started and not ended, with their parents."""

@@ -21,7 +21,16 @@ from otel_reliability.config import Settings
 from otel_reliability.model.model_calls import ModelCall
 from otel_reliability.model.run import AgentKey, CloseReason, Run, Tools
 from otel_reliability.model.span import (
-    AgentSpan, Call, Evaluation, HandoffFacts, InvocationFacts, Kind, ModelFacts, Resource, Tokens, ToolFacts,
+    AgentSpan,
+    Call,
+    Evaluation,
+    HandoffFacts,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    Resource,
+    Tokens,
+    ToolFacts,
 )  # fmt: skip
 from otel_reliability.model.tool_calls import ToolCall
 
@@ -41,7 +50,8 @@ class RunBuilder:
 
     def __init__(self, settings: Settings) -> None:
         self._limits = ContextLimits(settings.context_limits)
-        self._parallel, self._outcome = settings.assembly.parallel, settings.outcome
+        self._parallel: tool_steps.Parallel = settings.assembly.parallel
+        self._outcome = settings.outcome
         self._keys: dict[tuple[str | None, int, tuple[tuple[str, str], ...]], tuple[Resource, AgentKey]] = {}
 
     def run_of(self, tree: SpanTree, root: Invocation, members: Sequence[int]) -> Run | None:
@@ -53,7 +63,7 @@ class RunBuilder:
                 return None
         return self.build(tree, root, members, root.agent, None)
 
-    def build(
+    def build(  # noqa: C901, PLR0912, PLR0915 (one loop that reads each span once)
         self,
         tree: SpanTree,
         root: Invocation | None,
@@ -70,18 +80,15 @@ class RunBuilder:
         steps: list[Step] = []
         start, end = first[4], first[5]
         scope, scopes = None, 0
-        rank, session = _NO_RANK, None
-        if root is not None and first[12] is not None:
-            rank, session = first[12]
+        rank, session = (_NO_RANK, None) if root is None else first[12] or (_NO_RANK, None)
         annotated: list[int] = []
         has_tool_spans = asked_silently = unnamed = calls_itself = False
         for i in members:
-            _, span_id, _, _, since, until, _, kind, failed, facts, own_scope, _, session_here, notes, evaluations, _, _, _ = spans[i]  # fmt: skip
+            (_, span_id, _, _, since, until, _, kind, failed, facts, own_scope, _, session_here, notes, evaluations,
+             _, _, _) = spans[i]  # fmt: skip
             if kind is not _OTHER:
-                if since < start:
-                    start = since
-                if until > end:
-                    end = until
+                start = min(start, since)
+                end = max(end, until)
             if session_here is not None and session_here[0] < rank:
                 rank, session = session_here
             if notes is not None or evaluations:
@@ -171,8 +178,7 @@ class RunBuilder:
         service = resource.service_name
         if agent is None or not agent:
             agent = UNKNOWN_AGENT if not service or service.startswith(_UNNAMED_SERVICE) else service
-            key = AgentKey(resource.service_namespace, service, resource.environment, agent, extra)
-            return key
+            return AgentKey(resource.service_namespace, service, resource.environment, agent, extra)
         key = AgentKey(resource.service_namespace, service, resource.environment, agent, extra)
         if len(self._keys) >= _MAX_KEYS:
             self._keys.clear()
@@ -188,12 +194,11 @@ class RunBuilder:
         spans, nodes, limits = tree.spans, tree.nodes, self._limits
         tokens_in = tokens_out = pressure = cost = None
         calls: list[ModelCall] = []
-        for i, (model, asked, (used, wrote), _, _, _, limit, dollars, _, _) in models:
+        for i, (model, asked, (used, wrote), _, _, _, own_limit, dollars, _, _) in models:
             span = spans[i]
             if used is not None:
                 tokens_in = used if tokens_in is None else tokens_in + used
-                if limit is None:
-                    limit = limits.named(model, asked)
+                limit = limits.named(model, asked) if own_limit is None else own_limit
                 if limit is not None:
                     share = (used + (wrote or 0)) / limit
                     if pressure is None or share > pressure:
@@ -303,10 +308,10 @@ def _calls_of_agents(tree: SpanTree, root: Invocation) -> list[Step]:
         call = node.facts.call
         if call is None or node is root or node.below_tool or node.root is not node or node.above is None:
             continue
-        above: Invocation | None = node
+        above: Invocation | None = node.above
         while above is not None and above is not root:
             above = above.above
-        if above is root:
+        if above is not None:
             span = node.span
             call = call._replace(name=call.name or node.agent, failed=call.failed or span.failed)
             found.append(Step(node.at, span.start_ns, span.end_ns, span.span_id, 0, call, tree.nodes[node.at]))
@@ -387,7 +392,7 @@ def _session_above(
             while over != NONE and not is_kept(spans[over]):
                 here = spans[over].session
                 if here is not None:
-                    found.add(tuple(here))
+                    found.add((here.rank, here.id))
                 over = parent[over]
     return min(found)[1] if found and min(found)[0] < rank else session
 

@@ -40,11 +40,12 @@ class SpanTree:
     - `orphans`: work with no invocation above. `annotators`: other spans with notes or evaluations and no invocation above.
     - `others`: all other spans of kind OTHER, which only connect spans.
     - `in_tool`, `in_model`: the tool or model span that a span lies in, within its invocation.
-    - `cut`: tops that have a parent here, in a cycle of parents. `evaluations`: those that arrived apart from spans, by the index of the span they are about.
+    - `cut`: tops that have a parent here, in a cycle of parents.
+    - `evaluations`: those that arrived apart from spans, by the index of the span they are about.
     """
 
-    __slots__ = ("_units", "_working", "annotators", "cut", "evaluations", "in_model", "in_tool", "invocations", "joined", "nodes",
-                 "orphans", "others", "parent", "spans")  # fmt: skip
+    __slots__ = ("_units", "_working", "annotators", "cut", "evaluations", "in_model", "in_tool", "invocations", "joined",
+                 "nodes", "orphans", "others", "parent", "spans")  # fmt: skip
 
     def __init__(
         self, spans: Sequence[AgentSpan], linked: Mapping[int, int] | None = None, *, joined: bool = False
@@ -208,10 +209,11 @@ class SpanTree:
         shared: dict[SpanRef, int] = {}
         for i in range(count):
             chain: list[int] = []
-            while i != NONE and not state[i]:
-                state[i] = 1
-                chain.append(i)
-                i = parent[i]
+            here = i
+            while here != NONE and not state[here]:
+                state[here] = 1
+                chain.append(here)
+                here = parent[here]
             for j in reversed(chain):
                 over = parent[j]
                 unit = units[over] if over != NONE else NONE
@@ -230,7 +232,8 @@ def is_kept(span: AgentSpan) -> bool:
 
 def parent_ref(span: AgentSpan) -> SpanRef | None:
     """Return the parent of a span, or the link of a messaging hop."""
-    return (span[0], span[2]) if span[2] is not None else span[15]
+    parent_id = span[2]
+    return (span[0], parent_id) if parent_id is not None else span[15]
 
 
 def _position_of_top(span: AgentSpan) -> Above:

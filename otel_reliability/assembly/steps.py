@@ -160,9 +160,7 @@ def _names_agree(first: Step, second: Step) -> bool:
 # --- Path order -------------------------------------------------------------------------------------------------------
 
 
-def in_path_order(
-    tree: SpanTree, steps: list[Step], models: Sequence[ModelSpan], parallel: Parallel
-) -> list[Step]:
+def in_path_order(tree: SpanTree, steps: list[Step], models: Sequence[ModelSpan], parallel: Parallel) -> list[Step]:
     """Return a call, then what was called inside it; parallel calls in canonical order.
 
     Calls issued together are a race: which span starts first is chance, so within such a group names decide.

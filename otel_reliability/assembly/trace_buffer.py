@@ -21,7 +21,8 @@ class TraceBuffer:
     - `spans`: as they arrived, duplicates included. `others`: how many of them only connect others.
     - `marks`: (time, index of the first span that arrived then), where not all arrived when it was `born`.
     - `last_seen`: the last arrival. `closed_at`: None while it grows.
-    - `planned`: when its parts are to be checked next. `next_check`, `check_interval`: when a trace that never falls quiet is assembled all the same.
+    - `planned`: when its parts are to be checked next.
+    - `next_check`, `check_interval`: when a trace that never falls quiet is assembled all the same.
     - `emitted`: runs of it that can still change; `emitted_at`: when those were emitted last that did not close with the whole
       trace. `checks`: when it was assembled before, where it did not end there.
     - `anchors`: trace and span ids that stand in for roots of its runs. `counted`: how its spans are accounted for.
@@ -31,7 +32,8 @@ class TraceBuffer:
     """
 
     __slots__ = ("anchors", "born", "check_interval", "checks", "closed", "closed_at", "counted", "emitted", "emitted_at",
-                 "evaluations", "full_at", "joined", "last_seen", "lenders", "lent", "marks", "next_check", "others", "planned", "spans", "traces")  # fmt: skip
+                 "evaluations", "full_at", "joined", "last_seen", "lenders", "lent", "marks", "next_check", "others", "planned",
+                 "spans", "traces")  # fmt: skip
 
     def __init__(self, trace_id: TraceId, now: float, check_interval: float, full_at: int) -> None:
         self.traces: tuple[TraceId, ...] = (trace_id,)

@@ -1,13 +1,14 @@
-"""Has this agent's behaviour changed? Told with a bounded rate of false alarms, and without labels.
+"""Change detection: has this agent's behaviour changed? With a bounded rate of false alarms, and without labels.
 
-A *unit* (a run, or a session) gives a few numbers, the *signals*. Of each number the detector asks how it ranks among the
-agent's latest ones. While nothing changes, ranks are even; a bet that they are not (the *jumper*) then wins nothing on
-average, and Shiryaev and Roberts' sum of such bets passes c no sooner than once in c units. When behaviour changes, the
-bet grows fast and the sum crosses.
+An *observation* (a run, or a session) gives a few numbers, the *signals*. The detector ranks each number among the agent's
+latest ones. While nothing changes, ranks are uniform; a bet that they are not (the *jumper*) then wins nothing on average,
+and Shiryaev and Roberts' sum of such bets passes c no sooner than once in c observations. When behaviour changes, the bet
+grows fast and the sum crosses c.
 
-One concept a file: `units` (what is judged), `signals` (which numbers), `reference` (the path signal), `rank`,
-`martingale`, `detector`, `blocks` (where the promise cannot hold), `alarm` (what is said), `monitor` (one detector an
-agent), `recording` (a file judged offline) and `compare` (two files).
+`observation` and `signals` define the numbers, `reference` the path signal; `rank`, `martingale`, `signal_state` and
+`detector` are the detector of one agent, `task_order` the case in which it cannot hold its guarantee; `monitor` and
+`sessions` keep the detectors of all agents; `recording` evaluates a file, `compare` two; `alarm`, `result` and `sentences`
+are what comes out. `to_data` and `from_data` convert every state to plain numbers, strings, lists and dictionaries.
 
 References: V. Vovk, A. Gammerman, G. Shafer, *Algorithmic Learning in a Random World*, 2nd ed. 2022, ch. 8;
 V. Vovk, *Testing randomness online*, Statistical Science 36(4), 2021.

@@ -1,6 +1,6 @@
 """Two recordings: do they differ by more than chance?
 
-The order of units does not matter here, so tasks may stand in blocks.
+The order of observations does not matter here, so tasks may come in blocks.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from otel_reliability.change.alarm import Summary, ToolShift, tool_shifts
-from otel_reliability.change.permutation import Floats, distance_p, scalar_p
-from otel_reliability.change.reference import normalised
+from otel_reliability.change.observation import Observation, Steps
+from otel_reliability.change.result import Result
 from otel_reliability.change.signals import PATH, SIGNALS, checked
-from otel_reliability.change.units import Steps, Unit
-from otel_reliability.change.verdict import Verdict
-from otel_reliability.metrics.chance import holm
+from otel_reliability.statistics.edits import edit_share
+from otel_reliability.statistics.permutation import Floats, distance_p, scalar_p
+from otel_reliability.statistics.significance import holm
 
-MIN_UNITS: Final = 20
-"""Units that either side needs."""
+MIN_OBSERVATIONS: Final = 20
+"""Minimum observations of either side."""
 
-MAX_UNITS: Final = 1_000
-"""Units of a side that are compared, the latest: the path signal looks at every pair."""
+MAX_OBSERVATIONS: Final = 1_000
+"""Maximum observations of a side, the latest: the path signal compares every pair."""
 
 LEVEL: Final = 0.01
-"""The chance, over all signals together, of calling two recordings of one behaviour different."""
+"""The probability, over all signals together, of calling two recordings of one behaviour different."""
 
 
 class SignalTest(NamedTuple):
     """One signal's test. `p` is adjusted for the number of signals tested. For the path signal, the summaries are of each
-    unit's mean distance to the other units of the earlier side.
+    observation's mean distance to the other observations of the earlier side.
     """
 
     signal: str
@@ -45,56 +45,58 @@ class SignalTest(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The verdict on two recordings, the most telling signal first. `why` says why there is none.
+    """The result of two recordings, the signal with the least p first. `why` is the reason for NO_RESULT.
 
-    `shared_tasks` is the share of all units whose task the other side has too, None where not all tasks are known: a
+    `shared_tasks` is the share of all observations whose task the other side has too, None where not all tasks are known: a
     different mix of tasks is a difference too, and no fault of the agent.
     """
 
-    verdict: Verdict
+    result: Result
     tests: tuple[SignalTest, ...] = ()
     tools: tuple[ToolShift, ...] = ()
     shared_tasks: float | None = None
     why: str = ""
 
 
-def compare(before: Sequence[Unit], after: Sequence[Unit], signals: Sequence[str], seed: int = 0) -> Comparison:
-    """Whether the units of two recordings differ, with at most a 1 % chance of a false word.
+def compare(
+    before: Sequence[Observation], after: Sequence[Observation], signals: Sequence[str], seed: int = 0
+) -> Comparison:
+    """Return whether the observations of two recordings differ, with at most 1 % probability of a false CHANGED.
 
     Numbers are compared by the difference of their mean ranks, paths by the mean distance between the sides less those
-    within, both by a seeded permutation test and Holm's rule over the signals that 20 units of either side have.
+    within, both by a seeded permutation test and Holm's rule over the signals that 20 observations of either side have.
     """
-    one, two = before[-MAX_UNITS:], after[-MAX_UNITS:]
-    if min(len(one), len(two)) < MIN_UNITS:
-        why = f"either side needs {MIN_UNITS} units; there are {len(one)} before and {len(two)} after"
-        return Comparison(Verdict.NO_VERDICT, why=why)
+    one, two = before[-MAX_OBSERVATIONS:], after[-MAX_OBSERVATIONS:]
+    if min(len(one), len(two)) < MIN_OBSERVATIONS:
+        why = f"either side needs {MIN_OBSERVATIONS} units; there are {len(one)} before and {len(two)} after"
+        return Comparison(Result.NO_RESULT, why=why)
     raw = [test for signal in checked(signals) if (test := _test(signal, one, two, seed)) is not None]
     if not raw:
-        return Comparison(Verdict.NO_VERDICT, why=f"no signal is known of {MIN_UNITS} units on either side")
+        return Comparison(Result.NO_RESULT, why=f"no signal is known of {MIN_OBSERVATIONS} units on either side")
     tests = [test._replace(p=p) for test, p in zip(raw, holm([test.p for test in raw]), strict=True)]
     tests.sort(key=lambda test: test.p)
-    tools = tool_shifts([unit.path for unit in one], [unit.path for unit in two])
-    verdict = Verdict.CHANGED if tests[0].differs else Verdict.NO_CHANGE
-    return Comparison(verdict, tuple(tests), tools if tests[0].differs else (), _shared_tasks(one, two))
+    tools = tool_shifts([each.path for each in one], [each.path for each in two])
+    result = Result.CHANGED if tests[0].differs else Result.NO_CHANGE
+    return Comparison(result, tuple(tests), tools if tests[0].differs else (), _shared_tasks(one, two))
 
 
-def _test(signal: str, before: Sequence[Unit], after: Sequence[Unit], seed: int) -> SignalTest | None:
-    """The unadjusted test of one signal, None where a side has fewer than 20 units with evidence for it."""
+def _test(signal: str, before: Sequence[Observation], after: Sequence[Observation], seed: int) -> SignalTest | None:
+    """Return the unadjusted test of one signal, None where a side has fewer than 20 observations with data for it."""
     if signal == PATH:
         return _path_test(
             [u.path for u in before if u.path is not None], [u.path for u in after if u.path is not None], seed
         )
     read = SIGNALS[signal].read
-    earlier = [value for unit in before if (value := read(unit)) is not None]
-    later = [value for unit in after if (value := read(unit)) is not None]
-    if min(len(earlier), len(later)) < MIN_UNITS:
+    earlier = [value for each in before if (value := read(each)) is not None]
+    later = [value for each in after if (value := read(each)) is not None]
+    if min(len(earlier), len(later)) < MIN_OBSERVATIONS:
         return None
     return SignalTest(signal, scalar_p(earlier, later, seed), Summary.of(earlier), Summary.of(later))
 
 
 def _path_test(before: Sequence[Steps], after: Sequence[Steps], seed: int) -> SignalTest | None:
     n = len(before)
-    if min(n, len(after)) < MIN_UNITS:
+    if min(n, len(after)) < MIN_OBSERVATIONS:
         return None
     between = distances([*before, *after])
     to_before = between[:, :n].sum(axis=1)
@@ -105,7 +107,7 @@ def _path_test(before: Sequence[Steps], after: Sequence[Steps], seed: int) -> Si
 
 
 def distances(paths: Sequence[Steps]) -> Floats:
-    """The normalised Levenshtein distances of all pairs, each pair of distinct paths compared once."""
+    """Return the Levenshtein distances over the longer length of all pairs, each pair of distinct paths compared once."""
     letters: dict[str, str] = {}
     codes = ["".join(letters.setdefault(tool, chr(len(letters) + 1)) for tool in path) for path in paths]
     distinct = {code: i for i, code in enumerate(dict.fromkeys(codes))}
@@ -113,14 +115,14 @@ def distances(paths: Sequence[Steps]) -> Floats:
     for one, i in distinct.items():
         for other, j in distinct.items():
             if i < j:
-                table[i, j] = table[j, i] = normalised(one, other)
+                table[i, j] = table[j, i] = edit_share(one, other)
     at = np.array([distinct[code] for code in codes])
     return table[np.ix_(at, at)]
 
 
-def _shared_tasks(before: Sequence[Unit], after: Sequence[Unit]) -> float | None:
-    earlier, later = {unit.task for unit in before}, {unit.task for unit in after}
+def _shared_tasks(before: Sequence[Observation], after: Sequence[Observation]) -> float | None:
+    earlier, later = {each.task for each in before}, {each.task for each in after}
     if None in earlier | later:
         return None
-    shared = sum(unit.task in later for unit in before) + sum(unit.task in earlier for unit in after)
+    shared = sum(each.task in later for each in before) + sum(each.task in earlier for each in after)
     return shared / (len(before) + len(after))

@@ -1,4 +1,4 @@
-"""The simple jumper: a bet against evenly spread ranks that finds its own direction and strength."""
+"""The simple jumper: a bet against uniform ranks that finds its own direction and strength."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ SHARED: Final = JUMP / len(EVEN)
 
 
 class Jumper:
-    """Money on the five strengths ε ∈ {-1.6, -.8, 0, .8, 1.6}; `bet` says by what the whole of it grew.
+    """Money on the five strengths ε ∈ {-1.6, -.8, 0, .8, 1.6}; `bet` returns the growth of the whole.
 
     Each step first jumps (`w ← .98 w + .02 · mean`), then bets (`w ← w (1 + ε(p - ½))`); the growth is the sum after over
-    the sum before. Negative strengths win on small ranks (values greater than before). For evenly spread ranks the growth
-    is 1 on average, whatever went before: nobody can win against an agent that does not change. The weights are kept at
+    the sum before. Negative strengths win on small ranks (values greater than before). For uniform ranks the growth
+    is 1 on average, whatever went before: no bet can win against an agent that does not change. The weights are kept at
     a sum of 1, which changes no growth and never overflows.
 
     >>> jumper = Jumper()
@@ -38,7 +38,7 @@ class Jumper:
         self.weights = weights
 
     def bet(self, p: float) -> float:
-        """The growth of the money by a bet on this rank. Written out: it runs for every signal of every unit."""
+        """Return the growth of the money by a bet on this rank. Written out: it runs for every signal of every observation."""
         weak = WEAK * (p - 0.5)
         strong = STRONG * (p - 0.5)
         a, b, c, d, e = self.weights

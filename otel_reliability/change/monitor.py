@@ -1,4 +1,4 @@
-"""Change detection for all agents: turns what assembly says of runs into units, and hands them to the agents' detectors."""
+"""Change detection for all agents: closed runs and sessions become observations of the agents' detectors."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any, Final, NamedTuple
 
 from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.detector import Detector
+from otel_reliability.change.observation import Observation, counts_for_change, observation_of
 from otel_reliability.change.sessions import OpenSessions, agent_key
-from otel_reliability.change.units import Unit, counts_for_change, unit_of
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, Run
 
 FORGET_AFTER: Final = 90 * 86_400.0
-"""Seconds without a unit after which a detector is let go: much later than the windows, for a change shows over weeks."""
+"""Seconds without an observation after which a detector is dropped: much later than windows, as a change shows over weeks."""
 
 _MARGIN: Final = 1e-3
-"""Seconds by which a look is early: whether it is time is told by a difference, which rounds otherwise than a sum."""
+"""Seconds by which `advance` runs early: a difference of times rounds differently from a sum."""
 
 _SETTLED, _WITHDRAWN = RunChange.SETTLED, RunChange.WITHDRAWN
 
-MAX_UNTAKEN: Final = 10_000
-"""Changes that wait for whoever tells them."""
+MAX_PENDING_CHANGES: Final = 10_000
+"""Maximum number of changes that wait to be emitted."""
 
 
 class Change(NamedTuple):
@@ -35,62 +35,55 @@ class Change(NamedTuple):
 
 
 class Monitor:
-    """One detector an agent. `apply` is told of every change of a run, `advance` that time has passed.
+    """One detector per agent. `apply` receives every change of a run, `advance` the time.
 
-    A unit enters once, as it first closed: the run itself, or its session when that closes. Late spans change an open
-    session, but nothing that has entered. `accounts` counts, by (what, why), what was let go: ("agents", "ceiling"),
+    An observation enters once, as it first closed: the run itself, or its session when that closes. Late spans change an open
+    session, but nothing that has entered. `accounts` counts, by (what, why), what was dropped: ("agents", "ceiling"),
     ("agents", "idle"), ("changes", "ceiling") and what `OpenSessions` counts.
     """
 
-    def __init__(self, settings: Settings, pinned: Mapping[AgentKey, Sequence[Unit]] | None = None) -> None:
+    def __init__(self, settings: Settings, pinned: Mapping[AgentKey, Sequence[Observation]] | None = None) -> None:
         self.accounts: Counter[tuple[str, str]] = Counter()
         self._settings = settings
-        self._pinned: Mapping[AgentKey, Sequence[Unit]] = {} if pinned is None else pinned
+        self._pinned: Mapping[AgentKey, Sequence[Observation]] = {} if pinned is None else pinned
         self._detectors: OrderedDict[AgentKey, Detector] = OrderedDict()
         self._seen: dict[AgentKey, float] = {}
         self._sessions = OpenSessions(settings.sessions.idle, settings.limits.sessions, self.accounts)
         self._changes: deque[Change] = deque()
         self._idle = settings.sessions.idle - _MARGIN
         self._due = math.inf
-        """Before then there is nothing to advance."""
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """After a restart the settings may be others."""
-        self.__dict__.update(state)
-        sessions = self._settings.sessions
-        self._idle, self._due = sessions.idle - _MARGIN, -math.inf
-        self._sessions.hold_to(sessions.idle, self._settings.limits.sessions)
+        """Before this time there is nothing to advance."""
 
     def __len__(self) -> int:
         return len(self._detectors)
 
     def keys(self) -> list[AgentKey]:
-        """The agents that are watched, the one without a unit for longest first."""
+        """Return the monitored agents, the one without an observation for longest first."""
         return list(self._detectors)
 
     def detector(self, key: AgentKey) -> Detector | None:
-        """An agent's detector, None if it has none."""
+        """Return an agent's detector, None if it has none."""
         return self._detectors.get(key)
 
     @property
     def untaken(self) -> int:
-        """How many changes wait for whoever tells them."""
+        """How many changes wait to be emitted."""
         return len(self._changes)
 
     def take_changes(self) -> list[Change]:
-        """The changes noticed since this was last asked, each once."""
-        taken = list(self._changes)
+        """Return the changes noticed since the last call, each once."""
+        pending = list(self._changes)
         self._changes.clear()
-        return taken
+        return pending
 
     def reset(self, key: AgentKey | None = None) -> None:
-        """Learn an agent anew, or all of them: after a change that was wanted. Alarms stay on record."""
+        """Learn an agent again, or all of them, after an intended change. Alarms stay on record."""
         for agent, detector in self._detectors.items():
             if key is None or agent == key:
                 detector.reset()
 
     def apply(self, event: RunEvent, now: float) -> None:
-        """Something happened to a run, at `now` of the engine's clock."""
+        """Apply a change of a run, at `now` of the engine's clock."""
         if now >= self._due:
             self.advance(now)
         change, run, previous = event
@@ -102,27 +95,27 @@ class Monitor:
             self._close(run, now)
 
     def advance(self, now: float) -> None:
-        """Close the sessions that are idle, and let go of agents that were idle for 90 days."""
-        for key, unit in self._sessions.close(now):
-            self._enter(key, unit, now)
+        """Close the sessions that are idle, and drop agents that were idle for 90 days."""
+        for key, observation in self._sessions.close(now):
+            self._enter(key, observation, now)
         while self._detectors and now - self._seen[oldest := next(iter(self._detectors))] >= FORGET_AFTER:
             self._forget(oldest, "idle")
         forgotten = self._seen[next(iter(self._detectors))] + FORGET_AFTER if self._detectors else math.inf
         self._due = min(self._sessions.due, forgotten) - _MARGIN
 
     def _close(self, run: Run, now: float) -> None:
-        key, session, unit = run.key, run.session_id, unit_of(run)
+        key, session, observation = run.key, run.session_id, observation_of(run)
         if session is None:
-            self._enter(key, unit, now)
+            self._enter(key, observation, now)
             return
-        self._sessions.add((key, session), unit, now)
+        self._sessions.add((key, session), observation, now)
         self._due = min(self._due, now + self._idle)
 
     def _withdrawn(self, run: Run) -> bool:
-        """Take a run back, where that can be done. False: it has entered, or its session has closed."""
+        """Remove a run from its open session. Return False if it has entered, or its session has closed."""
         return run.session_id is not None and self._sessions.discard((run.key, run.session_id), run.run_id)
 
-    def _enter(self, key: AgentKey, unit: Unit, now: float) -> None:
+    def _enter(self, key: AgentKey, observation: Observation, now: float) -> None:
         detector = self._detectors.get(key) or self._admit(key, now)
         if detector is None:
             self.accounts["agents", "ceiling"] += 1
@@ -130,12 +123,12 @@ class Monitor:
         self._seen[key] = now
         self._due = min(self._due, now + FORGET_AFTER - _MARGIN)
         self._detectors.move_to_end(key)
-        alarm = detector.add(unit)
+        alarm = detector.add(observation)
         if alarm is not None:
-            self._tell(Change(key, alarm))
+            self._report(Change(key, alarm))
 
     def _admit(self, key: AgentKey, now: float) -> Detector | None:
-        """A new agent takes the place of one whose windows have expired, if there is no other."""
+        """Make the detector of a new agent; at the limit, in place of an agent whose windows have expired, else not at all."""
         limits = self._settings.limits
         if len(self._detectors) >= limits.agents:
             oldest = next(iter(self._detectors))
@@ -150,22 +143,22 @@ class Monitor:
         del self._detectors[key], self._seen[key]
         self.accounts["agents", why] += 1
 
-    def _tell(self, change: Change) -> None:
-        if len(self._changes) >= MAX_UNTAKEN:
+    def _report(self, change: Change) -> None:
+        if len(self._changes) >= MAX_PENDING_CHANGES:
             self._changes.popleft()
             self.accounts["changes", "ceiling"] += 1
         self._changes.append(change)
 
-    def to_state(self, now: float) -> dict[str, Any]:
-        """Everything but the accounts and untaken changes, in plain values; times as seconds since."""
-        agents = [[list(key), now - self._seen[key], detector.to_state()] for key, detector in self._detectors.items()]
-        return {"agents": agents, "sessions": self._sessions.to_state(now)}
+    def to_data(self, now: float) -> dict[str, Any]:
+        """Return detectors and open sessions as plain values, times as seconds since; without accounts and pending changes."""
+        agents = [[list(key), now - self._seen[key], detector.to_data()] for key, detector in self._detectors.items()]
+        return {"agents": agents, "sessions": self._sessions.to_data(now)}
 
-    def restore(self, state: Mapping[str, Any], now: float) -> None:
-        """Take over what `to_state` wrote, by a clock that may have begun anew."""
-        for parts, since, detector in state["agents"]:
+    def restore(self, data: Mapping[str, Any], now: float) -> None:
+        """Continue from what `to_data` gave, by a clock that may have started again."""
+        for parts, since, detector in data["agents"]:
             key = agent_key(parts)
             self._seen[key] = now - since
-            self._detectors[key] = Detector.from_state(detector, self._settings.change, self._pinned.get(key, ()))
-        self._sessions.restore(state["sessions"], now)
+            self._detectors[key] = Detector.from_data(detector, self._settings.change, self._pinned.get(key, ()))
+        self._sessions.restore(data["sessions"], now)
         self._due = -math.inf

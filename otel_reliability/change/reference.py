@@ -1,4 +1,4 @@
-"""The reference: the paths of an agent's first units, and how far a new path is from them (C)."""
+"""The reference: the paths of an agent's first observations, and how far a new path is from them."""
 
 from __future__ import annotations
 
@@ -7,27 +7,26 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from rapidfuzz.distance.Levenshtein import distance
-from rapidfuzz.process import cdist
-
-from otel_reliability.change.units import Steps
-from otel_reliability.metrics.apart import REMEMBERED
+from otel_reliability.change.observation import Steps
+from otel_reliability.statistics.edits import edit_share
 
 SIZE: Final = 40
-"""Units that make the reference."""
+"""Number of observations of the reference."""
 
 NEAREST: Final = 5
-"""How many of the nearest reference paths count; with fewer observable ones there is no path signal."""
+"""Number of the nearest reference paths that count; with fewer observable ones there is no path signal."""
 
-_MOST_KNOWN: Final = 64
-"""Distances kept, so that an agent with few paths pays for each once: some more than a reference can have."""
+MAX_CACHED_STEPS: Final = 256
+"""Maximum steps of a path whose distance is cached: the cache keeps the path in memory."""
+MAX_CACHED: Final = 64
+"""Maximum number of cached distances: some more than a reference can have paths."""
 
 
 class Reference:
-    """The paths of the first 40 units. `distance` is the mean of the five smallest distances to them.
+    """The paths of the first 40 observations. `distance` is the mean of the five smallest distances to them.
 
     The distance of two paths is Levenshtein's over the longer length (two empty paths: 0). The nearest five, not all: an
-    agent with several tasks has several usual paths, and a new one is unlike it only if it is far from each of them.
+    agent with several tasks has several common paths, and a new one is unlike it only if it is far from each of them.
 
     >>> reference = Reference([("search", "book"), ("search", "book"), ("search", "cancel")] * 2)
     >>> reference.distance(("search", "book")), reference.distance(("search", "refund", "mail"))
@@ -42,42 +41,39 @@ class Reference:
         self._counts: Counter[str] = Counter()
         self._distances: dict[Steps, float] = {}
         for path in paths:
-            self.learn(path)
+            self.add(path)
 
     @property
     def full(self) -> bool:
-        """Whether the 40 units are there."""
+        """Whether the 40 observations are there."""
         return len(self.paths) >= SIZE
 
-    def learn(self, path: Steps | None) -> None:
-        """A unit of the reference; None where its tools could not be observed."""
+    def add(self, path: Steps | None) -> None:
+        """Add the path of an observation; None where its tools could not be observed."""
         self.paths.append(None if path is None else self._shared(path))
         self._distances.clear()
         if path is not None:
             self._counts[self._coded(path, self._codes)] += 1
 
     def _shared(self, path: Steps) -> Steps:
-        """The same path, kept once however often it comes."""
+        """Return the equal path that is kept already, else the path."""
         return next((kept for kept in self.paths if kept == path), None) or tuple(map(sys.intern, path))
 
     def distance(self, path: Steps) -> float | None:
-        """The mean of the five smallest distances to the reference, None where it holds fewer than five paths."""
+        """Return the mean of the five smallest distances to the reference, None where it has fewer than five paths."""
         known = self._distances.get(path)
-        if known is not None:
-            return known
-        if self._counts.total() < NEAREST:
-            return None
-        if len(path) > REMEMBERED:  # to remember its distance would keep it alive
-            return self._measured(path)
-        if len(self._distances) >= _MOST_KNOWN:
-            self._distances.clear()
-        return self._distances.setdefault(path, self._measured(path))
+        if known is None and self._counts.total() >= NEAREST:
+            known = self._measured(path)
+            if len(path) <= MAX_CACHED_STEPS:
+                if len(self._distances) >= MAX_CACHED:
+                    self._distances.clear()
+                self._distances[path] = known
+        return known
 
     def _measured(self, path: Steps) -> float:
         code = self._coded(path, self._codes.copy())
-        near = sorted(zip(shares(code, list(self._counts)), self._counts.values(), strict=True))
         total, left = 0.0, NEAREST
-        for share, count in near:
+        for share, count in sorted((edit_share(code, other), count) for other, count in self._counts.items()):
             total += share * min(count, left)
             left -= min(count, left)
             if not left:
@@ -86,30 +82,14 @@ class Reference:
 
     @staticmethod
     def _coded(path: Steps, codes: dict[str, str]) -> str:
-        """The path with one character a tool; tools not seen yet get the next ones."""
+        """Return the path with one character a tool; tools not known yet get the next ones."""
         return "".join([codes.get(tool) or codes.setdefault(tool, chr(len(codes) + 1)) for tool in path])
 
-    def to_state(self) -> list[Sequence[str] | None]:
-        """The paths, as plain lists."""
+    def to_data(self) -> list[Sequence[str] | None]:
+        """Return the paths as lists."""
         return [None if path is None else list(path) for path in self.paths]
 
     @classmethod
-    def from_state(cls, state: Iterable[Any]) -> Reference:
-        """What `to_state` wrote."""
-        return cls(None if path is None else tuple(path) for path in state)
-
-
-def shares(one: str, others: Sequence[str]) -> list[float]:
-    """The `normalised` distance of one text to each of these.
-
-    >>> shares("ab", ["ab", "abcd", ""])
-    [0.0, 0.5, 1.0]
-    """
-    length, edits = len(one) or 1, cdist((one,), others, scorer=distance)[0].tolist()
-    return [many / max(length, other) for many, other in zip(edits, map(len, others), strict=True)]
-
-
-def normalised(one: str, other: str) -> float:
-    """Levenshtein distance over the longer length; two empty texts are the same."""
-    longer = max(len(one), len(other))
-    return distance(one, other) / longer if longer else 0.0
+    def from_data(cls, data: Iterable[Any]) -> Reference:
+        """Return the reference of which `to_data` gave the paths."""
+        return cls(None if path is None else tuple(path) for path in data)

@@ -1,4 +1,4 @@
-"""What change detection found, in plain sentences: for the terminal, the log event and the pages alike.
+"""The results of change detection in sentences: for the terminal, the log event and the pages.
 
 They name signals and tools and give numbers; never arguments, tasks, or ids.
 """
@@ -9,47 +9,49 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
-from otel_reliability.change.alarm import Alarm, Summary, Told, ToolShift
+from otel_reliability.change.alarm import Alarm, SignalChange, Summary, ToolShift
 from otel_reliability.change.compare import Comparison, SignalTest
-from otel_reliability.change.detector import Evidence, Standing
-from otel_reliability.change.recording import Judgement
+from otel_reliability.change.detector import Evidence, Status
+from otel_reliability.change.recording import RecordingResult
+from otel_reliability.change.result import Result
 from otel_reliability.change.signals import SIGNALS
-from otel_reliability.change.verdict import Verdict
 
-TOLD_ALARMS: Final = 3
-"""Alarms of a recording that are told in full: against a pinned reference, one that stays different alarms again and again."""
+MAX_ALARMS_SHOWN: Final = 3
+"""Maximum alarms of a recording that are written in full: an agent that stays unlike a pinned reference alarms repeatedly."""
 
 
 def of_alarm(alarm: Alarm) -> str:
-    """Changed, since when, by which signals.
+    """Return the sentence of an alarm: since when, by which signals.
 
-    >>> calls = Told("calls", 2e4, 201, 1_700_000_000_000_000_000, Summary(160, 5.2, 5.0), Summary(18, 12.1, 11.0))
+    >>> calls = SignalChange(
+    ...     "calls", 2e4, 201, 1_700_000_000_000_000_000, Summary(160, 5.2, 5.0), Summary(18, 12.1, 11.0)
+    ... )
     >>> print(of_alarm(Alarm(218, "run", 1_700_000_500_000_000_000, (calls,), (ToolShift("refund", 0.0, 0.64),))))
     changed about unit 201 (2023-11-14 22:13 UTC), noticed at unit 218: tool calls 5.2 → 12.1; refund is used in 0 % → 64 %
     of the units
     """
-    first = alarm.told[0]
-    since = f"about unit {first.since_unit} ({moment(first.since_ns)}), noticed at unit {alarm.unit}"
-    return f"changed {since}: {_listed([*map(_told, alarm.told), *map(_tool, alarm.tools)])}"
+    first = alarm.signals[0]
+    since = f"about unit {first.since_observation} ({moment(first.since_ns)}), noticed at unit {alarm.observation}"
+    return f"changed {since}: {_listed([*map(_change, alarm.signals), *map(_tool, alarm.tools)])}"
 
 
-def of_judgement(judgement: Judgement) -> str:
-    """What can be said of a recording."""
-    if judgement.verdict is Verdict.NO_VERDICT:
-        return f"no verdict: {judgement.why}"
-    if judgement.verdict is Verdict.NO_CHANGE:
-        return f"no change in {judgement.units} units"
-    told = "; then ".join(map(of_alarm, judgement.alarms[:TOLD_ALARMS]))
-    more = len(judgement.alarms) - TOLD_ALARMS
-    return f"{told}; and {more} more times, at last at unit {judgement.alarms[-1].unit}" if more > 0 else told
+def of_recording(recording: RecordingResult) -> str:
+    """Return the sentence of a recording's result."""
+    if recording.result is Result.NO_RESULT:
+        return f"no verdict: {recording.why}"
+    if recording.result is Result.NO_CHANGE:
+        return f"no change in {recording.observations} units"
+    shown = "; then ".join(map(of_alarm, recording.alarms[:MAX_ALARMS_SHOWN]))
+    more = len(recording.alarms) - MAX_ALARMS_SHOWN
+    return f"{shown}; and {more} more times, at last at unit {recording.alarms[-1].observation}" if more > 0 else shown
 
 
 def of_comparison(comparison: Comparison) -> str:
-    """What can be said of two recordings."""
-    if comparison.verdict is Verdict.NO_VERDICT:
+    """Return the sentence of a comparison."""
+    if comparison.result is Result.NO_RESULT:
         return f"no verdict: {comparison.why}"
     tested = f"{len(comparison.tests)} signals compared"
-    if comparison.verdict is Verdict.NO_CHANGE:
+    if comparison.result is Result.NO_CHANGE:
         return f"no change: {tested}, none differs by more than chance"
     differing = [_test(test) for test in comparison.tests if test.differs]
     text = f"changed: {_listed([*differing, *map(_tool, comparison.tools)])} ({tested})"
@@ -61,16 +63,16 @@ def of_comparison(comparison: Comparison) -> str:
 
 
 def of_evidence(evidence: Evidence) -> str:
-    """What a detector can say now."""
-    if evidence.standing in {Standing.BLOCKS, Standing.SHORT_REFERENCE}:
-        return f"no verdict: {evidence.standing.value}"
+    """Return the sentence of a detector's reading."""
+    if evidence.status in {Status.BLOCKS, Status.SHORT_REFERENCE}:
+        return f"no verdict: {evidence.status.value}"
     if evidence.blind:
         return f"learning: {evidence.blind} more units until a change can be told"
-    return f"watching: evidence for a change {10 ** (evidence.log10 or 0.0):.3g} after {evidence.units} units"
+    return f"watching: evidence for a change {10 ** (evidence.log10 or 0.0):.3g} after {evidence.observations} units"
 
 
 def moment(ns: int) -> str:
-    """A Unix time in nanoseconds, to the minute.
+    """Return a Unix time in nanoseconds, to the minute.
 
     >>> moment(0)
     '1970-01-01 00:00 UTC'
@@ -78,8 +80,8 @@ def moment(ns: int) -> str:
     return f"{datetime.fromtimestamp(ns // 10**9, UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _told(told: Told) -> str:
-    return f"{SIGNALS[told.signal].words} {_shift(told.signal, told.before, told.after)}"
+def _change(change: SignalChange) -> str:
+    return f"{SIGNALS[change.signal].words} {_shift(change.signal, change.before, change.after)}"
 
 
 def _test(test: SignalTest) -> str:

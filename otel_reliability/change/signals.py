@@ -1,34 +1,33 @@
-"""The signals: the numbers of a unit in which a change may show."""
+"""The signals: the numbers of an observation in which a change may show."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from otel_reliability.change.units import Unit
+from otel_reliability.change.observation import Observation
 from otel_reliability.errors import ConfigurationError
 
 PATH: Final = "path"
 
 
 class Signal(NamedTuple):
-    """One number of a unit. `read` gives None where the unit has no evidence for it; `words` names it in a sentence."""
+    """One number of an observation. `read` gives None where it has no data for it; `words` names it in a sentence."""
 
     words: str
     unit: str
-    read: Callable[[Unit], float | None]
+    read: Callable[[Observation], float | None]
 
 
-def _path(_: Unit) -> float | None:
-    """The path signal needs the reference: `Reference.distance` computes it."""
+def _path(_: Observation) -> float | None:
+    """Return None: the path signal needs the reference, and `Reference.distance` computes it."""
     return None
 
 
-def _reply_tokens(unit: Unit) -> float | None:
-    """How long the model's replies are: it tells one model from another whatever the number of turns a task takes."""
-    return unit.reply_tokens / unit.replies if unit.replies else None
+def _reply_tokens(observation: Observation) -> float | None:
+    """Return the mean length of the model's replies, which differs between models whatever the number of turns a task takes."""
+    return observation.reply_tokens / observation.replies if observation.replies else None
 
 
 SIGNALS: Final[Mapping[str, Signal]] = {
@@ -40,17 +39,11 @@ SIGNALS: Final[Mapping[str, Signal]] = {
     "largest_input": Signal("largest input of a model call", "{token}", attrgetter("largest_input")),
     "outcome": Signal("failed runs", "{run}", attrgetter("failures")),
 }
-"""Every signal by name. To add one: a field of `Unit` and a line here."""
-
-
-@lru_cache
-def readers(names: tuple[str, ...]) -> tuple[Callable[[Unit], float | None] | None, ...]:
-    """What reads each of these signals, None for the path: looked up once, as every unit of every agent is read."""
-    return tuple([None if name == PATH else SIGNALS[name].read for name in names])
+"""Every signal by name. To add one: a field of `Observation` and a line here."""
 
 
 def checked(names: Sequence[str]) -> tuple[str, ...]:
-    """The configured signals, if all of them exist and none stands twice.
+    """Return the configured signals, if all of them exist and none is there twice.
 
     >>> checked(["path", "calls"])
     ('path', 'calls')

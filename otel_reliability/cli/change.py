@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from otel_reliability.change.recording import Units
+from otel_reliability.change.recording import Observations
 from otel_reliability.cli.options import Choice, form, of_recordings
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read, recording_of
@@ -35,7 +35,7 @@ def command(choice: Choice, baseline: tuple[str, ...], form: str) -> None:
     In one recording the first 40 units of an agent (runs, or sessions) are the baseline, and the next 20 raise no alarm; two
     recordings need 20 units each. `gate --no-change` makes a test of it.
     """
-    units = Units()
+    units = Observations()
     recording_of(choice, units.add)
     findings, settings = findings_of(choice, units.found(), baseline), choice.settings.change
     if form == "json":
@@ -49,6 +49,6 @@ def findings_of(choice: Choice, units: UnitsOf, baseline: tuple[str, ...]) -> li
     settings, latest = choice.settings, changes.since(units, choice.since_ns)
     if not baseline:
         return changes.detected(latest, settings.change, pinned_by(settings), choice.agents)
-    earlier = Units()
+    earlier = Observations()
     read(baseline, settings, quiet=choice.quiet, settled=earlier.add)
     return changes.compared(earlier.found(), latest, settings.change, choice.agents)

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from otel_reliability.change.recording import Units
+from otel_reliability.change.recording import Observations
 from otel_reliability.cli.change import findings_of
 from otel_reliability.cli.options import Choice, form, of_recordings
 from otel_reliability.cli.output import show, write
@@ -56,7 +56,7 @@ def command(
         raise click.UsageError("nothing is required; give --require TARGET, --no-change, or both.")
     if baseline and not no_change:
         raise click.UsageError("--baseline is what --no-change compares with; give both.")
-    units = Units()
+    units = Observations()
     recording = recording_of(choice, units.add if no_change else None)
     report = report_of(recording, choice.agents, choice.since_ns) if targets else None
     results = [] if report is None else gate.check(report, targets, choice.settings.metrics.min_runs)

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from otel_reliability.change.recording import Units
+from otel_reliability.change.recording import Observations
 from otel_reliability.cli.options import Choice, form, of_recordings, under
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read, recording_of
@@ -54,7 +54,7 @@ def command(choice: Choice, form: str, baseline: tuple[str, ...], intervals: boo
     The window is the whole recording, or the newest 100,000 runs of an agent, unless --window says otherwise. badge-svg is a
     picture of one agent's badge, badge-json the JSON of a shields.io endpoint; badges exit 3 where there is no score.
     """
-    is_badge, units = form.startswith("badge"), Units()
+    is_badge, units = form.startswith("badge"), Observations()
     recording = recording_of(choice, units.add)
     earlier = read(baseline, choice.settings, quiet=choice.quiet) if baseline else None
     changes = detected(since(units.found(), choice.since_ns), choice.settings.change, pinned_by(choice.settings))

@@ -1,4 +1,4 @@
-"""What a convention is, and what it says of a span.
+"""The protocol of a convention, and its answer about a span.
 
 A convention reads one family of instrumentations. It either does not know a span (None), or says what it is; kind OTHER is
 an answer too: "mine, and nothing you need". The first convention that answers wins, so a span that carries two conventions
@@ -57,7 +57,7 @@ def reported_call(
 
 
 class Answer(NamedTuple):
-    """What a convention says of a span.
+    """An answer of a convention about a span.
 
     - `facts`: of `model.span.Facts`; any part of them may be an `Own`, and so may the whole.
     - `failed`: None where the status decides. `fails_with_call`: the span failed also where the result of its call is a
@@ -117,7 +117,7 @@ class SpanView:
         return self._span.attributes.get(key)
 
     def found_in(self, key: str, reader: Callable[[Any], Any]) -> Any:
-        """What a reader finds in a value that differs from span to span: a text, a boolean or None."""
+        """Return what a reader finds in a value that differs from span to span: a text, a boolean or None."""
         if key not in self._span.attributes:
             return reader(None)
         self.derived.add((reader, key))
@@ -148,5 +148,5 @@ class Convention(Protocol):
     names: ClassVar[str] = ""
 
     def read(self, span: SpanView) -> Answer | None:
-        """What the span is, or None where this convention does not know it."""
+        """Return what the span is, or None where this convention does not know it."""
         ...

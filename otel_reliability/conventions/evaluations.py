@@ -1,4 +1,4 @@
-"""Judgements that ride on a span: as events, or flattened into its attributes.
+"""Evaluations that a span carries: as events, or flattened into its attributes.
 
 Sources: OpenTelemetry GenAI, event `gen_ai.evaluation.result`, whose attributes some set on the span itself; OpenInference,
 `evaluations.N.evaluation.*` and, the same by another word, `annotations.N.annotation.*`. Log events are read where logs are.
@@ -21,13 +21,13 @@ _FLAT: Final = re.compile(r"((?:evaluations\.\d+\.evaluation|annotations\.\d+\.a
 _MOST: Final = 64
 
 
-def may_tell(keys: str) -> bool:
-    """Whether attributes of these keys may tell an evaluation: one of two words is part of every key that matters here."""
+def may_hold(keys: str) -> bool:
+    """Return whether attributes of these keys may hold an evaluation: one of two words is part of every key that matters here."""
     return "evaluation." in keys or "annotation." in keys
 
 
 def read(span: RawSpan, *, flat: bool) -> tuple[Evaluation, ...]:
-    """The evaluations of a span; `flat`: its attributes may tell some too. One that judges nothing is none."""
+    """The evaluations of a span; `flat`: its attributes may hold some too. One without score and label is none."""
     found = [_genai(event.attributes, event.time_ns, span) for event in span.events if event.name == EVENT]
     if flat:
         found.append(_genai(span.attributes, span.end_ns, span))

@@ -1,4 +1,4 @@
-"""Hashes of tool arguments and results: equal exactly where the calls were equal, and telling nothing else.
+"""Hashes of tool arguments and results: equal exactly where the calls were equal, and nothing else can be read from them.
 
 The text itself never leaves this module. The hash is keyed BLAKE2b of the canonical JSON of what was meant, so that the same
 call has the same hash whichever instrumentation reported it; the key stays on the machine, so that a value cannot be looked
@@ -68,7 +68,7 @@ class Hasher:
         self._known: dict[tuple[Callable[..., Any], bytes], Any] = {}
 
     def once(self, make: Callable[..., T], *given: Any) -> T:
-        """What `make` makes of these values; of texts made before, without making it again.
+        """Return what `make` makes of these values; of texts made before, without making it again.
 
         Of a text only a hash is remembered, so what is made must hold none of it either.
         """
@@ -101,11 +101,11 @@ class Hasher:
         return _tuple(Call, (name, call_id, digest, failed, self.hashed_value(result), effect))
 
     def hashed_arguments(self, value: object) -> tuple[bytes | None, bytes | None]:
-        """The same as `arguments`, once for equal texts."""
+        """Return the same as `arguments`, once for equal texts."""
         return (None, None) if value is None else self.once(self.arguments, value)
 
     def hashed_value(self, value: object) -> bytes | None:
-        """The same as `value`, once for equal texts."""
+        """Return the same as `value`, once for equal texts."""
         return None if value is None else self.once(self.value, value)
 
     def value(self, value: object) -> bytes | None:
@@ -142,7 +142,7 @@ class Hasher:
         return self._digest(value).hex()
 
     def is_soft_error(self, result: object) -> bool:
-        """Whether a result is a failure by the user's patterns."""
+        """Return whether a result is a failure by the user's patterns."""
         if result is None or not self._soft_errors:
             return False
         shown = result if isinstance(result, str) else canonical(result) or ""
@@ -169,12 +169,12 @@ def _canonical(value: object) -> tuple[str | None, Any]:
 
 
 def is_known(value: object) -> bool:
-    """Whether a value is present and not redacted."""
+    """Return whether a value is present and not redacted."""
     return _canonical(value)[0] is not None
 
 
 def _common_json(text: str) -> Any:
-    """What most JSON texts mean, its floats as canonical JSON has them; None where only `canonical` can say."""
+    """Return what most JSON texts mean, its floats as canonical JSON has them; None where only `canonical` can say."""
     if len(text) > values.MAX_TEXT or text.count("{") + text.count("[") >= _MAX_DEPTH:
         return None
     if any(mark in text for mark in _UNUSUAL) or _LONG_NUMBER.search(text):
@@ -193,7 +193,7 @@ _decode: Final = json.JSONDecoder(parse_float=_float, parse_constant=_float).dec
 
 
 def unwrapped(value: object) -> tuple[bool, Any]:
-    """Whether a value is known, and what it means without the wrappers that libraries put around arguments.
+    """Return whether a value is known, and what it means without the wrappers that libraries put around arguments.
 
     >>> unwrapped('{"args": [], "kwargs": {"id": 1}}'), unwrapped({"kwargs": {"id": 1}}), unwrapped(None)
     ((True, {'id': 1}), (True, {'id': 1}), (False, None))
@@ -226,7 +226,7 @@ def canonical(value: object) -> str | None:
 
 
 def _plain(value: object, depth: int) -> object:
-    """The same value with text keys, whole floats as integers, no memory addresses, no types of Python's own."""
+    """Return the same value with text keys, whole floats as integers, no memory addresses, no types of Python's own."""
     if isinstance(value, str):
         return _plain_text(value)
     if value is None or isinstance(value, bool):

@@ -42,13 +42,13 @@ class Mapped:
         return facts if name is None else facts._replace(name=name, weak=False)
 
     def notes(self, attributes: Mapping[str, Any], said: Notes | None) -> Notes | None:
-        """What the user's attributes add to what a span says anyway."""
+        """Return what the user's attributes add to what a span says anyway."""
         sources = {note: key for note, keys in self._notes if (key := _present(attributes, keys)) is not None}
         if not sources:
             return said
         given = {note: attributes[key] for note, key in sources.items()}
         if notes.SUCCESS in given:
-            given[notes.SUCCESS] = _verdict(given[notes.SUCCESS])
+            given[notes.SUCCESS] = _outcome(given[notes.SUCCESS])
         own = {key: attributes[key] for key in attributes if key.startswith(notes.PREFIX)}
         read = notes.read({**given, **own})
         return read and read._replace(refused=tuple((_source(note, sources, own), why) for note, why in read.refused))
@@ -63,7 +63,7 @@ def _source(note: str, sources: Mapping[str, str], own: Mapping[str, Any]) -> st
     return note if note in own else sources.get(note, note)
 
 
-def _verdict(value: object) -> object:
+def _outcome(value: object) -> object:
     """Words for an outcome, beside true and false."""
     word = value.strip().lower() if isinstance(value, str) else None
     return True if word in _GOOD else False if word in _BAD else value

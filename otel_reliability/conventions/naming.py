@@ -26,7 +26,7 @@ class ToolNames:
         self._known: dict[str, str | None] = {}
 
     def of(self, name: str) -> str | None:
-        """What a tool is called here; None where it is no step."""
+        """Return what a tool is called here; None where it is no step."""
         try:
             return self._known[name]
         except KeyError:

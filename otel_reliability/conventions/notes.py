@@ -1,4 +1,4 @@
-"""What users add to spans themselves: `reliability.*`.
+"""Attributes that users add to spans themselves: `reliability.*`.
 
 Evidence that cannot stand (a confidence of 1.7, a cost of "cheap") is refused by name and counts as absent; it never becomes
 a number and never moves another field.

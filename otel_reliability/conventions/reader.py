@@ -77,7 +77,7 @@ class Scope:
 
 
 class Plan:
-    """How the spans of one scope and one set of keys are read.
+    """The way in which the spans of one scope and one set of keys are read.
 
     - `conventions`: those that may know such a span, whatever its name.
     - `asked`, `derived`, `by_name`, `by_kind`, `by_events`: what their answers depend on, as far as is known; `take` gives the
@@ -103,7 +103,7 @@ class Plan:
         self.templates: dict[tuple[Any, ...], Template] = {}
         self.sessions = tuple((rank, key) for key, rank in SESSION_RANKS.items() if key in self.keys)
         self.is_noted = any(key.startswith(notes.PREFIX) for key in keys)
-        self.is_judged = evaluations.may_tell("\n".join(keys))
+        self.is_judged = evaluations.may_hold("\n".join(keys))
         self.is_messaging = any(key.startswith(MESSAGING) for key in keys)
         self.has_more = has_more or self.is_noted
 
@@ -156,7 +156,7 @@ class Reader:
 
     @property
     def builders(self) -> tuple[Callable[[list[Any]], Any], ...]:
-        """What makes facts of the parts of a model call, an invocation and a tool call."""
+        """Return what makes facts of the parts of a model call, an invocation and a tool call."""
         return self._templates.model, self._templates.invocation, self._templates.tool
 
     @property
@@ -180,7 +180,7 @@ class Reader:
         return next((one.name for one in asked if one.read(view) is not None), None)
 
     def is_ordinary(self, scope: str, name: str) -> bool:
-        """Whether no convention knows a span of this scope and name if it carries none of the wanted attributes."""
+        """Return whether no convention knows a span of this scope and name if it carries none of the wanted attributes."""
         found = self.scope(scope)
         return not found.has_own and found.is_named(name) is None
 
@@ -246,7 +246,7 @@ class Reader:
         return template, not plan.has_learned(view, span, named=scope.is_named(span.name) is not None)
 
     def scope(self, name: str) -> Scope:
-        """What is known of an instrumentation scope."""
+        """Return what is known of an instrumentation scope."""
         found = self._scopes.get(name)
         if found is None:
             found = Scope(bounded(canonical_scope(name)), self._table)
@@ -255,7 +255,7 @@ class Reader:
         return found
 
     def plan(self, scope: Scope, keys: tuple[str, ...]) -> Plan:
-        """How the spans of a scope that have these keys are read."""
+        """Return how the spans of a scope that have these keys are read."""
         found = scope.plans.get(keys)
         if found is None:
             found = Plan(keys, scope.conventions, has_more=self._has_more)
@@ -276,7 +276,7 @@ class Reader:
     def _more(
         self, span: RawSpan, facts: Any, session: Session | None, *, is_noted: bool
     ) -> tuple[Any, Session | None, Notes | None, tuple[tuple[str, str], ...]]:
-        """What notes and settings add to a span."""
+        """Return what notes and settings add to a span."""
         attributes = span.attributes
         found = notes.read(attributes) if is_noted else None
         if self._mapped is not None:
@@ -301,11 +301,12 @@ class Reader:
                 if isinstance(given, bytes | str):
                     self._last_session = given, session
                 return session
+        found = own
         if isinstance(own, Own):
             values_of = [value(raw[key]) if key in raw else None for key in own.keys]
             read = [own.reader(*values_of)] if own.joined else map(own.reader, values_of)
-            own = next((found for found in read if found is not None), None)
-        return None if own is None else Session(CONVENTION_RANK, own)
+            found = next((one for one in read if one is not None), None)
+        return Session(CONVENTION_RANK, found) if isinstance(found, str) else None
 
     def _sender(self, resource: Resource) -> Resource:
         """The resource without its attributes: spans wait long, and these may be large. Spans in a row share it."""

@@ -25,7 +25,7 @@ _INVOCATION_TOKENS: Final = InvocationFacts._fields.index("tokens")
 
 
 class Template(NamedTuple):
-    """What spans of one answer are.
+    """The common part of the spans of one answer.
 
     `build` None: `facts` are complete. Otherwise they are parts; `own` says which of them are read from the span (place,
     reader, keys, whether the reader gets all values), and `build` makes facts of them.

@@ -18,7 +18,7 @@ from otel_reliability.model.bounded import LONGEST, bounded
 T = TypeVar("T")
 
 MAX_TEXT: Final = 1 << 20
-"""Characters beyond which a text is not parsed: nobody's tool arguments, and parsing would block."""
+"""Characters beyond which a text is not parsed: no tool's arguments are that long, and parsing would block."""
 
 _ABSENT: Final = frozenset({"", "null", "None"})
 _UUID: Final = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
@@ -36,7 +36,7 @@ class Attributes(Protocol):
 
 
 def first(attributes: Attributes, keys: Iterable[str], reader: Callable[[object], T | None]) -> T | None:
-    """What the first of these keys says whose value can be read; a value of a wrong type hides none behind it.
+    """Return what the first of these keys says whose value can be read; a value of a wrong type hides none behind it.
 
     >>> first({"a": [], "b": "x"}, ("a", "b"), text)
     'x'
@@ -162,7 +162,7 @@ def truth(value: object) -> bool | None:
 
 
 def parsed(value: object) -> Any:
-    """What a value means: JSON text is decoded, a Python literal is read as data, anything else is itself.
+    """Return what a value means: JSON text is decoded, a Python literal is read as data, anything else is itself.
 
     >>> parsed('{"a": 1}'), parsed("{'a': 1}"), parsed("free text"), parsed("1234")
     ({'a': 1}, {'a': 1}, 'free text', 1234)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from otel_reliability.change.units import Unit
+from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.kafka.shelf import Shelf
@@ -20,7 +20,7 @@ from otel_reliability.service import snapshot
 from otel_reliability.service.recording import Recording
 from otel_reliability.service.run_inbox import RunInbox
 from otel_reliability.service.state import State
-from otel_reliability.telemetry.series import Book
+from otel_reliability.telemetry.registry import Registry
 from otel_reliability.windows.kept import adapted
 
 _SHAPES: Final = b"\x00shapes"
@@ -48,12 +48,12 @@ class Agent:
 
     __slots__ = ("book", "engine", "recording", "state")
 
-    def __init__(self, settings: Settings, time: Time, pinned: Mapping[AgentKey, Sequence[Unit]]) -> None:
+    def __init__(self, settings: Settings, time: Time, pinned: Mapping[AgentKey, Sequence[Observation]]) -> None:
         self.engine = Engine(settings, clock=time, wall=time.wall, places_return=True, pinned=pinned)
         self.state = State(settings, self.engine)
         # Who rebuilds a run tells when it is settled, however long that takes: without that word, long after.
         self.state.inbox = RunInbox(replace(settings.assembly, reopen=settings.assembly.remember))
-        self.book = Book(time.wall)
+        self.book = Registry(time.wall)
         self.recording = Recording(self.engine, self.book)
         self.state.watchers.append(self.recording)
         self.state.keepers |= {"book": self.book, "recording": self.recording}

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from otel_reliability.change.units import Unit
+from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.kafka.agent import Agent, Time
 from otel_reliability.kafka.log import Entry, Log
@@ -25,7 +25,6 @@ from otel_reliability.kafka.shelf import PIECE, Shelf
 from otel_reliability.model.record import BadRecord
 from otel_reliability.model.run import AgentKey
 from otel_reliability.service import journal_codec as codec
-from otel_reliability.telemetry.series import Book
 
 _logger = logging.getLogger("otel_reliability.kafka")
 
@@ -70,11 +69,9 @@ class _Known:
 class Agents:
     """The agents of one partition. `refused` counts records that could not be used, by reason."""
 
-    def __init__(self, settings: Settings, shelf: Shelf, pinned: Mapping[AgentKey, Sequence[Unit]]) -> None:
+    def __init__(self, settings: Settings, shelf: Shelf, pinned: Mapping[AgentKey, Sequence[Observation]]) -> None:
         self.time = Time()
         self.refused: Counter[str] = Counter()
-        self.gone: list[Book] = []
-        """The counters of agents that are no more, until somebody takes them."""
         self._settings, self._shelf, self._pinned = settings, shelf, pinned
         self._log = Log(shelf)
         self._known: dict[bytes, _Known] = {}
@@ -151,7 +148,6 @@ class Agents:
                 continue
             known.agent.advance()
             if known.agent.is_gone:
-                self.gone.append(known.agent.book)
                 self._forget(key, known)
 
     def _forget(self, key: bytes, known: _Known) -> None:

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from otel_reliability.change.units import Unit
+from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.kafka.agent import Agent
 from otel_reliability.kafka.agents import Agents
-from otel_reliability.kafka.exposition import Expositions, Together
+from otel_reliability.kafka.exposition import Expositions
 from otel_reliability.kafka.messages import Message, Outgoing
 from otel_reliability.kafka.shelf import Shelf
 from otel_reliability.kafka.stage import Poison, Told
@@ -20,12 +20,12 @@ from otel_reliability.reference import pinned_by
 from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.instruments import Point
-from otel_reliability.telemetry.otlp_requests import Requests
+from otel_reliability.telemetry.otlp import AgentMetrics, requests
 
 RESOURCE: Final[Mapping[str, str]] = {"service.name": "otel-reliability"}
 """Who tells readings in a topic: the stage as a whole, so that a series stays the same when another worker goes on with it."""
-LARGEST: Final = 500_000
-"""Bytes of a message of readings, at most: brokers take a megabyte unless they are told otherwise."""
+MAX_POINTS: Final = 500
+"""Data points of a message of readings: brokers accept a megabyte by default."""
 MALFORMED: Final = "run_record"
 """The reason of dead letters that are no run records."""
 
@@ -35,7 +35,7 @@ class Aggregate:
 
     def __init__(self, settings: Settings, kafka: KafkaSettings) -> None:
         self._settings, self._kafka = settings, kafka
-        self._pinned: Mapping[AgentKey, Sequence[Unit]] = pinned_by(settings)
+        self._pinned: Mapping[AgentKey, Sequence[Observation]] = pinned_by(settings)
         self._partitions: dict[int, AggregatePartition] = {}
         self._due = 0.0
         self.name = "aggregate"
@@ -95,8 +95,7 @@ class AggregatePartition:
 
     def __init__(self, agents: Agents) -> None:
         self.agents = agents
-        self._book = Together(agents.time.wall, agents.all)
-        self._requests = Requests(Expositions(self._book, agents.all, tuple), RESOURCE, largest=LARGEST)
+        self._metrics = AgentMetrics(Expositions(agents.all, tuple))
 
     @property
     def behind(self) -> bool:
@@ -116,9 +115,4 @@ class AggregatePartition:
 
     def told(self) -> Iterator[bytes]:
         """Its readings as OTLP metrics requests."""
-        while self.agents.gone:
-            self._book.end(self.agents.gone.pop())
-        for request in self._requests.write():
-            yield request.body
-            self._requests.taken(request)
-        self._requests.done()
+        return requests(self._metrics.collect(self.agents.time.wall()), RESOURCE, MAX_POINTS)

@@ -17,7 +17,7 @@ from otel_reliability.kafka.aggregate import Aggregate
 from otel_reliability.kafka.assemble import Assemble
 from otel_reliability.kafka.brokers import NotYet, check_topics, told
 from otel_reliability.kafka.doors import Doors
-from otel_reliability.kafka.exposition import Expositions, Together
+from otel_reliability.kafka.exposition import Expositions
 from otel_reliability.kafka.own_numbers import OwnNumbers
 from otel_reliability.kafka.stage import Stage
 from otel_reliability.kafka.worker import Account, Worker
@@ -94,7 +94,7 @@ class Runner:
         self._account = Account()
         self._ready = Ready(self._account)
         own = OwnNumbers(stage, self._account, self._ready, state)
-        exposition = Expositions(Together(time.time_ns, stage.agents), stage.agents, own)
+        exposition = Expositions(stage.agents, own)
         self.doors = Doors(config.service, exposition, self._ready, self._healthy)
         self._stopping = threading.Event()
         self._trouble = Trouble(time.monotonic)

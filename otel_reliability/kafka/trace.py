@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
+from otel_reliability.assembly.assemble import Assemble
 from otel_reliability.assembly.assembler import Assembler
-from otel_reliability.assembly.build import Builder
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation
@@ -40,8 +40,8 @@ class Trace:
 
     __slots__ = ("_assembler", "_deadlines", "_idle", "_linger", "_reopen", "_unlooked", "_unsettled", "spans")
 
-    def __init__(self, settings: Settings, builder: Builder | None = None) -> None:
-        self._assembler = Assembler(settings, builder)
+    def __init__(self, settings: Settings, assemble: Assemble | None = None) -> None:
+        self._assembler = Assembler(settings, assemble)
         times = settings.assembly
         self._linger, self._idle, self._reopen = times.linger, times.idle_timeout, times.reopen
         self._deadlines: list[float] = []

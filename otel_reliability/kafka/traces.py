@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from otel_reliability.assembly.build import Builder
+from otel_reliability.assembly.assemble import Assemble
 from otel_reliability.config import Settings
 from otel_reliability.kafka.messages import Outgoing, text_of, written
 from otel_reliability.kafka.shelf import Shelf
@@ -62,7 +62,7 @@ class Traces:
         self.apart: Counter[str] = Counter()
         self.told: Counter[str] = Counter()
         self.now = 0.0
-        self._settings, self._builder = settings, Builder(settings)
+        self._settings, self._assemble = settings, Assemble(settings)
         self._log = TraceLog(shelf)
         self._remember, self._room = settings.assembly.remember, settings.assembly.open_bytes
         self._live: OrderedDict[TraceId, _Live] = OrderedDict()
@@ -137,7 +137,7 @@ class Traces:
             self._live.move_to_end(trace_id)
             return live
         if trace_id not in self._when:
-            live = _Live(Trace(self._settings, self._builder), self._log.birth(), self.now)
+            live = _Live(Trace(self._settings, self._assemble), self._log.birth(), self.now)
             self._keep(trace_id, live)
             return live
         live, untold = self._remade(trace_id)
@@ -148,7 +148,7 @@ class Traces:
     def _remade(self, trace_id: TraceId) -> tuple[_Live, list[Timed]]:
         self._write_heads()
         standing, parts = self._log.of(trace_id)
-        head, trace, last = standing.head, Trace(self._settings, self._builder), self.now
+        head, trace, last = standing.head, Trace(self._settings, self._assemble), self.now
         events: list[Timed] = []
         for part in parts:
             if part is None:

@@ -41,7 +41,7 @@ TABLE: Final[Rows] = (
 
 
 def specs_of(row: type[Metric | Derived]) -> tuple[MetricSpec, ...]:
-    """What a row of the table answers for: its own spec, then its companions'."""
+    """Return the specs of a row of the table: its own, then its companions'."""
     return (row.spec, *row.companions) if issubclass(row, Metric) else (row.spec,)
 
 

@@ -1,68 +1,54 @@
-"""What a metric is: a small object that learns a row, unlearns it, and answers.
+"""The protocol of a metric: `add(row)`, `evict(row)`, `value()`.
 
-The window owns the rows and calls `add` and `evict`; the metric owns only sums. `evict` undoes `add` exactly, so a metric's
-value never depends on what has passed through. To add a metric: one file with one class, one row in `metrics.TABLE`, one
-fixture (docs/recipes.md).
+A window owns the rows. It passes each row that enters to `add` and each that leaves to `evict`, and asks for `value` when
+it is read. `evict` undoes `add` exactly (integers, or the exact sums of `_support.exact`), so a value never depends on
+the rows that have passed through, nor on their order.
+
+A class declares what the metric is (`spec`), which further numbers come from the same sums (`companions`, with
+`companion_values`), and which data a row must have to reach it (`requires`). A metric made of sums derives from `SumMetric`
+and writes one method, `count`. To add a metric: one file with one class, one row in `metrics.TABLE`, one fixture
+(docs/recipe-metric.md).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Final, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.model.reading import MetricSpec, Reading
-from otel_reliability.model.row import Path, Row, with_path
+from otel_reliability.model.row import Row
 
 DEFAULTS: Final = Settings()
-"""The settings of whoever gives none."""
+"""The default settings."""
 
+Rows: TypeAlias = Callable[[], Sequence[Row]]
+"""Returns the rows that are in the window now, in order; a row that enters is among them already, one that leaves still."""
 
-class Lender(Protocol):
-    """A window, to a metric: it keeps the rows anyway."""
-
-    def rows(self) -> Sequence[Row]:
-        """The rows in the window, in order. One that the metric is just told of is among them, whether it comes or leaves."""
-        ...
-
-    def counts(self, row: Row) -> bool:
-        """Whether a row is among them."""
-        ...
+Series: TypeAlias = tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]
+"""(attributes, reading) of each series of a metric."""
 
 
 class Metric(ABC):
-    """A number about a window, kept up to date as rows come and go.
-
-    `companions` are numbers that stand beside it and come from the same sums (a share beside a yes or no): they are emitted
-    and listed like metrics, and `beside` answers for them in their order.
-    """
+    """A number about a window, kept up to date as rows enter and leave."""
 
     __slots__ = ()
 
     spec: ClassVar[MetricSpec]
     companions: ClassVar[tuple[MetricSpec, ...]] = ()
+    """Further numbers from the same sums (a share next to a yes or no), emitted and listed like metrics."""
+    requires: ClassVar[int] = 0
+    """The data that a row must have to reach the metric, as a sum of the flags of `metrics.data`."""
     of_outcomes: ClassVar[bool] = False
-    """Whether it says how often runs succeed. Errors tell failures by themselves, and nothing tells successes so: a window
-    in which only failures are known has no such number."""
-
-    wants: ClassVar[int] = 0
-    """What evidence a row must carry to count here at all (`metrics.evidence`); of other rows a window says nothing."""
-
-    alike: ClassVar[bool] = False
-    """Whether it looks at nothing in which rows of one kind differ (`metrics.alike`): a window then counts what came and went
-    of each kind, and tells when somebody asks (`tell`)."""
-    alike_while_few: ClassVar[bool] = False
-    """Whether that is so in windows that cannot hold more than `limits.paths` runs: in others it has to know them."""
-    by_path: ClassVar[bool] = True
-    """Whether it looks at the paths of rows that are alike."""
+    """Whether it measures how often runs succeed. It has no value in a window in which only failures are known (`one_sided`)."""
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
-        """Empty: no row has come yet."""
+        """Start without a row."""
         super().__init__()
 
-    def lend(self, lender: Lender) -> None:  # noqa: B027 (nobody need borrow)
-        """Whose rows may be looked at, told before the first of them. Whoever would keep rows need not, then."""
+    def bind(self, rows: Rows) -> None:  # noqa: B027 (most metrics do not need it)
+        """Receive the window's rows, before the first of them is added. A metric that needs them need not keep them itself."""
 
     @abstractmethod
     def add(self, row: Row) -> None:
@@ -72,49 +58,61 @@ class Metric(ABC):
     def evict(self, row: Row) -> None:
         """A row that was added leaves the window. Undoes `add` exactly."""
 
-    def count(self, row: Row, times: int) -> None:
-        """So many rows like this one come, or as many leave as it is below 0."""
-        change = self.add if times > 0 else self.evict
-        for _ in range(abs(times)):
-            change(row)
-
-    def tell(self, row: Row, paths: Mapping[Path | None, int]) -> None:
-        """Rows like this one came and left, but for their paths: of each so many, or as many left as it is below 0."""
-        if self.by_path:
-            for path, times in paths.items():
-                self.count(with_path(row, path), times)
-        else:
-            self.count(row, sum(paths.values()))
-
     @abstractmethod
-    def read(self) -> Reading:
-        """The value for the rows now in the window, with the number of runs behind it. Changes nothing."""
+    def value(self) -> Reading:
+        """Return the value for the rows in the window, with the number of runs behind it. Changes no later value."""
 
-    def beside(self) -> tuple[Reading, ...]:
-        """The readings of `companions`, in their order. Changes nothing."""
+    def companion_values(self) -> tuple[Reading, ...]:
+        """Return the readings of `companions`, in their order."""
         return ()
 
-    def series(self) -> tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]:
-        """The readings as emitted: (attributes, reading). One without attributes, unless a metric has several (pass^k)."""
-        return (((), self.read()),)
+    def series(self) -> Series:
+        """Return the readings as emitted: one without attributes, unless a metric has several (pass^k by k)."""
+        return (((), self.value()),)
+
+
+class SumMetric(Metric):
+    """A metric made of sums, for which a row that leaves is a row that enters with the sign changed."""
+
+    __slots__ = ()
+
+    def add(self, row: Row) -> None:
+        self.count(row, 1)
+
+    def evict(self, row: Row) -> None:
+        self.count(row, -1)
+
+    @abstractmethod
+    def count(self, row: Row, sign: int) -> None:
+        """Count a row that enters (1) or leaves (-1)."""
 
 
 class Derived(ABC):
-    """A number made of other metrics' readings (score, R_Con, R): it has no state of its own."""
+    """A number computed from other metrics' readings (score, R_Con, R). It has no state of its own."""
 
     __slots__ = ()
 
     spec: ClassVar[MetricSpec]
     needs: ClassVar[tuple[str, ...]]
+    """The names of these metrics."""
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
-        """Derived numbers may look at the settings (`metrics.min_runs`), and keep nothing else."""
+        """Keep no more than settings (`metrics.min_runs`)."""
         super().__init__()
 
     @abstractmethod
     def derive(self, readings: Mapping[str, Reading]) -> Reading:
-        """The value, from the readings of the metrics named in `needs`."""
+        """Return the value, from the readings of the metrics named in `needs`."""
 
-    def series(self, reading: Reading) -> tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]:
-        """The reading as emitted: (attributes, reading). One without attributes, unless it is told apart (a tier)."""
+    def series(self, reading: Reading) -> Series:
+        """Return the reading as emitted: one without attributes, unless it has several series (a tier)."""
         return (((), reading),)
+
+
+def one_sided(runs: int, known: int, passed: int) -> bool:
+    """Return whether only failures are known, because an end without error is no success: the pass rate is then unknown.
+
+    >>> one_sided(runs=5, known=2, passed=0), one_sided(runs=5, known=5, passed=0), one_sided(runs=5, known=2, passed=1)
+    (True, False, False)
+    """
+    return not passed and known < runs

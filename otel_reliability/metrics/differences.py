@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 from otel_reliability.config import Settings
 from otel_reliability.metrics import SPECS
 from otel_reliability.metrics.base import DEFAULTS
-from otel_reliability.metrics.chance import holm, two_sided
-from otel_reliability.metrics.resampling import Interval
 from otel_reliability.metrics.uncertainty import Numbers, intervals
 from otel_reliability.model.row import Row
+from otel_reliability.statistics.intervals import Interval
+from otel_reliability.statistics.significance import holm, two_sided
 
 LEVEL: Final = 0.05
 

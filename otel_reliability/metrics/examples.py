@@ -1,4 +1,4 @@
-"""Rows by hand: for the examples in this package, for tests, and for whoever writes a metric."""
+"""Rows by hand: for the examples in this package, for tests, and for authors of metrics."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class LawBroken(AssertionError):
 
 def said(metric: Metric) -> tuple[object, ...]:
     """All that a metric says now."""
-    return (metric.read(), metric.beside(), metric.series())
+    return (metric.value(), metric.companion_values(), metric.series())
 
 
 def fed(make: Make, rows: Iterable[Row]) -> Metric:
@@ -49,14 +49,14 @@ def evict_undoes_add(make: Make, rows: Sequence[Row], passing: Sequence[Row]) ->
     name, before = metric.spec.name, said(metric)
     for row in passing:
         metric.add(row)
-    metric.read()
+    metric.value()
     for row in (*passing[1::2], *passing[::2]):
         metric.evict(row)
     _same(f"{name} says after rows came and went", before, said(metric))
 
 
 def order_is_nothing(make: Make, rows: Sequence[Row], passing: Sequence[Row]) -> None:
-    """What a metric says depends on the rows that are there, not on when they came or what came between."""
+    """Check that a value depends on the rows in the window alone, not on their order or on rows that have left."""
     metric = make()
     for row in (*passing, *reversed(rows)):
         metric.add(row)
@@ -78,7 +78,7 @@ def rows_are_left_alone(make: Make, rows: Sequence[Row]) -> None:
     """A row is the same after a metric has learnt and unlearnt it."""
     before = [repr(row) for row in rows]
     metric = fed(make, rows)
-    metric.read()
+    metric.value()
     for row in rows:
         metric.evict(row)
     _same(f"{metric.spec.name} leaves of its rows", before, [repr(row) for row in rows])
@@ -92,7 +92,7 @@ def agrees(make: Make, reference: Reference, rows: Sequence[Row], window: int) -
         if at >= window:
             metric.evict(rows[at - window])
         inside = rows[max(0, at - window + 1) : at + 1]
-        expected, found = reference(inside), metric.read().value
+        expected, found = reference(inside), metric.value().value
         if not close(expected, found):
             raise LawBroken(f"{metric.spec.name} is {found} where the formula gives {expected}, over {inside}")
 
@@ -101,8 +101,8 @@ def nothing_is_none(make: Make) -> None:
     """Without a row there is no evidence, so no value; and no runs stand behind it."""
     metric = make()
     if metric.spec.evidence != "none":
-        _same(f"{metric.spec.name} says without evidence", None, metric.read().value)
-    _same(f"{metric.spec.name} has behind it without a row", 0, metric.read().runs)
+        _same(f"{metric.spec.name} says without evidence", None, metric.value().value)
+    _same(f"{metric.spec.name} has behind it without a row", 0, metric.value().runs)
 
 
 def is_in_range(spec: MetricSpec, reading: Reading) -> None:
@@ -118,7 +118,7 @@ def is_in_range(spec: MetricSpec, reading: Reading) -> None:
 
 
 def is_documented(cls: type[Metric | Derived]) -> None:
-    """There is a docstring, and the spec tells all there is to tell, its source among it."""
+    """Check that there is a docstring and no field of the spec is empty."""
     if not cls.__doc__:
         raise LawBroken(f"{cls.__name__} has no docstring")
     for field, told in cls.spec._asdict().items():
@@ -129,7 +129,7 @@ def is_documented(cls: type[Metric | Derived]) -> None:
 
 
 def names_are_unique(specs: Iterable[MetricSpec]) -> None:
-    """No two numbers bear one name."""
+    """Check that names are unique."""
     seen: set[str] = set()
     for spec in specs:
         if spec.name in seen:
@@ -138,7 +138,7 @@ def names_are_unique(specs: Iterable[MetricSpec]) -> None:
 
 
 def close(expected: float | None, found: float | None) -> bool:
-    """Whether two values agree: both None, or numbers less than 1e-12 (of the greater, where they exceed 1) apart."""
+    """Return whether two values agree: both None, or numbers less than 1e-12 (of the greater, where they exceed 1) apart."""
     if expected is None or found is None:
         return expected is found
     return math.isclose(expected, found, rel_tol=TOLERANCE, abs_tol=TOLERANCE)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from otel_reliability.metrics.aggregates import aggregate
-from otel_reliability.metrics.base import Derived
-from otel_reliability.metrics.means import mean_of_present
-from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.metrics._support.aggregates import Composite
+from otel_reliability.metrics._support.means import mean_of_present
+from otel_reliability.model.reading import MetricSpec
 
 
 def reliability(consistency: float | None, predictability: float | None, robustness: float | None) -> float | None:
@@ -21,9 +18,10 @@ def reliability(consistency: float | None, predictability: float | None, robustn
     return mean_of_present((consistency, predictability, robustness))
 
 
-class Reliability(Derived):
+class Reliability(Composite):
     """R, from the readings of its dimensions. The reading names those that existed.
 
+    >>> from otel_reliability.model.reading import Reading
     >>> Reliability().derive({"consistency": Reading(0.5, 8), "robustness": Reading(1.0, 6)})
     Reading(value=0.75, runs=8, parts=('consistency', 'robustness'), note='')
 
@@ -36,17 +34,13 @@ class Reliability(Derived):
         name="reliability",
         title="Reliability (R)",
         family="reliability",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="higher",
         description="The overall number of the evaluation methodology: consistency, predictability and robustness.",
         formula="mean of R_Con, R_Pred and R_Rob over those that exist",
         evidence="any of its parts",
         source="HAL reliability, evaluation methodology: R",
-        improve="Look at its lowest part first, and at which parts are missing.",
+        improve="Inspect its lowest part first, and which parts are missing.",
+        interval="comparison",
     )
     needs = ("consistency", "predictability", "robustness")
-
-    def derive(self, readings: Mapping[str, Reading]) -> Reading:
-        return aggregate(self.needs, readings, reliability)
+    formula = staticmethod(reliability)

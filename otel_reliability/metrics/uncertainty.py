@@ -1,6 +1,6 @@
 """The interval of every number about a window, each by the method that suits it.
 
-The values that are resampled or left out are the metrics' own, computed anew for one run, one task, or all runs but one: so a
+The values that are resampled or left out are the metrics' own, computed again for one run, one task, or all runs but one: so a
 metric needs no second formula for its interval.
 """
 
@@ -11,36 +11,31 @@ from collections.abc import Set as AbstractSet
 from math import log2
 from typing import Final
 
-import numpy as np
-
 from otel_reliability.config import Settings
 from otel_reliability.metrics import OWNERS, SPECS, TABLE
 from otel_reliability.metrics.base import DEFAULTS, Derived, Metric
-from otel_reliability.metrics.intervals import wilson
-from otel_reliability.metrics.resampling import MIN_RUNS, Bounds, Interval, bootstrap, jackknife
-from otel_reliability.model.reading import Reading
+from otel_reliability.model.reading import IntervalMethod, Reading
 from otel_reliability.model.row import OTHER_TASK, Row
+from otel_reliability.statistics.intervals import MIN_RUNS, Bounds, Interval, jackknife, wilson
+from otel_reliability.statistics.resampling import bootstrap, shuffled
 
-SHARES: Final = frozenset({"retry_explosion_share", "loop_share", "compliance"})
+
+def _by(method: IntervalMethod) -> frozenset[str]:
+    """Return the names of the metrics whose interval is computed so."""
+    return frozenset(spec.name for spec in SPECS if spec.interval == method)
+
+
+SHARES: Final = _by("share")
 """Shares of runs: Wilson's interval."""
 
-MEANS_OF_RUNS: Final = frozenset({
-    "token_budget_pressure", "retries_per_run", "retry_tokens_per_run", "retry_seconds_per_run", "loops", "brier_score",
-})  # fmt: skip
-"""Means over runs: the bootstrap, over tasks where there are at least 5, as the attempts at one task hang together."""
+MEANS_OF_RUNS: Final = _by("runs")
+"""Means over runs: the bootstrap, over tasks where there are at least 5, as the attempts at one task depend on one another."""
 
-MEANS_OF_TASKS: Final = frozenset({
-    "outcome_consistency", "outcome_agreement", "confidence_consistency", "resource_consistency", "pass_at_k", "pass_hat_k",
-})  # fmt: skip
+MEANS_OF_TASKS: Final = _by("tasks")
 """Means over tasks: the bootstrap over tasks, if there are at least 5 (else the jackknife)."""
 
-COMPARISONS: Final = frozenset({
-    "path_entropy", "path_entropy_bits", "modal_path_share", "tool_variance", "tool_call_variation", "branch_instability",
-    "path_similarity", "effect_agreement", "trajectory_distribution", "trajectory_sequence", "calibration",
-    "discrimination", "risk_coverage", "fault_robustness", "structure_robustness", "prompt_robustness", "harm_severity",
-    "score", "consistency", "predictability", "robustness", "safety", "reliability",
-})  # fmt: skip
-"""What comes of runs compared with one another, and what is made of several numbers: the jackknife."""
+COMPARISONS: Final = _by("comparison")
+"""Comparisons of runs, and combinations of several numbers: the jackknife."""
 
 BLOCKS: Final = 100
 """Of more runs than this, blocks are left out in turn instead of single runs: the cost stays that of 100."""
@@ -84,11 +79,11 @@ class Numbers:
                 metric.evict(row)
 
     def read(self) -> dict[str, Reading]:
-        """What all of them say now."""
+        """Return all readings."""
         readings: dict[str, Reading] = {}
         for metric in self._metrics:
-            readings[metric.spec.name] = metric.read()
-            readings.update(zip((spec.name for spec in metric.companions), metric.beside(), strict=True))
+            readings[metric.spec.name] = metric.value()
+            readings.update(zip((spec.name for spec in metric.companions), metric.companion_values(), strict=True))
         for name in self._derived:
             self._derive(name, readings)
         return readings
@@ -175,10 +170,9 @@ def _jackknifed(
 
 def _blocks(rows: Sequence[Row]) -> list[list[Row]]:
     """Single runs, or a hundred blocks of as many; dealt by lot, so that no block is a stretch of time."""
-    order: list[int] = np.random.default_rng(0).permutation(len(rows)).tolist()
-    shuffled = [rows[at] for at in order]
+    order = [rows[at] for at in shuffled(len(rows))]
     count = min(len(rows), BLOCKS)
-    return [shuffled[at::count] for at in range(count)]
+    return [order[at::count] for at in range(count)]
 
 
 def _known(found: Iterable[tuple[str, Interval | None]]) -> dict[str, Interval]:

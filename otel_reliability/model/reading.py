@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 Direction = Literal["lower", "higher", "neutral"]
+IntervalMethod = Literal["none", "share", "runs", "tasks", "comparison"]
+"""How the confidence interval of a metric is computed: not at all (counts, flags), Wilson's for a share of runs, the bootstrap
+for a mean over runs or over tasks, the jackknife for what compares runs or combines several numbers.
+"""
 
 
 class Reading(NamedTuple):
@@ -31,13 +35,14 @@ class MetricSpec(NamedTuple):
     name: str
     title: str
     family: str
-    unit: str
-    low: float | None
-    high: float | None
     direction: Direction
     description: str
     formula: str
     evidence: str
     source: str
     improve: str
+    unit: str = "{ratio}"
+    low: float | None = 0.0
+    high: float | None = 1.0
+    interval: IntervalMethod = "none"
     stability: str = "development"

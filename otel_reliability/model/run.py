@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from otel_reliability.model.model_calls import ModelCall
 from otel_reliability.model.span import Evaluation, SpanId, TraceId
-from otel_reliability.model.tool_calls import ToolCall, ToolCalls
+from otel_reliability.model.tool_calls import ToolCall
 
 
 class Outcome(enum.Enum):
@@ -52,12 +51,11 @@ class AgentKey(NamedTuple):
 
 
 class Run(NamedTuple):
-    """One agent invocation, first span to last. What `otel-reliability runs` prints, and what windows take their rows from.
+    """One agent invocation, first span to last. `otel-reliability runs` prints it, and windows make their rows of it.
 
     `tool_calls` and `path` are None when the tools are unobservable. The path is the ordered tool names, hand-offs as
-    `→agent`; its parallel groups are in canonical order. `tool_calls` stand in the order of the clock. The calls may be any
-    sequence of such; those that we make are columns (`ToolCalls.of`, `ModelCalls.of` give them for whatever is there).
-    `weight` is how many runs this one stands for under head sampling, 1 without.
+    `→agent`; its parallel groups are in canonical order. `tool_calls` are in the order of the clock.
+    `weight` is how many runs this one represents under head sampling, 1 without.
     """
 
     run_id: str
@@ -77,8 +75,8 @@ class Run(NamedTuple):
     end_ns: int
     path: tuple[str, ...] | None
     tools: Tools
-    tool_calls: Sequence[ToolCall] | None
-    model_calls: Sequence[ModelCall]
+    tool_calls: tuple[ToolCall, ...] | None
+    model_calls: tuple[ModelCall, ...]
     input_tokens: int | None
     output_tokens: int | None
     token_pressure: float | None
@@ -108,9 +106,9 @@ class Run(NamedTuple):
     @property
     def retries(self) -> int | None:
         """How many tool calls were retries; None when the tools are unobservable."""
-        return None if self.tool_calls is None else ToolCalls.of(self.tool_calls).retries
+        return None if self.tool_calls is None else sum([call.retry for call in self.tool_calls])
 
     @property
     def longest_retry_chain(self) -> int | None:
         """The greatest number of retries of one call; None when the tools are unobservable."""
-        return None if self.tool_calls is None else ToolCalls.of(self.tool_calls).longest_chain
+        return None if self.tool_calls is None else max([call.chain for call in self.tool_calls], default=0)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple, TypeAlias
 
-from otel_reliability.model.tool_calls import ToolCall, ToolCalls
+from otel_reliability.model.tool_calls import ToolCall
 
 Patterns: TypeAlias = tuple[str, ...]
 Effect: TypeAlias = tuple[str, bytes | None]
@@ -110,6 +110,4 @@ def verdict(name: str, rules: ToolRules = DEFAULT_RULES) -> Verdict:
 
 def effects_of(calls: Iterable[ToolCall], rules: ToolRules = DEFAULT_RULES) -> frozenset[Effect]:
     """The changes that a run's calls made: (tool, hash of the arguments without free text) of those that did not fail."""
-    told = ToolCalls.of(calls)
-    each = zip(told.names, told.column("ok"), told.column("effect"), strict=True)
-    return frozenset([(name, effect) for name, ok, effect in each if ok and verdict(name, rules).effect])
+    return frozenset([(call.name, call.effect) for call in calls if call.ok and verdict(call.name, rules).effect])

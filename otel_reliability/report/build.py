@@ -11,11 +11,10 @@ from typing import Any, Final, NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError
+from otel_reliability.metrics.base import one_sided
 from otel_reliability.metrics.differences import LEVEL, differences
-from otel_reliability.metrics.outcomes import one_sided
 from otel_reliability.metrics.passes import PassAtK, PassHatK, summaries
 from otel_reliability.metrics.passes.attempts import attempts_of
-from otel_reliability.metrics.resampling import Interval
 from otel_reliability.metrics.sessions import SessionScore
 from otel_reliability.metrics.stability.badge import badge_text
 from otel_reliability.metrics.stability.notable_runs import oddest
@@ -53,6 +52,7 @@ from otel_reliability.report.view import (
     TaskAttempts,
     TokenPressure,
 )
+from otel_reliability.statistics.intervals import Interval
 from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.recent_sessions import LAST, RecentSessions
 from otel_reliability.windows.session import SessionScores

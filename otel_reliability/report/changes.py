@@ -14,10 +14,10 @@ from rich.text import Text
 from otel_reliability.change.alarm import Alarm, Summary
 from otel_reliability.change.compare import LEVEL, Comparison, compare
 from otel_reliability.change.detector import BLIND
-from otel_reliability.change.recording import Judgement, judge
-from otel_reliability.change.sentences import moment, of_alarm, of_comparison, of_judgement
-from otel_reliability.change.units import Unit
-from otel_reliability.change.verdict import Verdict
+from otel_reliability.change.observation import Observation
+from otel_reliability.change.recording import RecordingResult, evaluate
+from otel_reliability.change.result import Result
+from otel_reliability.change.sentences import moment, of_alarm, of_comparison, of_recording
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import ByName
@@ -34,13 +34,13 @@ SEVERAL: Final = (
     "several agents of that name are in the reference recording, none of its service and environment, so its own first units "
     "were the reference"
 )
-STATES: Final = {Verdict.CHANGED: "changed", Verdict.NO_CHANGE: "watching", Verdict.NO_VERDICT: "none"}
-SYMBOLS: Final = {Verdict.CHANGED: ("●", "yellow"), Verdict.NO_CHANGE: ("✓", "green"), Verdict.NO_VERDICT: ("?", "dim")}
+STATES: Final = {Result.CHANGED: "changed", Result.NO_CHANGE: "watching", Result.NO_RESULT: "none"}
+SYMBOLS: Final = {Result.CHANGED: ("●", "yellow"), Result.NO_CHANGE: ("✓", "green"), Result.NO_RESULT: ("?", "dim")}
 UNITS: Final = (
     "a unit is a run, or a whole session where runs have one; changed is not worse (otel-reliability explain change)"
 )
 
-UnitsOf: TypeAlias = Mapping[AgentKey, Sequence[Unit]]
+UnitsOf: TypeAlias = Mapping[AgentKey, Sequence[Observation]]
 
 
 class Finding(NamedTuple):
@@ -89,11 +89,11 @@ def since(units: UnitsOf, since_ns: int) -> UnitsOf:
 def summary(findings: Sequence[Finding]) -> str:
     """Return how many agents changed.
 
-    >>> summary([Finding(None, ChangeView(Verdict.NO_VERDICT, "", "none"))])
+    >>> summary([Finding(None, ChangeView(Result.NO_RESULT, "", "none"))])
     '1 without a result'
     """
     verdicts = Counter(finding.change.verdict for finding in findings)
-    words = {Verdict.CHANGED: "changed", Verdict.NO_CHANGE: "unchanged", Verdict.NO_VERDICT: "without a result"}
+    words = {Result.CHANGED: "changed", Result.NO_CHANGE: "unchanged", Result.NO_RESULT: "without a result"}
     return ", ".join(f"{verdicts[verdict]} {word}" for verdict, word in words.items() if verdicts[verdict])
 
 
@@ -117,7 +117,7 @@ def pairs(before: Iterable[AgentKey], after: Iterable[AgentKey]) -> dict[AgentKe
 
 def mark(alarm: Alarm) -> ChangeMark:
     """Return the alarm as a mark on a chart."""
-    since_ns = alarm.told[0].since_ns
+    since_ns = alarm.signals[0].since_ns
     return ChangeMark(
         Instant(since_ns), Instant(alarm.noticed_ns), f"{moment(since_ns)}: {clean(of_alarm(alarm), MAX_SENTENCE)}"
     )
@@ -129,25 +129,25 @@ def _by_name(keys: Iterable[AgentKey]) -> dict[str, AgentKey]:
     return {key.agent: key for key in every if names[key.agent] == 1}
 
 
-def _detected(key: AgentKey, units: Sequence[Unit], settings: ChangeSettings, pinned: UnitsOf) -> Finding:
-    found = judge(units, settings, pinned.get(key, ()))
+def _detected(key: AgentKey, units: Sequence[Observation], settings: ChangeSettings, pinned: UnitsOf) -> Finding:
+    found = evaluate(units, settings, pinned.get(key, ()))
     view = ChangeView(
-        verdict=found.verdict,
-        sentence=clean(of_judgement(found), MAX_SENTENCE),
-        state=STATES[found.verdict],
+        verdict=found.result,
+        sentence=clean(of_recording(found), MAX_SENTENCE),
+        state=STATES[found.result],
         note=_measured_against(key, pinned) if pinned else "",
-        evidence={"units": found.units, "alarms": [_alarm(alarm) for alarm in found.alarms]},
+        evidence={"units": found.observations, "alarms": [_alarm(alarm) for alarm in found.alarms]},
         marks=tuple(map(mark, found.alarms)),
         since=_since_command(key, found),
     )
     return Finding(key, view)
 
 
-def _since_command(key: AgentKey, found: Judgement) -> str:
+def _since_command(key: AgentKey, found: RecordingResult) -> str:
     """Return the command that shows the agent since its last change; empty where it did not change."""
     if not found.alarms:
         return ""
-    since_time = instant(found.alarms[-1].told[0].since_ns)[:19]
+    since_time = instant(found.alarms[-1].signals[0].since_ns)[:19]
     return f"report --agent {shlex.quote(clean(key.agent))} --since {since_time}Z"
 
 
@@ -166,13 +166,13 @@ def _compared(
     if earlier is None:
         where = "earlier" if key in after else "later"
         sentence = f"no result: it has no unit in the {where} recording"
-        return Finding(key, ChangeView(Verdict.NO_VERDICT, sentence, STATES[Verdict.NO_VERDICT]))
+        return Finding(key, ChangeView(Result.NO_RESULT, sentence, STATES[Result.NO_RESULT]))
     old, new = before[earlier], after[key]
     found = compare(old, new, settings.signals)
     view = ChangeView(
-        verdict=found.verdict,
+        verdict=found.result,
         sentence=clean(of_comparison(found), MAX_SENTENCE),
-        state=STATES[found.verdict],
+        state=STATES[found.result],
         note=f"{count(len(old), 'unit')} before, {len(new):,} after",
         evidence=_tests(found),
     )
@@ -181,7 +181,7 @@ def _compared(
 
 def _no_agent() -> Finding:
     sentence = "no result: there is no complete run of an agent here"
-    return Finding(None, ChangeView(Verdict.NO_VERDICT, sentence, STATES[Verdict.NO_VERDICT]))
+    return Finding(None, ChangeView(Result.NO_RESULT, sentence, STATES[Result.NO_RESULT]))
 
 
 # --- The data behind a sentence ---------------------------------------------------------------------------------------
@@ -192,13 +192,13 @@ def _alarm(alarm: Alarm) -> dict[str, Any]:
         {
             "signal": each.signal,
             "evidence": each.evidence,
-            "since_unit": each.since_unit,
+            "since_unit": each.since_observation,
             "since": Instant(each.since_ns),
             **_sides(each.before, each.after),
         }
-        for each in alarm.told
+        for each in alarm.signals
     ]
-    return {"unit": alarm.unit, "noticed": Instant(alarm.noticed_ns), "signals": signals, "tools": alarm.tools}
+    return {"unit": alarm.observation, "noticed": Instant(alarm.noticed_ns), "signals": signals, "tools": alarm.tools}
 
 
 def _tests(found: Comparison) -> dict[str, Any]:
@@ -209,8 +209,14 @@ def _tests(found: Comparison) -> dict[str, Any]:
     return {"tests": tests, "tools": found.tools, "shared_tasks": found.shared_tasks}
 
 
-def _sides(before: Summary | None, after: Summary | None) -> dict[str, Summary | None]:
-    return {"before": before, "after": after}
+def _sides(before: Summary | None, after: Summary | None) -> dict[str, dict[str, float] | None]:
+    return {"before": _summary(before), "after": _summary(after)}
+
+
+def _summary(summary: Summary | None) -> dict[str, float] | None:
+    if summary is None:
+        return None
+    return {"units": summary.observations, "mean": summary.mean, "median": summary.median}
 
 
 # --- JSON and terminal ------------------------------------------------------------------------------------------------

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from otel_reliability.metrics.intervals import wilson
 from otel_reliability.metrics.passes import confidence_band, recommend_runs
 from otel_reliability.metrics.uncertainty import SHARES
 from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.target import GateTarget
 from otel_reliability.report.text import count, measured, percent
 from otel_reliability.report.view import AgentView
+from otel_reliability.statistics.intervals import wilson
 
 MIN_DIFFERENCE: Final = 0.005
 """Rates nearer than half a point are the same to a reader: then the runs for ±5 points are named."""

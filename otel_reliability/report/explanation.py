@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from otel_reliability.change.compare import MIN_UNITS
+from otel_reliability.change.compare import MIN_OBSERVATIONS
 from otel_reliability.change.detector import BLIND
 from otel_reliability.change.reference import SIZE
 from otel_reliability.change.signals import SIGNALS
@@ -81,7 +81,7 @@ def _change() -> Iterator[tuple[str, str]]:
     yield "Promise", _PROMISE
     yield (
         "Needs",
-        f"{BLIND} units as a baseline, and as many after each change; two recordings: {MIN_UNITS} each",
+        f"{BLIND} units as a baseline, and as many after each change; two recordings: {MIN_OBSERVATIONS} each",
     )
     yield (
         "What to do",

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from otel_reliability.change.verdict import Verdict
+from otel_reliability.change.result import Result
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.metrics.passes.summary import TARGET_PREFIX, TARGETS
 from otel_reliability.quantities import nearest
@@ -36,7 +36,7 @@ class TargetState(Enum):
     MISSING = 3
 
 
-class Result(NamedTuple):
+class TargetResult(NamedTuple):
     """One number compared with a target. `agent` None: the number is of the whole recording, or of no agent.
 
     `why` says what is missing, `doubt` why the runs do not decide it.
@@ -78,9 +78,9 @@ class Number(NamedTuple):
 
 
 OF_CHANGE: Final = {
-    Verdict.CHANGED: TargetState.FAILED,
-    Verdict.NO_CHANGE: TargetState.HELD,
-    Verdict.NO_VERDICT: TargetState.MISSING,
+    Result.CHANGED: TargetState.FAILED,
+    Result.NO_CHANGE: TargetState.HELD,
+    Result.NO_RESULT: TargetState.MISSING,
 }
 PRECEDENCE: Final = (TargetState.FAILED, TargetState.MISSING, TargetState.HELD)
 SYMBOLS: Final = {
@@ -90,7 +90,7 @@ SYMBOLS: Final = {
 }
 
 
-def check(report: ReportView, targets: Sequence[GateTarget], min_runs: int) -> list[Result]:
+def check(report: ReportView, targets: Sequence[GateTarget], min_runs: int) -> list[TargetResult]:
     """Return the results of all targets, in their order; of one target, agent by agent and task by task.
 
     Raises `ConfigurationError` for a target on an agent or a task that has no runs.
@@ -102,13 +102,13 @@ def check(report: ReportView, targets: Sequence[GateTarget], min_runs: int) -> l
     ]
 
 
-def exit_code(results: Sequence[Result | Unchanged]) -> int:
+def exit_code(results: Sequence[TargetResult | Unchanged]) -> int:
     """Return 1 for a failed target, else 3 where data is missing, else 0."""
     states = {result.state for result in results}
     return next((state.value for state in PRECEDENCE if state in states), 0)
 
 
-def summary(results: Sequence[Result | Unchanged]) -> str:
+def summary(results: Sequence[TargetResult | Unchanged]) -> str:
     """Return how many targets held, failed, or lack data.
 
     >>> summary([])
@@ -119,7 +119,7 @@ def summary(results: Sequence[Result | Unchanged]) -> str:
     return ", ".join(f"{states[state]} {word}" for state, word in words if states[state]) or "nothing to check"
 
 
-def warning(results: Sequence[Result]) -> str:
+def warning(results: Sequence[TargetResult]) -> str:
     """Return what the fewest runs behind any result can distinguish; empty where they are many."""
     runs = [each.reading.runs for each in results if each.state is not TargetState.MISSING and each.agent is not None]
     return few_runs(min(runs)) if runs else ""
@@ -169,15 +169,15 @@ def _reading(agent: AgentView, name: str) -> ReadingView:
     return agent.metrics[name]
 
 
-def _result(target: GateTarget, found: Number, min_runs: int) -> Result:
+def _result(target: GateTarget, found: Number, min_runs: int) -> TargetResult:
     agent, task, reading = found
     if reading.value is None:
-        return Result(target, agent, task, reading, TargetState.MISSING, _missing(target, found))
+        return TargetResult(target, agent, task, reading, TargetState.MISSING, _missing(target, found))
     if reading.runs < min_runs and target.name not in OF_SPANS:
         why = f"{count(reading.runs, 'run')}, fewer than --min-runs {min_runs}"
-        return Result(target, agent, task, reading, TargetState.MISSING, why)
+        return TargetResult(target, agent, task, reading, TargetState.MISSING, why)
     state = TargetState.HELD if target.holds(reading.value) else TargetState.FAILED
-    return Result(target, agent, task, reading, state, "", "" if agent is None else doubt(target, agent, task))
+    return TargetResult(target, agent, task, reading, state, "", "" if agent is None else doubt(target, agent, task))
 
 
 def _missing(target: GateTarget, found: Number) -> str:
@@ -193,7 +193,7 @@ def _missing(target: GateTarget, found: Number) -> str:
 # --- Terminal and JSON ------------------------------------------------------------------------------------------------
 
 
-def render(results: Sequence[Result], unchanged: Sequence[Unchanged], console: Console) -> None:
+def render(results: Sequence[TargetResult], unchanged: Sequence[Unchanged], console: Console) -> None:
     """Print each target with its value, bound and number of runs; what failed comes first."""
     for target in dict.fromkeys(result.target for result in results):
         ranked = sorted((each for each in results if each.target == target), key=_precedence)
@@ -223,7 +223,7 @@ def _print_more(text: str, console: Console) -> None:
         console.print(Padding(Text(text, "dim"), (0, 0, 0, 2)))
 
 
-def described(result: Result) -> str:
+def described(result: TargetResult) -> str:
     """Return the value with its runs, or what is missing."""
     value, runs, note = result.reading.value, result.reading.runs, result.reading.note
     if value is None:
@@ -232,11 +232,11 @@ def described(result: Result) -> str:
     return f"{shown} ({count(runs, 'run' if result.agent is not None else 'span')})"
 
 
-def _precedence(result: Result | Unchanged) -> int:
+def _precedence(result: TargetResult | Unchanged) -> int:
     return PRECEDENCE.index(result.state)
 
 
-def document(results: Sequence[Result], unchanged: Sequence[Unchanged]) -> dict[str, Any]:
+def document(results: Sequence[TargetResult], unchanged: Sequence[Unchanged]) -> dict[str, Any]:
     """Return all results in plain values."""
     every = [*results, *unchanged]
     return {
@@ -248,7 +248,7 @@ def document(results: Sequence[Result], unchanged: Sequence[Unchanged]) -> dict[
     }
 
 
-def _object(result: Result) -> dict[str, Any]:
+def _object(result: TargetResult) -> dict[str, Any]:
     return {
         "target": result.target.text,
         "agent": None if result.agent is None else result.agent.agent,

@@ -8,7 +8,7 @@ from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from otel_reliability.metrics.stability.tiers import Tier
-from otel_reliability.report.gate import Result, TargetState, Unchanged, summary
+from otel_reliability.report.gate import TargetResult, TargetState, Unchanged, summary
 from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.text import agent_name, count, measured, place
 from otel_reliability.report.view import AgentView, ReportView
@@ -40,7 +40,7 @@ def render(report: ReportView) -> str:
     return _written(suites)
 
 
-def render_gate(results: Sequence[Result], unchanged: Sequence[Unchanged] = ()) -> str:
+def render_gate(results: Sequence[TargetResult], unchanged: Sequence[Unchanged] = ()) -> str:
     """Return a test for each result. A target without data is an error: neither passed nor failed."""
     suites = Element("testsuites", name="otel-reliability gate")
     suite = _suite(suites, f"gate: {summary([*results, *unchanged])}")

@@ -148,7 +148,7 @@ class Recording:
         if window is None or not since_ns:
             return window
         rows = [row for row in window.rows() if row.end_ns >= since_ns]
-        newer = AgentWindow(self.settings.windows[0], self.settings, frozenset(), _ignore)
+        newer = AgentWindow(self.settings.windows[0], self.settings)
         for row in rows:
             newer.insert(row)
         return newer if rows else None
@@ -218,7 +218,3 @@ def _end(known: int | SessionEvent) -> int:
 def _stopped() -> float:
     """Return the time of a recording's clock, which stands still."""
     return 0.0
-
-
-def _ignore(row: object) -> None:
-    """Ignore the rows that a copy of a window evicts."""

@@ -12,7 +12,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from otel_reliability.change.verdict import Verdict
+from otel_reliability.change.result import Result
 from otel_reliability.metrics.sessions import reliability_band
 from otel_reliability.metrics.stability.effect_table import TaskEffects
 from otel_reliability.metrics.stability.score import PENALTIES
@@ -214,7 +214,7 @@ def _history(agent: AgentView) -> Iterator[Text]:
 def _change(agent: AgentView) -> Iterator[Text]:
     if agent.change is not None:
         symbol, colour = SYMBOLS[agent.change.verdict]
-        changed = agent.change.verdict is Verdict.CHANGED
+        changed = agent.change.verdict is Result.CHANGED
         first, *more = lines(agent.change)
         first.stylize("bold" if changed else "dim")
         yield Text.assemble((f"{symbol} ", colour), ("Behaviour: ", "dim"), first)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from otel_reliability.change.verdict import Verdict
+from otel_reliability.change.result import Result
 from otel_reliability.metrics.stability.divergence import Turn
 from otel_reliability.metrics.stability.effect_table import TaskEffects
 from otel_reliability.metrics.stability.task_table import TaskRow
@@ -236,7 +236,7 @@ class ChangeView:
     learning, none (no result) or off; `since` is the command line that shows the agent since its last change.
     """
 
-    verdict: Verdict
+    verdict: Result
     sentence: str
     state: str = field(metadata=HIDDEN)
     note: str = ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from otel_reliability.metrics.intervals import wilson
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.text import MINUS, clean, count, measured, percent, span_of_time
 from otel_reliability.report.view import AgentComparison, AgentView, Compared, ReadingView
+from otel_reliability.statistics.intervals import wilson
 
 FULL_COVERAGE = 100.0
 

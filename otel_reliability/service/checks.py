@@ -24,13 +24,6 @@ def check(engine: Settings, service: ServiceSettings) -> None:
     for field, file in _files(service):
         _check_file(field, file)
     _check_certificate(service)
-    if service.emit_runs.endpoint is not None and engine.hash_key is None:
-        raise ConfigurationError(
-            "hash_key",
-            None,
-            "shared by the services that emit runs",
-            "give all of them the same, as a secret of theirs",
-        )
 
 
 def check_workers(engine: Settings, kafka: KafkaSettings) -> None:
@@ -72,9 +65,8 @@ class _Pair(NamedTuple):
 
 
 def _pairs(service: ServiceSettings) -> Iterator[_Pair]:
-    for section, one in (("tls", service.tls), ("push", service.push), ("emit_runs", service.emit_runs)):
-        yield _Pair(f"{section}.certificate", one.certificate, f"{section}.key", one.key)
-        yield _Pair(f"{section}.key", one.key, f"{section}.certificate", one.certificate)
+    yield _Pair("tls.certificate", service.tls.certificate, "tls.key", service.tls.key)
+    yield _Pair("tls.key", service.tls.key, "tls.certificate", service.tls.certificate)
     yield _Pair("tls.client_ca", service.tls.client_ca, "tls.certificate", service.tls.certificate)
 
 
@@ -89,12 +81,6 @@ def _files(service: ServiceSettings) -> Iterator[tuple[str, str]]:
         "tls.certificate": service.tls.certificate,
         "tls.key": service.tls.key,
         "tls.client_ca": service.tls.client_ca,
-        "push.ca": service.push.ca,
-        "push.certificate": service.push.certificate,
-        "push.key": service.push.key,
-        "emit_runs.ca": service.emit_runs.ca,
-        "emit_runs.certificate": service.emit_runs.certificate,
-        "emit_runs.key": service.emit_runs.key,
     }
     yield from ((field, file) for field, file in found.items() if file is not None)
 

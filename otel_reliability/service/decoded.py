@@ -1,6 +1,6 @@
 """A body → what the writer takes: spans in our vocabulary, evaluations, run records, and what of it cannot be used.
 
-Spans are read here, on the receiver's thread. So no text of a request is kept once this returns, whoever waits for the writer.
+Spans are read here, on the receiver's thread. So no text of a request is kept once this returns, however long the writer takes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEYS: Final = {Signal.TRACES: "resourceSpans", Signal.LOGS: "resourceLogs"}
 
 
 class Decoded(NamedTuple):
-    """What one request holds. It is committed as a whole, or not at all."""
+    """The content of one request. It is committed as a whole, or not at all."""
 
     spans: Sequence[AgentSpan] = ()
     evaluations: tuple[Evaluation, ...] = ()
@@ -39,7 +39,7 @@ class Decoded(NamedTuple):
 
     @property
     def rejected(self) -> int:
-        """How many spans or log records cannot be used."""
+        """Return how many spans or log records cannot be used."""
         return sum(self.malformed.values())
 
 
@@ -51,7 +51,7 @@ class Decoder:
         self._native = native_decoder(reader) if native else None
 
     def __call__(self, signal: Signal, encoding: Encoding, body: bytes) -> Decoded:
-        """What a body holds. Raises `Refused` where it cannot be read at all."""
+        """Return what a body holds. Raises `Refused` where it cannot be read at all."""
         try:
             if self._native is not None and signal is Signal.TRACES and encoding is Encoding.PROTOBUF:
                 found = self._native(body)
@@ -87,7 +87,7 @@ def _json(signal: Signal, body: bytes) -> Batch:
 
 
 def _message(malformed: list[Malformed], counts: Mapping[str, int]) -> str:
-    """What is wrong, one example a reason."""
+    """Return what is wrong, one example a reason."""
     examples = {str(problem.reason): problem.detail for problem in reversed(malformed)}
     named = [f"{counts[reason]} for {reason} ({examples[reason]})" for reason in sorted(counts)]
     more = "" if len(named) <= _MAX_REASONS else f"; and {len(named) - _MAX_REASONS} more reasons"

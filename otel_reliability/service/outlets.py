@@ -1,63 +1,77 @@
-"""What leaves the service by itself: metrics to a sink, runs to another service."""
+"""Metrics that the service pushes by OTLP."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
-from otel_reliability.engine import Ceiling, Engine
-from otel_reliability.service.emission import Emission
-from otel_reliability.service.outward import PushPlan, emit_target, push_plan
-from otel_reliability.service.settings import ServiceSettings
+from otel_reliability.service.settings import PushSettings, ServiceSettings
 from otel_reliability.telemetry.exposition import Exposition
-from otel_reliability.telemetry.otlp import sender_of
-from otel_reliability.telemetry.otlp_requests import Requests
-from otel_reliability.telemetry.push import Push
+from otel_reliability.telemetry.otlp import OtlpPush, Protocol
+
+ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 
 
 class Sent(NamedTuple):
-    """What a sender did: requests by outcome, and how long the last one took."""
+    """Number of exports by result, and seconds that the last one took."""
 
     outcomes: Counter[str]
     duration: float
 
 
 class Outlets:
-    """The senders that settings, and OpenTelemetry's own variables in `env`, ask for."""
+    """The push that settings, or OpenTelemetry's own variables in `env`, ask for."""
 
-    def __init__(
-        self, settings: ServiceSettings, env: Mapping[str, str], engine: Engine, wall: Callable[[], int]
-    ) -> None:
-        target = emit_target(settings.emit_runs)
-        self.emission = None if target is None else Emission(sender_of(target, "logs"), wall)
-        if self.emission is not None:
-            engine.observers.append(self.emission)
-        self._plan: PushPlan | None = push_plan(settings.push, env)
-        self.push: Push | None = None
+    def __init__(self, settings: ServiceSettings, env: Mapping[str, str]) -> None:
+        self._settings, self._env = settings.push, env
+        self.push: OtlpPush | None = None
 
     def start(self, exposition: Exposition, resource: Mapping[str, str]) -> None:
-        """From now on."""
-        if self._plan is not None:
-            requests = Requests(exposition, resource, self._plan.temporality)
-            self.push = Push(requests, sender_of(self._plan.target, "metrics"), self._plan.interval)
-            self.push.start()
-        if self.emission is not None:
-            self.emission.start()
+        """Push from now on."""
+        if is_push_asked_for(self._settings, self._env):
+            self.push = OtlpPush(
+                exposition,
+                resource,
+                endpoint=self._settings.endpoint,
+                protocol=protocol_of(self._settings, self._env),
+                interval=self._settings.interval,
+            )
 
-    def stop(self, patience: float) -> None:
-        """Send what is left, everything once, each within so many seconds."""
-        if self.emission is not None:
-            self.emission.stop(patience)
+    def stop(self, timeout: float) -> None:
+        """Push once more, within so many seconds."""
         if self.push is not None:
-            self.push.stop(patience)
+            self.push.stop(timeout)
 
     def sent(self) -> dict[str, Sent]:
-        """What was sent so far, by what it carried."""
-        found = {"metrics": self.push, "runs": self.emission}
-        return {name: Sent(Counter(one.outcomes), one.duration) for name, one in found.items() if one is not None}
+        """Return what was sent so far, by what it carried."""
+        push = self.push
+        return {} if push is None else {"metrics": Sent(Counter(push.outcomes), push.duration)}
 
-    def ceilings(self) -> Iterator[Ceiling]:
-        """Runs that wait to be handed on."""
-        if self.emission is not None:
-            yield Ceiling("emission", len(self.emission), self.emission.limit, self.emission.outcomes["overflow"])
+
+def is_push_asked_for(settings: PushSettings, env: Mapping[str, str]) -> bool:
+    """Return whether an endpoint is named, and OpenTelemetry's variables do not switch its use off.
+
+    >>> env = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://box:4317"}
+    >>> (
+    ...     is_push_asked_for(PushSettings(), env),
+    ...     is_push_asked_for(PushSettings(), {**env, "OTEL_METRICS_EXPORTER": "none"}),
+    ... )
+    (True, False)
+    """
+    if settings.endpoint is not None:
+        return True
+    disabled = env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    exporters = {one.strip() for one in (env.get("OTEL_METRICS_EXPORTER", "").strip() or "otlp").split(",")}
+    return not disabled and "otlp" in exporters and any(env.get(name, "").strip() for name in ENDPOINTS)
+
+
+def protocol_of(settings: PushSettings, env: Mapping[str, str]) -> Protocol:
+    """Return the protocol of the settings, else of the variables; gRPC where neither names one.
+
+    >>> protocol_of(PushSettings(), {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"})
+    'http/protobuf'
+    """
+    asked = next((value for name in PROTOCOLS if (value := env.get(name, "").strip())), "grpc")
+    return settings.protocol or ("grpc" if settings.endpoint is not None or asked == "grpc" else "http/protobuf")

@@ -68,5 +68,4 @@ class OwnNumbers:
         yield Ceiling("queue_bytes", room.used, room.capacity, room.refused)
         if self._memory.limit is not None:
             yield Ceiling("memory_bytes", self._memory.used, self._memory.limit, self._memory.crossings)
-        yield from self._outlets.ceilings()
         yield from self._state.ceilings()

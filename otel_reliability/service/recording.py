@@ -11,9 +11,8 @@ from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.telemetry import change_event
 from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.ledger import ToolLedger
-from otel_reliability.telemetry.recorder import Recorder
-from otel_reliability.telemetry.series import TRACES, Book
-from otel_reliability.telemetry.standing import standings_of
+from otel_reliability.telemetry.recorder import Recorder, readings_of
+from otel_reliability.telemetry.registry import Registry
 from otel_reliability.windows.fleet import OTHER_AGENT
 
 MOST_TOOLS: Final = 200_000
@@ -29,11 +28,10 @@ SWEEP: Final = 15.0
 class Recording:
     """Watches an engine and keeps its book. Called on the writer's thread; it records at most once in `pause` seconds."""
 
-    def __init__(self, engine: Engine, book: Book, pause: float = 0.0) -> None:
+    def __init__(self, engine: Engine, book: Registry, pause: float = 0.0) -> None:
         self.ledger = ToolLedger(engine.settings, MOST_TOOLS)
         self._engine, self._book = engine, book
-        self._most_paths = engine.settings.limits.paths
-        self._recorder = Recorder(book, engine.settings, self.ledger, TRACES)
+        self._recorder = Recorder(book, engine.settings, self.ledger)
         self._closed: list[Run] = []
         self._pause = pause
         engine.observers.append(self._see)
@@ -59,7 +57,7 @@ class Recording:
         with self._book.lock:
             self._recorder.score(scored)
             self._recorder.change(changes)
-        change_event.tell(changes)
+        change_event.emit(changes)
         return bool(settled or revised or scored or changes)
 
     def to_state(self) -> Any:
@@ -87,10 +85,10 @@ class Recording:
                 self._recorder.begin(closed, counted_as.__getitem__)
 
     def _record(self, settled: list[Run], revised: list[Run]) -> None:
-        standings = self._engine.read(partial(standings_of, (*settled, *revised), most_paths=self._most_paths)) or {}
+        readings = self._engine.read(partial(readings_of, (*settled, *revised))) or {}
         with self._book.lock:
-            self._recorder.record(settled, standings)
-            self._recorder.revise(revised, standings)
+            self._recorder.record(settled, readings)
+            self._recorder.revise(revised, readings)
 
     def _sweep(self) -> None:
         """End the series of agents that have expired. Those beyond the ceiling are counted together, for ever."""
@@ -98,5 +96,4 @@ class Recording:
         if self._known - keys:
             self.ledger.keep(keys)
             self._book.keep({tuple(of_agent(key).items()) for key in (*keys, OTHER_AGENT)})
-            self._recorder.forget()
         self._known = keys

@@ -46,9 +46,9 @@ from otel_reliability.service.tls import http_context
 from otel_reliability.service.web import Web
 from otel_reliability.service.writer import Writer
 from otel_reliability.telemetry.exposition import Exposition
-from otel_reliability.telemetry.otlp_environment import resource_attributes
+from otel_reliability.telemetry.otlp import resource_attributes
 from otel_reliability.telemetry.prometheus import Prometheus
-from otel_reliability.telemetry.series import Book
+from otel_reliability.telemetry.registry import Registry
 from otel_reliability.ui.live import Histories
 from otel_reliability.ui.rendering import Endpoints
 
@@ -84,7 +84,7 @@ class Service:
         settings = config.service
         check(config.engine, settings)
         self.settings = settings
-        self.resource = _resource(settings.instance, env)
+        self.resource = _resource(settings.instance)
         """Who tells these numbers. It stays the same over restarts: a new instance is a new series."""
         self.addresses: dict[str, Place] = {}
         """Where each open door really is."""
@@ -114,17 +114,14 @@ class Service:
             limit=settings.max_request,
             patience=settings.commit_timeout,
         )
-        self.book = Book(wall)
+        self.book = Registry(wall)
         recording, memory = Recording(self.engine, self.book, PAUSE), Memory(settings.memory, self.readiness)
         self.state.watchers += [recording, memory]
         self.state.finishers.append(recording.record)
-        self.outlets = Outlets(settings, env, self.engine, wall)
+        self.outlets = Outlets(settings, env)
         self.state.keepers |= {"book": self.book, "recording": recording}
-        if self.outlets.emission is not None:
-            self.state.keepers["emission"] = self.outlets.emission
         self.own = OwnNumbers(self.state, self.writer, self.intake, self.readiness, recording, memory, self.outlets)
-        own_only = settings.emit_runs.endpoint is not None and not settings.emit_runs.own_numbers
-        self.exposition = Exposition(self.engine, self.book, self.own, agents=not own_only)
+        self.exposition = Exposition(self.engine, self.book, self.own)
         self._tokens = tokens = Tokens(settings.token, settings.token_file)
         self._working: asyncio.Task[None] | None = None
         self._threads, self._painter = ThreadPoolExecutor(READERS, "reader"), ThreadPoolExecutor(1, "pages")
@@ -201,6 +198,6 @@ class Service:
         return Endpoints(**found, token=self._tokens.asked)
 
 
-def _resource(instance: str | None, env: Mapping[str, str]) -> dict[str, str]:
-    found = {"service.name": NAME, "service.instance.id": socket.gethostname(), **resource_attributes(env)}
+def _resource(instance: str | None) -> dict[str, str]:
+    found = {"service.name": NAME, "service.instance.id": socket.gethostname(), **resource_attributes()}
     return found if instance is None else {**found, "service.instance.id": instance}

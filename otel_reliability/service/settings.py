@@ -6,7 +6,6 @@ What must go together may come from different places, so it is checked when all 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -75,52 +74,14 @@ class TLSSettings:
 
 @dataclass(frozen=True, slots=True)
 class PushSettings:
-    """Metrics sent by OTLP. What is not set here is taken from OpenTelemetry's own variables (`OTEL_EXPORTER_OTLP_…`)."""
+    """Metrics sent by OTLP. Headers, TLS, compression, timeout and temporality are set by OpenTelemetry's own variables."""
 
     endpoint: Endpoint | None = None
-    """Where to; nothing is sent without. A path after host and port replaces `/v1/metrics`."""
+    """URL of the receiver; else OTEL_EXPORTER_OTLP_ENDPOINT; else nothing is sent. The default path is `/v1/metrics`."""
     protocol: Protocol | None = None
-    """gRPC, or protobuf over HTTP; gRPC if nobody says."""
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Sent with every request, a token of the receiver's for instance."""
-    compression: Literal["gzip", "none"] | None = None
-    """How bodies are packed; gzip if nobody says."""
-    timeout: Seconds | None = None
-    """How long an answer may take; 10 s if nobody says."""
+    """gRPC, or protobuf over HTTP; else OTEL_EXPORTER_OTLP_PROTOCOL, where that names the endpoint too; else gRPC."""
     interval: Seconds | None = None
-    """From one sending to the next; 60 s if nobody says."""
-    temporality: Literal["cumulative", "delta", "lowmemory"] | None = None
-    """Whether counters and histograms are sent as totals or as what is new; totals if nobody says."""
-    ca: str | None = None
-    """A file of certificates to trust, in place of the system's."""
-    certificate: str | None = None
-    """A file with our own certificate, where the receiver asks for one."""
-    key: str | None = None
-    """The private key of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class EmitSettings:
-    """Closed runs sent on as OTLP log records, to another service that keeps the windows of its agents."""
-
-    endpoint: Endpoint | None = None
-    """Where to: a Collector or a service; nothing is sent without."""
-    protocol: Protocol = "grpc"
-    """gRPC, or protobuf over HTTP."""
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Sent with every request."""
-    compression: Literal["gzip", "none"] = "gzip"
-    """How bodies are packed."""
-    timeout: Seconds = 10.0
-    """How long an answer may take."""
-    ca: str | None = None
-    """A file of certificates to trust, in place of the system's."""
-    certificate: str | None = None
-    """A file with our own certificate."""
-    key: str | None = None
-    """The private key of it."""
-    own_numbers: bool = False
-    """Whether this service tells the numbers of agents itself too; of an agent that others see as well it knows a part."""
+    """Time between two exports; else OTEL_METRIC_EXPORT_INTERVAL; else 60 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +104,6 @@ class ServiceSettings:
     """A file of such tokens, one a line, any of which will do; read again when it changes."""
     tls: TLSSettings = TLSSettings()
     push: PushSettings = PushSettings()
-    emit_runs: EmitSettings = EmitSettings()
     state: str | None = None
     """Directory in which state outlives the process; without, what is open is lost when it dies."""
     state_sync: Literal["normal", "full"] = "normal"

@@ -66,16 +66,19 @@ def decoded(raw: bytes) -> Any:
     if size < 2:
         return None if not size else _by_protobuf(raw)
     tag, first = raw[0], raw[1]
-    if tag == _TEXT:
-        if first == size - 2 < 128:
-            return _text(raw[2:])
-        if first > 127 and size > 2 and raw[2] < 128 and (first & 127 | raw[2] << 7) == size - 3 > 127:
-            return _text(raw[3:])
-    elif tag == _INTEGER:
-        if size == 2 and first < 128:
-            return first
-        if size == 3 and first > 127 > raw[2] > 0:
-            return first & 127 | raw[2] << 7
+    try:
+        if tag == _TEXT:
+            if first == size - 2 < 128:
+                return raw[2:].decode()
+            if first > 127 and size > 2 and raw[2] < 128 and (first & 127 | raw[2] << 7) == size - 3 > 127:
+                return raw[3:].decode()
+        elif tag == _INTEGER:
+            if size == 2 and first < 128:
+                return first
+            if size == 3 and first > 127 > raw[2] > 0:
+                return first & 127 | raw[2] << 7
+    except UnicodeDecodeError:
+        return None
     return _by_protobuf(raw)
 
 
@@ -99,13 +102,6 @@ class Memo(dict[bytes, Any]):
             if type(value) not in _MUTABLE:
                 self[raw] = value
         return value
-
-
-def _text(raw: bytes) -> str | None:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def _by_protobuf(raw: bytes) -> Any:

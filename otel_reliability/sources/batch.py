@@ -1,4 +1,4 @@
-"""What a source hands over, and the rules of a well-formed span that all sources share."""
+"""The output of a source, and the rules of a well-formed span that all sources share."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Malformed(NamedTuple):
 
 @dataclass(slots=True)
 class Batch:
-    """What one request or one line held. `records` are changes of runs that another service tells; `other_logs` counts log
+    """The content of one request or one line. `records` are changes of runs that another service reports; `other_logs` counts log
     records that are neither an evaluation nor a run.
     """
 
@@ -64,7 +64,7 @@ class Batch:
 
 
 def fault(trace_id: TraceId, span_id: SpanId, parent_id: bytes, start_ns: int, end_ns: int) -> Malformed | None:
-    """What makes these ids and times unusable, or None. A clock that ran backwards is no fault: see `ordered`.
+    """Return what makes these ids and times unusable, or None. A clock that ran backwards is no fault: see `ordered`.
 
     >>> fault(bytes(15) + b"t", bytes(7) + b"s", b"", 1, 2)
     >>> fault(b"short", bytes(7) + b"s", b"", 1, 2).detail
@@ -106,7 +106,7 @@ def parent(parent_id: bytes) -> SpanId | None:
 
 
 def parent_remote(flags: int) -> bool | None:
-    """Whether the parent lives in another process: bit 9 of a span's flags, which speaks only where bit 8 is set.
+    """Return whether the parent lives in another process: bit 9 of a span's flags, which speaks only where bit 8 is set.
 
     Bit 0 says *sampled* and may be set beside them.
 
@@ -126,7 +126,7 @@ def ordered(start_ns: int, end_ns: int) -> int:
 
 
 def link_ref(trace_id: bytes, span_id: bytes) -> SpanRef | None:
-    """What a link points to; None where its ids cannot be any span's, which costs the span nothing else.
+    """Return what a link points to; None where its ids cannot be any span's, which costs the span nothing else.
 
     >>> link_ref(b"", b"")
     """

@@ -105,7 +105,7 @@ def _with(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _pieces(name: str, progress: Progress | None, size: int | None) -> Iterator[bytes]:
-    """The bytes as they lie on disk, told to `progress` as they come."""
+    """The bytes as they lie on disk; `progress` is called with each piece."""
     read = 0
     with _open(name) as file:
         total = _size(file) if size is None else size

@@ -1,6 +1,6 @@
-"""Log events that judge a run: `gen_ai.evaluation.result` → `Evaluation`. Those that tell one are read in `run_records`.
+"""Log events that evaluate a run: `gen_ai.evaluation.result` → `Evaluation`. Those that report one are read in `run_records`.
 
-Source: OpenTelemetry GenAI semantic conventions, events. The event is a log record with the context of the judged span.
+Source: OpenTelemetry GenAI semantic conventions, events. The event is a log record with the context of the evaluated span.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def take_log(batch: Batch, log: Log) -> None:
     """Put one log record into the batch: as an evaluation, as the change of a run, as malformed, or only counted.
 
     The event's name stands in the record's own field, in `event.name`, or, from older senders, is the body. Older senders
-    also keep the attributes in the body. A record that judges nothing (an evaluator that failed) is counted with the others.
+    also keep the attributes in the body. A record without a result (an evaluator that failed) is counted with the others.
     """
     if RUN_EVENT_NAME in (log.event_name, log.attributes.get(_NAME_ATTRIBUTE)):
         take_record(batch, log.body)

@@ -166,5 +166,5 @@ def _refuse(batch: Batch, detail: str) -> None:
 
 
 def _kind(value: object) -> str:
-    """What JSON calls the type of a value."""
+    """Return what JSON calls the type of a value."""
     return "null" if value is None else _TYPES.get(type(value), "an object")

@@ -1,4 +1,4 @@
-"""Where in recordings each trace is named last: after that line nothing of it can come any more.
+"""The line of recordings that names a trace last: after it nothing of the trace can come.
 
 Files are passed over once as bytes, at a hundred times the speed of reading them. Whatever stands where a trace id may stand
 counts, be it of a span, of a link, of a log record, or of something broken: naming too many only keeps a trace for longer.
@@ -36,7 +36,7 @@ _ESCAPE: Final = rb"\u00"
 _ESCAPED_WORD: Final = re.compile(rb"\\u00(?:2[eE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF])")
 """Letters, digits, dots or underscores written as escapes, which no encoder does: a key or an id may hide in them."""
 _REACH: Final = 512
-"""Bytes that a name with its id never exceeds: so many are looked at again with the next piece."""
+"""Bytes that a name with its id never exceeds: so many are searched again with the next piece."""
 _LOGS: Final = b'"resourceLogs"'
 _JUDGEMENT: Final = EVENT_NAME.encode()
 _MIXERS: Final = tuple(np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9))
@@ -52,7 +52,7 @@ class Scanned(NamedTuple):
 class Mentions:
     """The last line of each trace in some files that are read one after the other, their lines counted as those of one.
 
-    `files` tells of each how many bytes of it lay on disk, and the number of its first line. `is_clear`: all was understood.
+    `files` says of each how many bytes of it lay on disk, and the number of its first line. `is_clear`: all was understood.
     """
 
     def __init__(self, slots: int = SLOTS) -> None:
@@ -90,13 +90,13 @@ class Mentions:
         self._note(b"".join(held), size)
 
     def last(self, traces: Sequence[TraceId]) -> list[int]:
-        """The line after which each of these traces is not named any more. Others may be told a later one than theirs."""
+        """The line after which each of these traces is not named any more. For others it may be a later line than theirs."""
         found: NDArray[np.int64] = self._last[self._slots(np.frombuffer(b"".join(traces), np.uint64))]
         return found.tolist()
 
     @property
     def may_judge_responses(self) -> bool:
-        """Whether there may be judgements among log records, which name a response and no trace at times."""
+        """Return whether there may be evaluations among log records, which name a response and no trace at times."""
         return self._has_logs and self._has_judgements
 
     def _note(self, text: bytes, end: int) -> bytes:
@@ -130,8 +130,8 @@ class Mentions:
 def mentions_in(
     files: Sequence[str | os.PathLike[str]], progress: Progress | None = None, slots: int = SLOTS
 ) -> Mentions | None:
-    """Where these files name each trace last. None where that cannot be known: one of them is a pipe, which can be read only
-    once; an id is written in a way that is not understood; or a judgement names no trace, only a response.
+    """Return where these files name each trace last. None where that cannot be known: one of them is a pipe, which can be read
+    only once; an id is written in a way that is not understood; or an evaluation names no trace, only a response.
     """
     if not all(_can_be_read_twice(file) for file in files):
         return None
@@ -148,7 +148,7 @@ def _can_be_read_twice(file: str | os.PathLike[str]) -> bool:
 
 
 def _judges_responses(file: str | os.PathLike[str]) -> bool:
-    """Whether a log record in a file judges a response whose trace it does not name."""
+    """Return whether a log record in a file evaluates a response whose trace it does not name."""
     lines = (line.text for line in documents(split(Chunks(file))))
     return any(
         _names_no_trace(text.removeprefix(BYTE_ORDER_MARK)) for text in lines if text is not None and _LOGS in text
@@ -164,6 +164,6 @@ def _names_no_trace(line: bytes) -> bool:
 
 
 def _is_escape(text: bytes, at: int) -> bool:
-    """Whether the backslash there is none that another one escapes."""
+    """Return whether the backslash there is none that another one escapes."""
     before = text[max(0, at - _REACH) : at]
     return (len(before) - len(before.rstrip(b"\\"))) % 2 == 0

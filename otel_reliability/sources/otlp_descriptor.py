@@ -7,8 +7,8 @@ Four differences from the published schema, all allowed by the wire format:
 - `resource` and `scope` are repeated `bytes`: they repeat from request to request, so their bytes are a cache key. Where an
   encoder split one into parts, the parts joined are the whole: that is how protobuf merges messages.
 - A span's trace state, events and links are left undeclared, so that they land among its unknown fields: most spans have none,
-  and one look at an empty set says so.
-- A span's status is `bytes`, of which there are three; text that nobody reads is `bytes` too, enums are `int32`.
+  and one test of an empty set says so.
+- A span's status is `bytes`, of which there are three; text that is not read is `bytes` too, enums are `int32`.
 
 Every other field is declared. So the unknown fields of a span are its trace state, its events, its links, and one case more:
 the runtime moves a map entry that holds a third field (`key_strindex`, of the profiles signal) there, as a whole.

@@ -1,7 +1,7 @@
 """A guard before the OTLP decoders: refuses large requests that would unpack to far more memory than they have bytes.
 
 An empty message takes two bytes on the wire and hundreds in memory, so a request within the size limit can still be a bomb:
-4 MB of empty spans took 650 MB. What is sound cannot be that small. Only requests beyond `LARGE` are looked at.
+4 MB of empty spans took 650 MB. What is sound cannot be that small. Only requests beyond `LARGE` are checked.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _INSIDE: Final = {"request": (1, "resource"), "resource": (2, "scope"), "scope":
 
 
 def check(body: bytes) -> None:
-    """Raises `UndecodableBody` for a large request of too many, or too full, parts. What is no protobuf passes: parsers tell.
+    """Raises `UndecodableBody` for a large request of too many, or too full, parts. What is no protobuf
+    passes: the decoders refuse it.
 
     >>> check(b"anything small")
     """
@@ -34,7 +35,7 @@ def check(body: bytes) -> None:
 
 
 def _parts(body: bytes, at: int, end: int, level: str) -> int:
-    """How many messages there are at this level and below, spans the last. A large one that is none of them is refused."""
+    """Return how many messages there are at this level and below, spans the last. A large one that is none of them is refused."""
     wanted, below = _INSIDE[level]
     parts = 0
     for number, start, stop in _fields(body, at, end):

@@ -50,7 +50,7 @@ def read_file(
 
     What cannot be read is in `Batch.malformed`, each with its place (`file:line`), and the rest goes on; where a packed file
     is damaged, reading ends there and the last batch says so. A line longer than `longest` bytes is passed over without being
-    held. `progress(read, total)` is told the bytes read as they lie on disk.
+    held. `progress(read, total)` is called with the bytes read as they lie on disk.
 
     Raises `SourceError` when reading begins and the file cannot be opened, or is packed with zstd and the extra is missing.
     """
@@ -61,7 +61,7 @@ def read_file(
 def read_lines(
     path: str | os.PathLike[str], *, longest: int = LONGEST, progress: Progress | None = None, size: int | None = None
 ) -> Iterator[tuple[int, Batch]]:
-    """The same, each with the number of the line that it begins on. `size`: no more bytes of the file than these."""
+    """Read the same, each with the number of the line that it begins on. `size`: no more bytes of the file than these."""
     chunks = Chunks(path, progress, size)
     name = "standard input" if chunks.name == STDIN else chunks.name
     last = 1
@@ -81,7 +81,7 @@ class _Unreadable(NamedTuple):
 
 
 def _decode_line(name: str, line: Line, longest: int, *, damaged: bool) -> Batch:
-    """One line's batch. Of a damaged file the last line, cut off, is not told twice."""
+    """One line's batch. Of a damaged file the last line, cut off, is not reported twice."""
     if line.text is None:
         return _malformed(name, line, Reason.LINE_TOO_LONG, f"a line longer than {longest} bytes")
     request = _parse(line.text.removeprefix(BYTE_ORDER_MARK))

@@ -1,4 +1,4 @@
-"""Log events that tell a change of a run: `otel_reliability.run`, as another service emits them (`model.record`).
+"""Log events that report a change of a run: `otel_reliability.run`, as another service emits them (`model.record`).
 
 The record is the body, as JSON text: whatever stands between the two services passes text on unchanged.
 """

@@ -38,7 +38,7 @@ _resources: Final[dict[int, tuple[SdkResource, Resource]]] = {}
 
 
 def read(span: ReadableSpan) -> RawSpan:
-    """What an ended span says.
+    """Return what an ended span says.
 
     Raises `MalformedSpan`, and nothing else, for one without proper ids or times, or made by hand of something else.
     """
@@ -177,7 +177,7 @@ def _resource(resource: SdkResource) -> Resource:
 
 
 class Collector(SpanProcessor):
-    """Keeps the ended spans of a provider, at most `most` of them: for test suites, which look at them afterwards.
+    """Keeps the ended spans of a provider, at most `most` of them: for test suites, which check them afterwards.
 
     `lost` counts the spans beyond, and those that cannot be read.
     """
@@ -188,7 +188,7 @@ class Collector(SpanProcessor):
         self._most = most
 
     def stop(self) -> None:
-        """Keep no more: a provider cannot be asked to let go of a processor."""
+        """Keep no more: a processor cannot be removed from a provider."""
         self._most = 0
 
     def on_end(self, span: ReadableSpan) -> None:

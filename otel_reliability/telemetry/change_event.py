@@ -13,7 +13,7 @@ from opentelemetry import context
 from opentelemetry._logs.severity import SeverityNumber
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # the SDK's own way to say it
 
-from otel_reliability.change.alarm import Alarm, Summary, Told
+from otel_reliability.change.alarm import Alarm, SignalChange, Summary
 from otel_reliability.change.monitor import Change
 from otel_reliability.change.sentences import of_alarm
 from otel_reliability.telemetry import names
@@ -23,21 +23,21 @@ from otel_reliability.telemetry.guard import Guard
 EVENT_NAME: Final = "agent_reliability.change"
 PREFIX: Final = names.PREFIX + "change."
 
-_EMIT: Final = Guard("telling a change as a log event")
+_EMIT: Final = Guard("emitting a log event")
 
 
 class Event(NamedTuple):
-    """What is told of a change, whichever logs API takes it."""
+    """A change, for any logs API."""
 
     timestamp: int
     body: dict[str, Any]
     attributes: dict[str, Any]
 
 
-def tell(changes: Sequence[Change], provider: logs.LoggerProvider | None = None) -> None:
+def emit(changes: Sequence[Change], provider: logs.LoggerProvider | None = None) -> None:
     """Emit an event for each change, to the global LoggerProvider where no other is given. Never raises.
 
-    Until a provider is set the API takes events and lets them go.
+    Until a provider is set, the API drops the events.
     """
     if not changes:
         return
@@ -46,24 +46,24 @@ def tell(changes: Sequence[Change], provider: logs.LoggerProvider | None = None)
         token = context.attach(context.set_value(_SUPPRESS_INSTRUMENTATION_KEY, value=True, context=context.Context()))
         try:
             for change in changes:
-                _emit(logger, event_of(change))
+                _emit_event(logger, event_of(change))
         finally:
             context.detach(token)
 
 
 def event_of(change: Change) -> Event:
-    """The event of a change: names and numbers, and the sentence that they make.
+    """Return the event of a change.
 
-    The attributes say who, by which signals (the first names the change), and at which of its units; the body adds the values
-    before and after.
+    The attributes name the agent, the signals (the first names the change) and the observation. The body has a sentence, and
+    the values before and after.
     """
     key, alarm = change
     attributes = {
         **of_agent(key),
         names.SIGNAL: alarm.signal,
-        PREFIX + "signals": tuple(told.signal for told in alarm.told),
-        PREFIX + "unit": alarm.unit,
-        PREFIX + "since_unit": alarm.since_unit,
+        PREFIX + "signals": tuple(told.signal for told in alarm.signals),
+        PREFIX + "unit": alarm.observation,
+        PREFIX + "since_unit": alarm.since_observation,
     }
     return Event(alarm.noticed_ns, _body(alarm), attributes)
 
@@ -71,25 +71,25 @@ def event_of(change: Change) -> Event:
 def _body(alarm: Alarm) -> dict[str, Any]:
     return {
         "message": of_alarm(alarm),
-        "unit": alarm.unit,
-        "signals": [_signal(told) for told in alarm.told],
+        "unit": alarm.observation,
+        "signals": [_signal(told) for told in alarm.signals],
         "tools": [shift._asdict() for shift in alarm.tools],
     }
 
 
-def _signal(told: Told) -> dict[str, Any]:
-    """Absent summaries are left out: not every exporter takes a null."""
+def _signal(told: SignalChange) -> dict[str, Any]:
+    """Return a signal. Absent summaries are left out: some exporters refuse a null."""
     sides = {"before": told.before, "after": told.after}
     summaries = {side: _summary(summary) for side, summary in sides.items() if summary is not None}
-    return {"signal": told.signal, "evidence": told.evidence, "since_unit": told.since_unit, **summaries}
+    return {"signal": told.signal, "evidence": told.evidence, "since_unit": told.since_observation, **summaries}
 
 
 def _summary(summary: Summary) -> dict[str, float]:
-    return {"units": summary.units, "mean": float(summary.mean), "median": float(summary.median)}
+    return {"units": summary.observations, "mean": float(summary.mean), "median": float(summary.median)}
 
 
-def _emit(logger: logs.Logger, event: Event) -> None:
-    """By keywords where the API takes them; before that, an SDK takes records of its own kind only."""
+def _emit_event(logger: logs.Logger, event: Event) -> None:
+    """Emit by keywords where the API has them; an older SDK accepts only records of its own class."""
     facts: dict[str, Any] = {
         "timestamp": event.timestamp,
         "observed_timestamp": time.time_ns(),
@@ -108,7 +108,7 @@ def _emit(logger: logs.Logger, event: Event) -> None:
 
 def _record(logger: logs.Logger, facts: dict[str, Any]) -> Any:
     resource = getattr(logger, "resource", None)
-    if resource is None:  # the API's own, which lets it go, or another vendor's
+    if resource is None:  # the API's own, which drops it, or another vendor's
         kind: Callable[..., Any] = logs.LogRecord
         return kind(**facts)
     from opentelemetry.sdk import _logs as sdk_logs  # noqa: PLC0415  newer ones have no such class

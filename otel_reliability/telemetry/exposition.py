@@ -1,48 +1,123 @@
-"""All that is told, as one stream that the writers of every format read: agents' gauges, counters and histograms, ourselves.
-
-Names and values are the same in every format because there is one source of them.
-"""
+"""All numbers that leave the process, as one stream that every writer reads: gauges of agents, the registry, self-telemetry."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability import metrics
 from otel_reliability.engine import Engine
+from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.model.run import AgentKey
 from otel_reliability.telemetry import names
+from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.instruments import Point
 from otel_reliability.telemetry.names import Instrument
-from otel_reliability.telemetry.points import Shown, slices
-from otel_reliability.telemetry.series import Book, Cell, Labels, Written
+from otel_reliability.telemetry.registry import Labels, Registry, Series, Written
+from otel_reliability.windows.fleet import Fleet
+
+SLICE: Final = 64
+"""Agents that are read in one turn of the engine; between two slices it may receive spans."""
 
 GAUGES: Final[Mapping[str, Instrument]] = {spec.name: spec for spec in names.gauges()}
 OWN: Final[Mapping[str, Instrument]] = {spec.name: spec for spec in (*names.SELF, *names.SERVICE, *names.KAFKA)}
 FULL_NAMES: Final[Mapping[str, str]] = {spec.name: names.PREFIX + spec.name for spec in metrics.ALL_SPECS}
 """The instrument of each metric of the table."""
 
+OwnAttributes: TypeAlias = tuple[tuple[str, str], ...]
+WindowSeries: TypeAlias = Sequence[tuple[MetricSpec, OwnAttributes, Reading]]
 
-class Exposition:
-    """What is told of one engine and its book. `own` gives self-telemetry. Without `agents`, only that is told."""
 
-    def __init__(self, engine: Engine, book: Book, own: Callable[[], Iterable[Point]], *, agents: bool = True) -> None:
-        self._engine, self._book, self._own, self._agents = engine, book, own, agents
+class AgentGauges(NamedTuple):
+    """The gauges of one agent in one window. `window` is None where there is only one.
+
+    `series` is the same object until the window changes. `others` are the agent's numbers that belong to no window, as
+    (instrument, attributes of its own, value); where there are several windows, they come alone.
+    """
+
+    key: AgentKey
+    window: str | None
+    series: WindowSeries
+    others: tuple[tuple[str, OwnAttributes, float], ...]
 
     @property
-    def book(self) -> Book:
-        """The counters and histograms."""
-        return self._book
+    def attributes(self) -> dict[str, str]:
+        """The attributes that all its points share."""
+        agent = of_agent(self.key)
+        return agent if self.window is None else {**agent, names.WINDOW: self.window}
 
-    def gauges(self) -> Iterator[list[Shown]]:
-        """Agents' gauges, some agents at a time."""
-        return slices(self._engine) if self._agents else iter(())
+    def points(self) -> Iterator[tuple[str, OwnAttributes, float]]:
+        """Yield (instrument, attributes of its own, value)."""
+        for spec, own, reading in self.series:
+            if reading.value is not None:
+                yield FULL_NAMES[spec.name], own, reading.value
+        yield from self.others
 
-    def cells(self, write: Callable[[Instrument, Labels, Cell], Written]) -> Iterator[tuple[Instrument, list[Written]]]:
-        """Counters and histograms as `write` writes them, some series at a time."""
-        return self._book.slices(write) if self._agents else iter(())
+
+def agent_slices(engine: Engine) -> Iterator[list[AgentGauges]]:
+    """Yield the gauges of all agents, up to `SLICE` agents at a time, each as of one moment."""
+    keys = engine.read(lambda fleet: fleet.keys()) or []
+    for start in range(0, len(keys), SLICE):
+        some = keys[start : start + SLICE]
+        if engine.read(lambda fleet: fleet.asleep):  # to load an agent takes milliseconds: one in a turn
+            for key in some:
+                engine.read(lambda fleet, key=key: fleet.told(key) is not None)
+        found = engine.read(lambda fleet, some=some: [one for key in some for one in _agent_gauges(engine, fleet, key)])
+        yield found or []
+
+
+def agent_points(engine: Engine, fleet: Fleet) -> Iterator[Point]:
+    """Yield the points of all agents' gauges. For callers within `engine.read`, or alone with the engine."""
+    for key in fleet.keys():  # noqa: SIM118  not a mapping
+        for gauges in _agent_gauges(engine, fleet, key):
+            shared = gauges.attributes
+            for name, own, value in gauges.points():
+                yield name, value, {**shared, **dict(own)} if own else shared
+
+
+def _agent_gauges(engine: Engine, fleet: Fleet, key: AgentKey) -> Iterator[AgentGauges]:
+    found = fleet.told(key)
+    if found is None:
+        return
+    several = len(found.windows) > 1
+    last_run = () if found.last_run_ns is None else ((names.LAST_RUN.name, (), found.last_run_ns / 1e9),)
+    others = (*last_run, *_outside_windows(engine, key))
+    if several:
+        yield AgentGauges(key, None, (), others)
+        others = ()
+    for name, series in found.windows.items():
+        yield AgentGauges(key, name if several else None, series, others)
+
+
+def _outside_windows(engine: Engine, key: AgentKey) -> Iterator[tuple[str, OwnAttributes, float]]:
+    """Yield an agent's numbers that belong to no window: its recent sessions, and the evidence that it has changed."""
+    recent = engine.sessions.recent(key)
+    for spec, attributes, reading in recent.series() if recent is not None else ():
+        if reading.value is not None:
+            yield names.PREFIX + spec.name, attributes, reading.value
+    detector = engine.monitor.detector(key) if engine.monitor is not None else None
+    for signal, decades in detector.evidence().signals.items() if detector is not None else ():
+        yield names.CHANGE_EVIDENCE.name, ((names.SIGNAL, signal),), decades
+
+
+class Exposition:
+    """The numbers of one engine and its registry. `own` yields self-telemetry."""
+
+    def __init__(self, engine: Engine, registry: Registry, own: Callable[[], Iterable[Point]]) -> None:
+        self._engine, self._registry, self._own = engine, registry, own
+
+    def gauges(self) -> Iterator[list[AgentGauges]]:
+        """Yield the gauges of agents, some agents at a time."""
+        return agent_slices(self._engine)
+
+    def series(
+        self, write: Callable[[Instrument, Labels, Series], Written]
+    ) -> Iterator[tuple[Instrument, list[Written]]]:
+        """Yield `write` of the counters and histograms, some series at a time."""
+        return self._registry.slices(write)
 
     def own(self) -> dict[str, list[Point]]:
-        """Self-telemetry, by instrument."""
+        """Return self-telemetry by instrument."""
         found: dict[str, list[Point]] = {}
         for point in self._own():
             found.setdefault(point[0], []).append(point)

@@ -1,4 +1,4 @@
-"""The boundary to the host: what goes wrong inside is counted, told once, and goes no further.
+"""The boundary to the host: an error inside is counted, logged once, and goes no further.
 
 Every hook that the host's SDK calls stands inside one `Guard`; below it exceptions fly. Under tests the guards are loud
 (`OTEL_RELIABILITY_LOUD=1`, or `Guard.loud = True`): a bug that would be swallowed in production fails the test.
@@ -53,17 +53,17 @@ class Guard:
         return self.stops(error)
 
     def stops(self, error: Exception) -> bool:
-        """Whether an exception goes no further; then it is counted. For hooks in which a `with` would cost too much."""
+        """Count an exception and return True; False if it must be raised again. For hooks in which a `with` costs too much."""
         if self.loud:
             return False
         Guard.faults[self.place] += 1
         if Guard.faults[self.place] == 1:
             with contextlib.suppress(Exception):  # a logging handler is the host's, and may fail too
-                _tell(self.place, error)
+                _log(self.place, error)
         return True
 
 
-def _tell(place: str, error: Exception) -> None:
+def _log(place: str, error: Exception) -> None:
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown place"
     _logger.error(

@@ -1,6 +1,6 @@
-"""Observed instruments: asked for at a collection, all answered from one snapshot.
+"""The instruments of a meter of the SDK: observed ones, answered from one snapshot a collection, and recorded ones.
 
-They are created once, when a door is made, and never inside a callback: the SDK would deadlock.
+They are created once, with the processor, and never inside a callback: the SDK would deadlock.
 """
 
 from __future__ import annotations
@@ -10,32 +10,59 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
+from opentelemetry.context import Context
 from opentelemetry.metrics import CallbackOptions, CallbackT, Meter, Observation
 
-from otel_reliability.telemetry.exemplar import NOWHERE
+from otel_reliability.model.run import Run
+from otel_reliability.telemetry.exemplar import NO_SPAN, context_of
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.names import Instrument
 
-Point: TypeAlias = tuple[str, float, Mapping[str, str | bool]]
+Attributes: TypeAlias = Mapping[str, str | bool]
+Point: TypeAlias = tuple[str, float, Attributes]
 """Name of the instrument, value, attributes."""
 Snapshot: TypeAlias = dict[str, list[Observation]]
 
 _OBSERVE: Final = Guard("a collection")
 
 
+class Recorded:
+    """Counters and histograms of one meter. The root span of a run is its exemplar."""
+
+    def __init__(self, meter: Meter, specs: Iterable[Instrument]) -> None:
+        self._made: dict[str, Any] = {spec.name: _create(meter, spec) for spec in specs}
+        self._last: tuple[Run | None, Context] = (None, NO_SPAN)
+
+    def add(self, spec: Instrument, amount: int, attributes: Attributes, run: Run | None = None) -> None:
+        """Raise a counter."""
+        self._made[spec.name].add(amount, attributes, self._context(run))
+
+    def record(self, spec: Instrument, amount: float, attributes: Attributes, run: Run | None = None) -> None:
+        """Record a measurement of a histogram."""
+        self._made[spec.name].record(amount, attributes, self._context(run))
+
+    def _context(self, run: Run | None) -> Context:
+        """Return the context of a run, which is measured several times in succession."""
+        known, context = self._last
+        if known is not run:
+            context = context_of(run)
+            self._last = (run, context)
+        return context
+
+
 def snapshot(points: Iterable[Point]) -> Snapshot:
-    """The points by instrument."""
+    """Return the points by instrument."""
     found: defaultdict[str, list[Observation]] = defaultdict(list)
     for name, value, attributes in points:
-        found[name].append(Observation(value, attributes, NOWHERE))
+        found[name].append(Observation(value, attributes, NO_SPAN))
     return dict(found)
 
 
 class _Callbacks(Sequence[CallbackT]):
-    """The one callback of an instrument, and a word when somebody looks for it: the SDK does when it makes the instrument.
+    """The callback of one instrument, which notices when the SDK reads it: then it makes the instrument.
 
-    A door may be made before the MeterProvider; then the API keeps a stand-in, and the instrument is made when the provider is
-    set. That is when our exit hook must be registered, so that it runs before the provider's.
+    Before a MeterProvider is set, the API keeps proxies. The SDK makes the instruments when it is set, and our exit hook must be
+    registered then, so that it runs before the provider's.
     """
 
     def __init__(self, callback: CallbackT, made: Callable[[], None]) -> None:
@@ -51,24 +78,28 @@ class _Callbacks(Sequence[CallbackT]):
 
 
 class Observed:
-    """The observed instruments of one meter. `made` is called when the SDK makes them.
+    """The observed instruments of one meter. `read` returns all their values; `made` is called when the SDK makes them.
 
-    The first callback of a collection takes a snapshot, the others use it up. An instrument that is asked a second time
-    marks the next collection: so it does not matter in which order the SDK asks, nor whether a collection broke off.
+    The first callback of a collection reads a snapshot, the others use it up. An instrument that is asked a second time marks
+    the next collection, so neither the order of the SDK's calls nor an interrupted collection matters.
     """
 
     def __init__(
-        self, meter: Meter, specs: Sequence[Instrument], take: Callable[[], Snapshot], made: Callable[[], None]
+        self,
+        meter: Meter,
+        specs: Sequence[Instrument],
+        read: Callable[[], Snapshot],
+        made: Callable[[], None] = lambda: None,
     ) -> None:
-        self._take = take
+        self._read = read
         self._names = frozenset(spec.name for spec in specs)
         self._unasked: set[str] = set()
         self._snapshot: Snapshot = {}
         for spec in specs:
-            _CREATE[spec.kind](meter, spec, _Callbacks(partial(self._answer, spec.name), made))
+            _create(meter, spec, _Callbacks(partial(self._answer, spec.name), made))
 
     def restart(self) -> None:
-        """Forget the snapshot: a forked child has its own numbers."""
+        """Drop the snapshot: a forked child has its own numbers."""
         self._unasked, self._snapshot = set(), {}
 
     def _answer(self, name: str, options: CallbackOptions) -> Iterable[Observation]:
@@ -77,25 +108,21 @@ class Observed:
                 self._unasked.discard(name)
             else:
                 self._unasked, self._snapshot = set(self._names - {name}), {}
-                self._snapshot = self._take()
+                self._snapshot = self._read()
             return self._snapshot.pop(name, ())
         return ()
 
 
-def _gauge(meter: Meter, spec: Instrument, callbacks: Sequence[CallbackT]) -> None:
-    meter.create_observable_gauge(spec.name, callbacks, spec.unit, spec.description)
-
-
-def _counter(meter: Meter, spec: Instrument, callbacks: Sequence[CallbackT]) -> None:
-    meter.create_observable_counter(spec.name, callbacks, spec.unit, spec.description)
-
-
-def _up_down_counter(meter: Meter, spec: Instrument, callbacks: Sequence[CallbackT]) -> None:
-    meter.create_observable_up_down_counter(spec.name, callbacks, spec.unit, spec.description)
-
-
-_CREATE: Final[Mapping[str, Callable[[Meter, Instrument, Sequence[CallbackT]], None]]] = {
-    "gauge": _gauge,
-    "counter": _counter,
-    "up_down_counter": _up_down_counter,
-}
+def _create(meter: Meter, spec: Instrument, callbacks: Sequence[CallbackT] | None = None) -> Any:
+    """Create the instrument of a line of the table; with callbacks, an observed one."""
+    name, unit, about = spec.name, spec.unit, spec.description
+    if spec.kind == "histogram":
+        return meter.create_histogram(name, unit, about, explicit_bucket_boundaries_advisory=spec.boundaries)
+    if callbacks is None:
+        return meter.create_counter(name, unit, about)
+    create = {
+        "gauge": meter.create_observable_gauge,
+        "counter": meter.create_observable_counter,
+        "up_down_counter": meter.create_observable_up_down_counter,
+    }
+    return create[spec.kind](name, callbacks, unit, about)

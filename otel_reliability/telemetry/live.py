@@ -1,6 +1,7 @@
-"""One engine with its instruments, shared by the doors of one MeterProvider.
+"""One engine with its instruments, shared by the processors and exporters of one MeterProvider.
 
-No thread of ours runs. What is due is done by whoever comes by: a collection, `force_flush`, a door that was handed spans.
+No thread of ours runs. Deadlines are met by the first of: a collection, `force_flush`, a processor or an exporter that
+receives spans.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
 from typing import Final, Protocol
 
 from opentelemetry import context, metrics, trace
@@ -24,23 +24,22 @@ from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import CloseReason, Run
-from otel_reliability.reference import pinned_by
-from otel_reliability.telemetry import change_event, names, points
+from otel_reliability.telemetry import change_event, names
 from otel_reliability.telemetry import self as self_telemetry
+from otel_reliability.telemetry.exposition import agent_points
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.telemetry.instruments import Observed, Snapshot, snapshot
+from otel_reliability.telemetry.instruments import Observed, Recorded, Snapshot, snapshot
 from otel_reliability.telemetry.ledger import ToolLedger, fitting
-from otel_reliability.telemetry.recorder import Recorder
+from otel_reliability.telemetry.recorder import Recorder, RunReadings, readings_of
 from otel_reliability.telemetry.self import Health
-from otel_reliability.telemetry.standing import Standing, standings_of
 from otel_reliability.windows.fleet import Fleet
 
 _logger = logging.getLogger("otel_reliability")
 
-PATIENCE: Final = 5.0
+WAIT_TIMEOUT_S: Final = 5.0
 """Seconds that a collection, `force_flush` or shutdown waits for the engine. A host's own thread never waits."""
-TICK: Final = 1.0
-"""Seconds between two looks at the deadlines."""
+TICK_S: Final = 1.0
+"""Seconds between two checks of the deadlines."""
 
 INSTANCE: Final = "service.instance.id"
 
@@ -48,8 +47,8 @@ _AT_EXIT: Final = Guard("the exit hook")
 _AT_FORK: Final = Guard("the fork hook")
 
 
-class Door(Protocol):
-    """Where spans come in."""
+class SpanSource(Protocol):
+    """A processor or exporter that hands spans to the engine."""
 
     @property
     def queued(self) -> tuple[int, int]:
@@ -57,16 +56,16 @@ class Door(Protocol):
         ...
 
     def drain(self, wait: float) -> bool:
-        """Hand the engine all that is queued; False when it stayed busy for `wait` seconds."""
+        """Hand the engine all spans that wait; False when it stayed busy for `wait` seconds."""
         ...
 
     def restart(self) -> None:
-        """Begin anew in a forked child."""
+        """Drop everything: a forked child starts empty."""
         ...
 
 
 class Live:
-    """An engine, the doors that feed it, and the instruments that tell its numbers."""
+    """An engine, its span sources, and the instruments that report its numbers."""
 
     def __init__(
         self,
@@ -79,40 +78,42 @@ class Live:
         self.settings = fitting(settings)
         self.engine = (make_engine or _engine)(self.settings)
         self._provider, self._follows_global = provider, follows_global
-        self._doors: list[Door] = []
-        self._begun = self._told = self._forked = False
+        self._sources: list[SpanSource] = []
+        self._begun = self._warned = self._forked = False
         self.exiting = False
-        """Whether the interpreter is on its way out: what is left is closed for that reason."""
+        """True once the interpreter exits: remaining runs are closed for that reason."""
         self._hook = partial(_at_exit, weakref.ref(self))
         self._next_tick = self._collect_duration = 0.0
         self._ledger = ToolLedger(self.settings)
         meter = provider.get_meter(names.SCOPE)
-        self._recorder = Recorder(meter, self.settings, self._ledger)
-        self._observed = Observed(meter, (*names.gauges(), *names.SELF), self.collect, self._to_the_front)
+        standard = names.STANDARD if self.settings.telemetry.standard_metrics else ()
+        recorded = Recorded(meter, (*names.COUNTERS, *names.HISTOGRAMS, *standard))
+        self._recorder = Recorder(recorded, self.settings, self._ledger)
+        self._observed = Observed(meter, (*names.gauges(), *names.SELF), self.collect, self._register_exit_hook)
 
     def serves(self, provider: MeterProvider) -> bool:
-        """Whether this provider's numbers are told here. A global provider may be set after the door was made."""
+        """Return whether this provider's numbers are reported here. A global provider may be set after the processor was made."""
         return self._provider is provider or (self._follows_global and metrics.get_meter_provider() is provider)
 
-    # --- Doors --------------------------------------------------------------------------------------------------------
+    # --- Span sources -------------------------------------------------------------------------------------------------
 
-    def attach(self, door: Door) -> None:
-        """A door opens."""
-        self._doors.append(door)
+    def attach(self, source: SpanSource) -> None:
+        """Add a source."""
+        self._sources.append(source)
 
-    def detach(self, door: Door) -> None:
-        """A door was shut down. With the last one every run is closed: no span will come."""
-        if door in self._doors:
-            door.drain(PATIENCE)
-            self._doors.remove(door)
-            if not self._doors:
-                self.flush(CloseReason.SHUTDOWN, PATIENCE)
+    def detach(self, source: SpanSource) -> None:
+        """Remove a source that was shut down. With the last one every run is closed: no span will arrive."""
+        if source in self._sources:
+            source.drain(WAIT_TIMEOUT_S)
+            self._sources.remove(source)
+            if not self._sources:
+                self.flush(CloseReason.SHUTDOWN, WAIT_TIMEOUT_S)
 
     def begin(self, resource: Resource) -> None:
-        """A span is seen: from the first one on there is something to save at exit."""
+        """Note that a span arrived: from the first one on there is something to save at exit."""
         if not self._begun:
             self._begun = True
-            self._to_the_front()
+            self._register_exit_hook()
             if self._forked and INSTANCE not in resource.attributes:
                 _logger.warning(
                     "This is a forked worker without a service.instance.id: its numbers and those of its siblings overwrite "
@@ -120,7 +121,7 @@ class Live:
                     "otel-reliability service."
                 )
 
-    def _to_the_front(self) -> None:
+    def _register_exit_hook(self) -> None:
         """Let our exit hook run before those that are registered already.
 
         Hooks run last in, first out, and providers register theirs when they are made. Instruments are made once the
@@ -133,72 +134,71 @@ class Live:
     # --- Work ---------------------------------------------------------------------------------------------------------
 
     def pump(self, wait: float) -> bool:
-        """Take in all that is queued, meet the deadlines, record what settled. False: busy for `wait` seconds."""
+        """Drain all sources, meet the deadlines, record final runs. False: the engine was busy for `wait` seconds."""
         return self._drain(wait) and self.tick(wait)
 
     def due(self) -> bool:
-        """Whether it is time to look at the deadlines again."""
+        """Return whether it is time to check the deadlines again."""
         return self.engine.now() >= self._next_tick
 
     def tick(self, wait: float) -> bool:
-        """Meet the deadlines, record what settled. False: busy for `wait` seconds."""
-        self._next_tick = self.engine.now() + TICK
+        """Meet the deadlines and record final runs. False: the engine was busy for `wait` seconds."""
+        self._next_tick = self.engine.now() + TICK_S
         return self.engine.tick(wait=wait) and self._record(wait)
 
     def flush(self, reason: CloseReason, wait: float) -> bool:
-        """Take in all that is queued, close and record every run. False: busy for `wait` seconds."""
-        self._next_tick = self.engine.now() + TICK  # what is closed has no deadline
+        """Drain all sources, close and record every run. False: the engine was busy for `wait` seconds."""
+        self._next_tick = self.engine.now() + TICK_S  # closed runs have no deadline
         return self._drain(wait) and self.engine.flush(reason, wait=wait) and self._record(wait)
 
     def collect(self) -> Snapshot:
-        """What a collection sees."""
+        """Return the values of all observed instruments."""
         began = self.engine.now()
-        self.pump(PATIENCE)
-        found = self.engine.read(self._snapshot, wait=PATIENCE)
+        self.pump(WAIT_TIMEOUT_S)
+        found = self.engine.read(self._snapshot, wait=WAIT_TIMEOUT_S)
         self._collect_duration = self.engine.now() - began
         return {} if found is None else found
 
     def _drain(self, wait: float) -> bool:
-        return all(door.drain(wait) for door in tuple(self._doors))
+        return all(source.drain(wait) for source in tuple(self._sources))
 
     def _snapshot(self, fleet: Fleet) -> Snapshot:
-        lengths, capacities = zip((0, 0), *(door.queued for door in self._doors), strict=True)
+        lengths, capacities = zip((0, 0), *(source.queued for source in self._sources), strict=True)
         health = Health(sum(lengths), sum(capacities), self._collect_duration)
-        own = self_telemetry.points(self.engine, self._ledger, health)
-        return snapshot(chain(points.of_fleet(fleet), points.beside_windows(self.engine), own))
+        return snapshot((*agent_points(self.engine, fleet), *self_telemetry.points(self.engine, self._ledger, health)))
 
     def _record(self, wait: float) -> bool:
-        taken = self.engine.read(self._take, wait=wait)
-        if taken is None:
+        found = self.engine.read(self._final, wait=wait)
+        if found is None:
             return False
-        settled, revised, standings = taken
-        self._recorder.record(settled, standings)
-        self._recorder.revise(revised, standings)
+        final, revised, readings = found
+        self._recorder.record(final, readings)
+        self._recorder.revise(revised, readings)
         self._recorder.score(self.engine.take_scored())
         changes = self.engine.take_changes()
         self._recorder.change(changes)
-        change_event.tell(changes)
-        if self.engine.closed and not self._told:
-            self._tell_if_unread()
+        change_event.emit(changes)
+        if self.engine.closed and not self._warned:
+            self._warn_if_unread()
         return True
 
-    def _take(self, fleet: Fleet) -> tuple[Sequence[Run], Sequence[Run], dict[str, Standing]]:
-        settled, revised = self.engine.take_settled(), self.engine.take_revised()
-        return settled, revised, standings_of((*settled, *revised), fleet, self.settings.limits.paths)
+    def _final(self, fleet: Fleet) -> tuple[Sequence[Run], Sequence[Run], dict[str, RunReadings]]:
+        final, revised = self.engine.take_settled(), self.engine.take_revised()
+        return final, revised, readings_of((*final, *revised), fleet)
 
-    def _tell_if_unread(self) -> None:
+    def _warn_if_unread(self) -> None:
         provider = metrics.get_meter_provider() if self._follows_global else self._provider
-        self._told = True
+        self._warned = True
         if type(provider).__module__.startswith("opentelemetry.metrics"):  # the API's own, which measures nothing
             _logger.warning(
-                "Agent runs are seen, but no MeterProvider tells their numbers. Set OTEL_METRICS_EXPORTER (otlp, console, "
+                "Agent runs arrive, but no MeterProvider exports their numbers. Set OTEL_METRICS_EXPORTER (otlp, console, "
                 "prometheus) and start under opentelemetry-instrument, or call opentelemetry.metrics.set_meter_provider(...)."
             )
 
     # --- Ends ---------------------------------------------------------------------------------------------------------
 
     def exit(self) -> None:
-        """The interpreter ends: let exporters hand over what they still hold, then close every run."""
+        """Let the exporters of the exiting interpreter hand over their spans, then close every run."""
         self.exiting = True
         token = context.attach(context.set_value(_SUPPRESS_INSTRUMENTATION_KEY, value=True))
         try:
@@ -207,15 +207,15 @@ class Live:
                 flush()
         finally:
             context.detach(token)
-        self.flush(CloseReason.SHUTDOWN, PATIENCE)
+        self.flush(CloseReason.SHUTDOWN, WAIT_TIMEOUT_S)
 
     def restart(self) -> None:
-        """Begin anew in a forked child: open runs and windows stay the parent's."""
+        """Start empty in a forked child: open runs and windows stay the parent's."""
         self._begun, self._forked = False, True
         self.engine.restart()
         self._observed.restart()
-        for door in self._doors:
-            door.restart()
+        for source in self._sources:
+            source.restart()
 
 
 _lives: weakref.WeakSet[Live] = weakref.WeakSet()
@@ -227,7 +227,7 @@ def live_of(
     settings: Settings | None,
     make_engine: Callable[[Settings], Engine] | None = None,
 ) -> Live:
-    """The engine and instruments of a provider (None: the global one), made for the first door and shared by the others."""
+    """Return the engine and instruments of a provider (None: the global one), made for its first span source."""
     asked = metrics.get_meter_provider() if provider is None else provider
     with _lock:
         for live in tuple(_lives):
@@ -241,18 +241,24 @@ def live_of(
 
 
 def _engine(settings: Settings) -> Engine:
-    """An engine with its pinned reference. One that cannot be read must not keep the program from starting."""
+    """Return an engine with its pinned reference. One that cannot be read must not keep the program from starting."""
+    if not settings.change.reference:
+        return Engine(settings)
+    from otel_reliability.reference import pinned_by  # noqa: PLC0415  it reads files, with a parser of OTLP
+
     try:
         pinned = pinned_by(settings)
     except ConfigurationError as error:
-        _logger.error("%s Each agent's own first units are the reference.", error)  # noqa: TRY400  the message says it all
+        _logger.error("%s The reference of each agent is its own first observations.", error)  # noqa: TRY400  no traceback
         pinned = None
     return Engine(settings, pinned=pinned)
 
 
 def _compare(live: Live, settings: Settings | None) -> None:
     if settings is not None and fitting(settings) != live.settings:
-        _logger.warning("Doors of one MeterProvider share one engine: the settings of the first one stand.")
+        _logger.warning(
+            "Processors and exporters of one MeterProvider share one engine: the settings of the first one stay in force."
+        )
 
 
 def _at_exit(reference: weakref.ref[Live]) -> None:

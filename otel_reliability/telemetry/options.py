@@ -1,4 +1,4 @@
-"""Settings of a door: from the environment, over them what code or the SDK's declarative configuration gives."""
+"""Settings of a processor or exporter: of the environment, overridden by code or the SDK's declarative configuration."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ _logger = logging.getLogger("otel_reliability")
 
 
 def settings_from(options: Mapping[str, object]) -> Settings | None:
-    """The settings of a door; None where nobody says anything, so that it shares those of the door before it.
+    """Return the settings; None where none are given, so that those of an earlier processor apply.
 
-    `window` is short for one window of so many runs. What code gives and cannot be is raised, as at any constructor. What
-    the environment gives and cannot be is logged, and the defaults stand: a misspelt variable must not keep a program from
-    starting.
+    `window` is short for one window of so many runs. Invalid options raise `ConfigurationError`. Invalid variables are logged and
+    ignored: a misspelt variable must not keep a program from starting.
 
     >>> settings_from({"window": 50}).windows
     (WindowSettings(name='recent', last=50, period=None),)

@@ -1,220 +1,295 @@
-"""Send OTLP requests, over gRPC or HTTP: the metrics of the service, and the runs it hands on."""
+"""OTLP push: the service's numbers as the SDK's `MetricsData`, and the SDK's own reader and exporter that send them.
+
+Endpoints, headers, TLS, compression, temporality, interval and retries follow OpenTelemetry's environment variables.
+"""
 
 from __future__ import annotations
 
-import gzip
-import http.client
-import ssl
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
-from urllib.parse import urlsplit
+import time
+from collections import Counter as Tally
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import urlsplit, urlunsplit
 
-import grpc
-from google.protobuf.message import DecodeError
-from google.rpc.error_details_pb2 import RetryInfo
-from google.rpc.status_pb2 import Status
+from opentelemetry import metrics as api
+from opentelemetry.sdk.metrics import Counter, Exemplar, Histogram, MeterProvider
+from opentelemetry.sdk.metrics import export as sdk
+from opentelemetry.sdk.metrics.export import AggregationTemporality, MetricExporter, MetricExportResult, MetricsData
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-Signal = Literal["metrics", "logs"]
+from otel_reliability.telemetry import names
+from otel_reliability.telemetry import registry as ours
+from otel_reliability.telemetry.exposition import GAUGES, OWN, Exposition
+from otel_reliability.telemetry.instruments import Observed, Point, snapshot
+from otel_reliability.telemetry.names import Instrument
+from otel_reliability.telemetry.registry import CounterSeries, HistogramSeries, Labels, Series
 
-METHODS: Final[Mapping[Signal, str]] = {
-    "metrics": "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
-    "logs": "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
-}
-RETRY_INFO: Final = "google.rpc.retryinfo-bin"
-DETAILS: Final = "grpc-status-details-bin"
-RECONNECT: Final = 10_000
-"""Milliseconds between two attempts to connect, at most: after a long absence gRPC would let two minutes pass."""
-LARGEST_ANSWER: Final = 4 * 1024 * 1024
+MAX_POINTS: Final = 2_000
+"""Data points of one request: with long names and exemplars below the 4 MB that gRPC receivers accept by default."""
 
-_LATER: Final = frozenset({429, 502, 503, 504})
-_LATER_CODES: Final = frozenset(
-    {
-        grpc.StatusCode.CANCELLED,
-        grpc.StatusCode.DEADLINE_EXCEEDED,
-        grpc.StatusCode.ABORTED,
-        grpc.StatusCode.OUT_OF_RANGE,
-        grpc.StatusCode.UNAVAILABLE,
-        grpc.StatusCode.DATA_LOSS,
-    }
-)
-_LEVEL: Final = 1
+Protocol: TypeAlias = Literal["grpc", "http/protobuf"]
+Totals: TypeAlias = tuple[int, Sequence[int], float]
+"""When a series was exported, its value or its buckets, and their sum."""
+
+_SCOPE: Final = InstrumentationScope(names.SCOPE)
+_CLASSES: Final[Mapping[str, type]] = {"counter": Counter, "histogram": Histogram}
 
 
-class Answer(NamedTuple):
-    """What became of a request. `retry_after`: None where sending it again does not help, else seconds (0: nobody says)."""
+class AgentMetrics:
+    """Converts an exposition's gauges and series to metrics of the SDK, for one receiver.
 
-    taken: bool
-    outcome: str
-    retry_after: float | None = None
-
-
-ACCEPTED: Final = Answer(True, "accepted")
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where requests go and how. `headers` are not shown: they may hold a token."""
-
-    endpoint: str
-    protocol: Literal["grpc", "http/protobuf"] = "grpc"
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    compression: Literal["gzip", "none"] = "gzip"
-    timeout: float = 10.0
-    ca: str | None = None
-    certificate: str | None = None
-    key: str | None = None
-
-
-class Sender(ABC):
-    """Sends bytes of one signal to one target. One thread at a time."""
-
-    @abstractmethod
-    def send(self, body: bytes, timeout: float | None = None) -> Answer:
-        """Send one request. Never raises: what goes wrong is an answer."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Nothing more will be sent."""
-
-
-def sender_of(target: Target, signal: Signal) -> Sender:
-    """The sender that a target asks for."""
-    return _Grpc(target, signal) if target.protocol == "grpc" else _Http(target, signal)
-
-
-class _Grpc(Sender):
-    def __init__(self, target: Target, signal: Signal) -> None:
-        self._timeout = target.timeout
-        self._metadata = tuple((key.lower(), value) for key, value in target.headers.items())
-        packing = grpc.Compression.Gzip if target.compression == "gzip" else grpc.Compression.NoCompression
-        self._channel: Any = _channel(target, packing)
-        self._export: Any = self._channel.unary_unary(METHODS[signal])
-
-    def send(self, body: bytes, timeout: float | None = None) -> Answer:
-        try:
-            self._export(body, timeout=self._timeout if timeout is None else timeout, metadata=self._metadata)
-        except grpc.RpcError as error:
-            return _grpc_answer(error)
-        return ACCEPTED
-
-    def close(self) -> None:
-        self._channel.close()
-
-
-def _channel(target: Target, packing: Any) -> Any:
-    parts = urlsplit(target.endpoint if "://" in target.endpoint else f"//{target.endpoint}")
-    options = [("grpc.max_reconnect_backoff_ms", RECONNECT)]
-    if parts.scheme != "https":
-        return grpc.insecure_channel(parts.netloc, options, packing)
-    credentials = grpc.ssl_channel_credentials(_bytes(target.ca), _bytes(target.key), _bytes(target.certificate))
-    return grpc.secure_channel(parts.netloc, credentials, options, packing)
-
-
-def _bytes(path: str | None) -> bytes | None:
-    return None if path is None else Path(path).read_bytes()
-
-
-def _grpc_answer(error: Any) -> Answer:
-    """RESOURCE_EXHAUSTED may be tried again only where the receiver says when."""
-    code, told = error.code(), _told_delay(error.trailing_metadata() or ())
-    outcome = str(code.name).lower()
-    if code in _LATER_CODES:
-        return Answer(False, outcome, told or 0.0)
-    return Answer(False, outcome, told if code is grpc.StatusCode.RESOURCE_EXHAUSTED else None)
-
-
-def _told_delay(metadata: Any) -> float | None:
-    """When to come again: servers in Go say it within the status, others beside it."""
-    told: dict[str, bytes] = dict(metadata)
-    try:
-        info = _within(told[DETAILS]) if DETAILS in told else None
-        if info is None and RETRY_INFO in told:
-            info = RetryInfo.FromString(told[RETRY_INFO])
-    except DecodeError:
-        return None
-    return None if info is None else info.retry_delay.seconds + info.retry_delay.nanos / 1e9
-
-
-def _within(status: bytes) -> RetryInfo | None:
-    info = RetryInfo()
-    return next((info for detail in Status.FromString(status).details if detail.Unpack(info)), None)
-
-
-class _Http(Sender):
-    def __init__(self, target: Target, signal: Signal) -> None:
-        parts = urlsplit(target.endpoint)
-        self._target = target
-        self._host, self._secure = parts.netloc.rpartition("@")[2], parts.scheme == "https"
-        self._path = parts.path if parts.path.strip("/") else f"/v1/{signal}"
-        self._context = _tls(target) if self._secure else None
-        self._connection: http.client.HTTPConnection | None = None
-        self._headers = {**target.headers, "Content-Type": "application/x-protobuf", "User-Agent": "otel-reliability"}
-        if target.compression == "gzip":
-            self._headers["Content-Encoding"] = "gzip"
-
-    def send(self, body: bytes, timeout: float | None = None) -> Answer:
-        packed = gzip.compress(body, _LEVEL) if self._target.compression == "gzip" else body
-        patience = self._target.timeout if timeout is None else timeout
-        fresh = self._connection is None
-        try:
-            return self._post(packed, patience)
-        except (OSError, http.client.HTTPException) as error:
-            self.close()
-            if fresh:
-                return Answer(False, _word(error), 0.0)
-        try:  # the connection had been kept open, and the receiver had closed it
-            return self._post(packed, patience)
-        except (OSError, http.client.HTTPException) as error:
-            self.close()
-            return Answer(False, _word(error), 0.0)
-
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _post(self, body: bytes, patience: float) -> Answer:
-        connection = self._connected(patience)
-        connection.request("POST", self._path, body, self._headers)
-        response = connection.getresponse()
-        response.read(LARGEST_ANSWER)
-        if not response.isclosed():
-            self.close()
-        if 200 <= response.status < 300:
-            return ACCEPTED
-        again = _seconds(response.headers.get("Retry-After")) if response.status in _LATER else None
-        return Answer(False, f"http_{response.status}", again)
-
-    def _connected(self, patience: float) -> http.client.HTTPConnection:
-        if self._connection is None:
-            if self._context is not None:
-                self._connection = http.client.HTTPSConnection(self._host, timeout=patience, context=self._context)
-            else:
-                self._connection = http.client.HTTPConnection(self._host, timeout=patience)
-        elif self._connection.sock is not None:
-            self._connection.sock.settimeout(patience)
-        return self._connection
-
-
-def _tls(target: Target) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=target.ca)
-    if target.certificate is not None:
-        context.load_cert_chain(target.certificate, target.key)
-    return context
-
-
-def _word(error: Exception) -> str:
-    """A word to count by. The error's own text may name hosts and paths."""
-    return "timeout" if isinstance(error, TimeoutError) else "unreachable" if isinstance(error, OSError) else "broken"
-
-
-def _seconds(text: str | None) -> float:
-    """`Retry-After` in seconds; 0 where it is absent or a date.
-
-    >>> _seconds("7"), _seconds(None), _seconds("Wed, 21 Oct 2026 07:28:00 GMT")
-    (7.0, 0.0, 0.0)
+    `temporality` is the receiver's, by class of instrument. For delta it keeps what was exported last.
     """
-    return float(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 6 else 0.0
+
+    def __init__(
+        self, exposition: Exposition, temporality: Mapping[type, AggregationTemporality] | None = None
+    ) -> None:
+        self._exposition = exposition
+        self._temporality: Mapping[type, AggregationTemporality] = temporality or {}
+        self._exported: dict[tuple[str, Labels], Totals] = {}
+        self._last_ns = 0
+
+    def collect(self, now_ns: int) -> list[sdk.Metric]:
+        """Return all metrics of agents as of now (Unix nanoseconds)."""
+        found = [_metric(GAUGES[name], sdk.Gauge(points)) for name, points in self._gauges(now_ns).items() if points]
+        before, self._exported = self._exported, {}
+        points: dict[str, list[Any]] = {}
+        for spec, some in self._exposition.series(partial(self._point, now_ns=now_ns, before=before)):
+            points.setdefault(spec.name, []).extend(point for point in some if point is not None)
+        for name, series in points.items():
+            if series:
+                spec = ours.SPECS[name]
+                temporality = self._temporality_of(spec)
+                data = (
+                    sdk.Histogram(series, temporality)
+                    if spec.kind == "histogram"
+                    else sdk.Sum(series, temporality, is_monotonic=True)
+                )
+                found.append(_metric(spec, data))
+        self._last_ns = now_ns
+        return found
+
+    def _gauges(self, now_ns: int) -> dict[str, list[sdk.NumberDataPoint]]:
+        points: dict[str, list[sdk.NumberDataPoint]] = {name: [] for name in GAUGES}
+        for some in self._exposition.gauges():
+            for gauges in some:
+                shared = gauges.attributes
+                for name, own, value in gauges.points():
+                    attributes = {**shared, **dict(own)} if own else shared
+                    points[name].append(sdk.NumberDataPoint(attributes, 0, now_ns, value))
+        return points
+
+    def _temporality_of(self, spec: Instrument) -> AggregationTemporality:
+        return self._temporality.get(_CLASSES[spec.kind], AggregationTemporality.CUMULATIVE)
+
+    def _point(
+        self,
+        spec: Instrument,
+        labels: Labels,
+        series: Series,
+        *,
+        now_ns: int,
+        before: Mapping[tuple[str, Labels], Totals],
+    ) -> sdk.NumberDataPoint | sdk.HistogramDataPoint | None:
+        """Return the point of a series; None where only what is new is exported, and nothing is."""
+        counter = isinstance(series, CounterSeries)
+        counts = [series.value] if counter else list(series.counts)
+        start_ns, total = series.start_ns, 0.0 if counter else series.total
+        delta = self._temporality_of(spec) is AggregationTemporality.DELTA
+        if delta:
+            self._exported[spec.name, labels] = (now_ns, counts, total)
+            old_ns, old, old_total = before.get((spec.name, labels), (0, [0] * len(counts), 0.0))
+            if old_ns >= start_ns:  # else it is a new series of an agent that expired and returned
+                start_ns, total = old_ns, total - old_total
+                counts = [count - known for count, known in zip(counts, old, strict=True)]
+            if not any(counts):
+                return None
+        exemplars = [series.exemplar] if counter else series.exemplars
+        new = [_exemplar(one) for one in exemplars if one is not None and one.time_ns > self._last_ns]
+        if isinstance(series, CounterSeries):
+            return sdk.NumberDataPoint(dict(labels), start_ns, now_ns, counts[0], new)
+        return _histogram_point(spec, labels, series, start_ns, now_ns, counts, total, new, delta=delta)
+
+
+def _histogram_point(
+    spec: Instrument,
+    labels: Labels,
+    series: HistogramSeries,
+    start_ns: int,
+    now_ns: int,
+    counts: list[int],
+    total: float,
+    exemplars: list[Exemplar],
+    *,
+    delta: bool,
+) -> sdk.HistogramDataPoint:
+    """Return a point. The extremes are those since the series' start, so a point of what is new has none."""
+    lowest: Any = None if delta else series.lowest
+    highest: Any = None if delta else series.highest
+    return sdk.HistogramDataPoint(
+        dict(labels), start_ns, now_ns, sum(counts), total, counts, spec.boundaries, lowest, highest, exemplars
+    )
+
+
+def _exemplar(one: ours.Exemplar) -> Exemplar:
+    return Exemplar({}, one.value, one.time_ns, int.from_bytes(one.span_id), int.from_bytes(one.trace_id))
+
+
+def _metric(spec: Instrument, data: Any) -> sdk.Metric:
+    return sdk.Metric(spec.name, spec.description, spec.unit, data)
+
+
+def metrics_data(metrics: Sequence[sdk.Metric], resource: Resource) -> MetricsData:
+    """Return metrics of one resource, under our scope."""
+    return MetricsData([sdk.ResourceMetrics(resource, [sdk.ScopeMetrics(_SCOPE, metrics, "")], "")])
+
+
+def batches(data: MetricsData, max_points: int = MAX_POINTS) -> Iterator[MetricsData]:
+    """Split metrics into parts of up to `max_points` data points."""
+    for resource in data.resource_metrics:
+        part: list[sdk.Metric] = []
+        size = 0
+        for metric in (metric for scope in resource.scope_metrics for metric in scope.metrics):
+            points: Sequence[Any] = metric.data.data_points
+            at = 0
+            while at < len(points):
+                some = points[at : at + max_points - size]
+                part.append(replace(metric, data=replace(metric.data, data_points=some)))
+                at, size = at + len(some), size + len(some)
+                if size >= max_points:
+                    yield metrics_data(part, resource.resource)
+                    part, size = [], 0
+        if part:
+            yield metrics_data(part, resource.resource)
+
+
+def requests(
+    metrics: Sequence[sdk.Metric], resource: Mapping[str, str], max_points: int = MAX_POINTS
+) -> Iterator[bytes]:
+    """Yield metrics as OTLP requests of up to `max_points` data points."""
+    from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics  # noqa: PLC0415  large
+
+    for batch in batches(metrics_data(metrics, Resource(dict(resource))), max_points):
+        yield encode_metrics(batch).SerializeToString()
+
+
+class _Batches(MetricExporter):
+    """Exports in batches, and counts them by result. `outcomes` and `duration` (s) are self-telemetry."""
+
+    def __init__(self, exporter: Any) -> None:
+        # What its readers ask an exporter for: the SDK keeps it under private names.
+        super().__init__(exporter._preferred_temporality, exporter._preferred_aggregation)
+        self.outcomes: Tally[str] = Tally()
+        self.duration = 0.0
+        self._exporter = exporter
+
+    def export(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any) -> MetricExportResult:
+        began, result = time.monotonic(), MetricExportResult.SUCCESS
+        for batch in batches(metrics_data):
+            if self._exporter.export(batch, timeout_millis=timeout_millis, **kwargs) is MetricExportResult.SUCCESS:
+                self.outcomes["accepted"] += 1
+            else:
+                self.outcomes["failed"] += 1
+                result = MetricExportResult.FAILURE
+                break  # what is left is exported next time, as are totals
+        self.duration = time.monotonic() - began
+        return result
+
+    def force_flush(self, timeout_millis: float = 10_000) -> bool:
+        return self._exporter.force_flush(timeout_millis)
+
+    def shutdown(self, timeout_millis: float = 30_000, **kwargs: Any) -> None:
+        self._exporter.shutdown(timeout_millis=timeout_millis)
+
+
+class _Reader(sdk.PeriodicExportingMetricReader):
+    """The SDK's reader, which adds the metrics of agents to those that the SDK collects."""
+
+    def __init__(self, exporter: MetricExporter, agents: AgentMetrics, interval: float | None) -> None:
+        self._agents = agents
+        super().__init__(exporter, None if interval is None else interval * 1e3)
+
+    def _receive_metrics(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any) -> None:
+        (resource,) = metrics_data.resource_metrics
+        own = [metric for scope in resource.scope_metrics for metric in scope.metrics]
+        joined = replace(
+            resource, scope_metrics=[sdk.ScopeMetrics(_SCOPE, [*own, *self._agents.collect(time.time_ns())], "")]
+        )
+        super()._receive_metrics(  # pyright: ignore[reportUnknownMemberType]
+            MetricsData([joined]), timeout_millis, **kwargs
+        )
+
+
+class OtlpPush:
+    """Exports an exposition periodically, on a thread of the SDK's, and once more at the end.
+
+    `endpoint`, `protocol` and `interval` (s) take precedence over OpenTelemetry's environment variables.
+    """
+
+    def __init__(
+        self,
+        exposition: Exposition,
+        resource: Mapping[str, str],
+        *,
+        endpoint: str | None = None,
+        protocol: Protocol = "grpc",
+        interval: float | None = None,
+    ) -> None:
+        self._exporter = _Batches(_exporter(endpoint, protocol))
+        agents = AgentMetrics(exposition, self._exporter._preferred_temporality)
+        self._provider = MeterProvider(
+            [_Reader(self._exporter, agents, interval)], Resource(dict(resource)), shutdown_on_exit=False
+        )
+        meter: api.Meter = self._provider.get_meter(names.SCOPE)
+        self._observed = Observed(meter, tuple(OWN.values()), lambda: snapshot(_points(exposition)))
+
+    @property
+    def outcomes(self) -> Tally[str]:
+        """Number of requests by result: `accepted`, `failed`."""
+        return self._exporter.outcomes
+
+    @property
+    def duration(self) -> float:
+        """Seconds that the last export took."""
+        return self._exporter.duration
+
+    def flush(self, timeout: float = 10.0) -> None:
+        """Export now, within so many seconds."""
+        self._provider.force_flush(timeout * 1e3)
+
+    def stop(self, timeout: float) -> None:
+        """Export once more and end, within so many seconds."""
+        self._provider.shutdown(timeout * 1e3)
+
+
+def _points(exposition: Exposition) -> Iterable[Point]:
+    return (point for points in exposition.own().values() for point in points)
+
+
+def _exporter(endpoint: str | None, protocol: Protocol) -> MetricExporter:
+    """Return the SDK's exporter, imported only here: gRPC and requests are large."""
+    if protocol == "grpc":
+        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter  # noqa: PLC0415
+
+        return OTLPMetricExporter(endpoint)
+    from opentelemetry.exporter.otlp.proto.http import metric_exporter as http  # noqa: PLC0415
+
+    return http.OTLPMetricExporter(None if endpoint is None else http_endpoint(endpoint))
+
+
+def http_endpoint(endpoint: str) -> str:
+    """Return the URL for metrics: the path of the signal is added where there is none.
+
+    >>> http_endpoint("http://box:4318"), http_endpoint("http://box/own")
+    ('http://box:4318/v1/metrics', 'http://box/own')
+    """
+    parts = urlsplit(endpoint)
+    return endpoint if parts.path.strip("/") else urlunsplit(parts._replace(path="/v1/metrics"))
+
+
+def resource_attributes() -> dict[str, str]:
+    """Return the attributes of `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`."""
+    return {key: str(value) for key, value in OTELResourceDetector().detect().attributes.items()}

@@ -1,8 +1,7 @@
 """Prometheus text and OpenMetrics (with exemplars), written line by line.
 
-Ten thousand agents are a hundred and fifty thousand lines a scrape. Through the SDK's exporter one line costs some thirty
-microseconds, a hundred times what it costs to write it, so it is written here; tests hold it to what the OTLP push says and
-to the parsers of `prometheus_client`.
+The service has up to 10,000 agents, which are 300,000 lines a scrape: to write a line costs a hundredth of what the SDK's
+exporter takes for it. Tests compare the text with the OTLP push, and read it with the parsers of `prometheus_client`.
 
 Source: OpenTelemetry specification, "Prometheus and OpenMetrics compatibility"; OpenMetrics 1.0.
 """
@@ -13,15 +12,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import accumulate
-from typing import Final, TypeAlias
+from typing import Final
 
 from otel_reliability.model.run import AgentKey
-from otel_reliability.telemetry import names
-from otel_reliability.telemetry.attributes import of_agent
-from otel_reliability.telemetry.exposition import FULL_NAMES, GAUGES, OWN, Exposition
+from otel_reliability.telemetry.exposition import GAUGES, OWN, AgentGauges, Exposition
 from otel_reliability.telemetry.names import Instrument, InstrumentKind
-from otel_reliability.telemetry.points import Shown
-from otel_reliability.telemetry.series import Cell, Exemplar, Labels, Spread
+from otel_reliability.telemetry.registry import SPECS, Exemplar, HistogramSeries, Labels, Series
 
 TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -37,13 +33,11 @@ _UNSAFE: Final = re.compile(r"[^a-zA-Z0-9_]")
 _SEVERAL: Final = re.compile(r"_+")
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
-Lines: TypeAlias = dict[str, list[str]]
-
 
 def family_of(spec: Instrument) -> str:
-    """The name of an instrument in Prometheus, without the suffix of counters: any translator of OTLP makes the same of it.
+    """Return an instrument's name in Prometheus, without the suffix of counters, as every translator of OTLP writes it.
 
-    >>> family_of(names.LAST_RUN), family_of(names.RUN_SCORE)
+    >>> family_of(GAUGES["agent.reliability.last_run"]), family_of(SPECS["agent.reliability.run.score"])
     ('agent_reliability_last_run_seconds', 'agent_reliability_run_score')
     """
     name = _SEVERAL.sub("_", _UNSAFE.sub("_", spec.name))
@@ -52,7 +46,7 @@ def family_of(spec: Instrument) -> str:
 
 
 def labels_of(attributes: Iterable[tuple[str, str | bool]]) -> str:
-    r"""Attributes as labels stand between braces. Of two that become one label, the values are joined.
+    r"""Return attributes as labels, without braces. The values of two attributes that become one label are joined.
 
     >>> print(labels_of([("gen_ai.agent.name", 'the "best"'), ("ok", True)]))
     gen_ai_agent_name="the \"best\"",ok="true"
@@ -67,7 +61,7 @@ def labels_of(attributes: Iterable[tuple[str, str | bool]]) -> str:
 
 
 class Prometheus:
-    """Writes what an exposition tells. Labels of agents are kept from one scrape to the next."""
+    """Writes an exposition as text. The labels of agents are kept from one scrape to the next."""
 
     def __init__(self, exposition: Exposition, resource: Mapping[str, str]) -> None:
         self._exposition = exposition
@@ -75,105 +69,95 @@ class Prometheus:
         self._labels: dict[tuple[AgentKey, str | None], str] = {}
 
     def text(self, *, openmetrics: bool = False) -> Iterator[str]:
-        """All families, one a piece."""
+        """Yield all families, a large one in several pieces."""
         yield from self._target_info(openmetrics=openmetrics)
         yield from self._gauges(openmetrics=openmetrics)
-        yield from self._cells(openmetrics=openmetrics)
+        yield from self._series(openmetrics=openmetrics)
         for name, points in self._exposition.own().items():
             spec = OWN[name]
             sample = _sample_name(spec)
-            lines = [f"{sample}{_braced(labels_of(labels.items()))} {_number(value)}\n" for _, value, labels in points]
+            lines = [f"{sample}{_braced(labels_of(labels.items()))} {value!r}\n" for _, value, labels in points]
             yield _head(spec, openmetrics=openmetrics) + "".join(lines)
         if openmetrics:
             yield "# EOF\n"
 
     def _target_info(self, *, openmetrics: bool) -> Iterator[str]:
         family, kind = ("target", "info") if openmetrics else ("target_info", "gauge")
-        yield f"# TYPE {family} {kind}\n# HELP {family} Who tells this.\n{self._target}"
+        yield f"# TYPE {family} {kind}\n# HELP {family} Target metadata\n{self._target}"
 
     def _gauges(self, *, openmetrics: bool) -> Iterator[str]:
-        lines: Lines = {name: [] for name in GAUGES}
+        lines: dict[str, list[str]] = {name: [] for name in GAUGES}
         known: dict[tuple[AgentKey, str | None], str] = {}
         for some in self._exposition.gauges():
-            for shown in some:
-                known[shown.key, shown.window] = labels = self._labels_of(shown)
-                _write(lines, shown, labels)
+            for gauges in some:
+                labels = known[gauges.key, gauges.window] = self._labels_of(gauges)
+                for name, own, value in gauges.points():
+                    extra = "," + labels_of(own) if own else ""
+                    lines[name].append(f"{_FAMILIES[name]}{{{labels}{extra}}} {value!r}\n")
         self._labels = known
         for name, found in lines.items():
             if found:
                 yield _head(GAUGES[name], openmetrics=openmetrics) + "".join(found)
 
-    def _labels_of(self, shown: Shown) -> str:
-        found = self._labels.get((shown.key, shown.window))
-        if found is not None:
-            return found
-        window = () if shown.window is None else ((names.WINDOW, shown.window),)
-        return labels_of((*of_agent(shown.key).items(), *window))
+    def _labels_of(self, gauges: AgentGauges) -> str:
+        return self._labels.get((gauges.key, gauges.window)) or labels_of(gauges.attributes.items())
 
-    def _cells(self, *, openmetrics: bool) -> Iterator[str]:
+    def _series(self, *, openmetrics: bool) -> Iterator[str]:
         last: Instrument | None = None
-        for spec, some in self._exposition.cells(partial(_cell, openmetrics=openmetrics)):
-            yield "".join(some) if spec is last else _head(spec, openmetrics=openmetrics) + "".join(some)
-            last = spec
-
-
-def _write(lines: Lines, shown: Shown, labels: str) -> None:
-    """The lines of one agent in one window."""
-    for spec, attributes, reading in shown.series:
-        name = FULL_NAMES[spec.name]
-        extra = "," + labels_of(attributes) if attributes else ""
-        lines[name].append(f"{_FAMILIES[name]}{{{labels}{extra}}} {reading.value!r}\n")
-    for name, attributes, value in shown.others:
-        extra = "," + labels_of(attributes) if attributes else ""
-        lines[name].append(f"{_FAMILIES[name]}{{{labels}{extra}}} {value!r}\n")
+        for spec, some in self._exposition.series(partial(_lines, openmetrics=openmetrics)):
+            if some:
+                yield "".join(some) if spec is last else _head(spec, openmetrics=openmetrics) + "".join(some)
+                last = spec
 
 
 def _head(spec: Instrument, *, openmetrics: bool) -> str:
-    """What stands above the lines of a family. OpenMetrics names a counter without its suffix, and a unit that ends the name."""
+    """Return the lines above a family. OpenMetrics names a counter without its suffix, and a unit that ends the name."""
     family = family_of(spec)
-    told = openmetrics and spec.unit in _UNITS and family.endswith(f"_{_UNITS[spec.unit]}")
-    unit = f"# UNIT {family} {_UNITS[spec.unit]}\n" if told else ""
+    has_unit = openmetrics and spec.unit in _UNITS and family.endswith(f"_{_UNITS[spec.unit]}")
+    unit = f"# UNIT {family} {_UNITS[spec.unit]}\n" if has_unit else ""
     if spec.kind == "counter" and not openmetrics:
         family += "_total"
     about = spec.description.replace("\\", "\\\\").replace("\n", "\\n")
     return f"# TYPE {family} {_TYPES[spec.kind]}\n{unit}# HELP {family} {about}\n"
 
 
-def _cell(spec: Instrument, labels: Labels, cell: Cell, *, openmetrics: bool) -> str:
-    if not cell.text:
-        cell.text = labels_of(labels)
-    if isinstance(cell, Spread):
-        return "".join(_spread(spec, cell, openmetrics=openmetrics))
-    return f"{_sample_name(spec)}{_braced(cell.text)} {cell.value}{_exemplar(cell.exemplar) if openmetrics else ''}\n"
+def _lines(spec: Instrument, labels: Labels, series: Series, *, openmetrics: bool) -> str:
+    """Return the lines of one series of the registry."""
+    if not series.text:
+        series.text = labels_of(labels)
+    if isinstance(series, HistogramSeries):
+        return "".join(_buckets(spec, series, openmetrics=openmetrics))
+    exemplar = _exemplar(series.exemplar) if openmetrics else ""
+    return f"{_sample_name(spec)}{_braced(series.text)} {series.value}{exemplar}\n"
 
 
-def _spread(spec: Instrument, cell: Spread, *, openmetrics: bool) -> Iterator[str]:
-    family, labels, comma = family_of(spec), cell.text, "," if cell.text else ""
-    bounds = (*(f"{bound:.12g}" for bound in spec.boundaries), "+Inf")
-    for bound, count, exemplar in zip(bounds, accumulate(cell.counts), cell.exemplars, strict=True):
-        told = _exemplar(exemplar) if openmetrics else ""
-        yield f'{family}_bucket{{{labels}{comma}le="{bound}"}} {count}{told}\n'
-    yield f"{family}_count{_braced(labels)} {cell.count}\n"
-    yield f"{family}_sum{_braced(labels)} {_number(cell.total)}\n"
+def _buckets(spec: Instrument, series: HistogramSeries, *, openmetrics: bool) -> Iterator[str]:
+    family, labels, comma = _FAMILIES[spec.name], series.text, "," if series.text else ""
+    for bound, count, exemplar in zip(_BOUNDS[spec.name], accumulate(series.counts), series.exemplars, strict=True):
+        yield f'{family}_bucket{{{labels}{comma}le="{bound}"}} {count}{_exemplar(exemplar) if openmetrics else ""}\n'
+    yield f"{family}_count{_braced(labels)} {series.count}\n"
+    yield f"{family}_sum{_braced(labels)} {series.total!r}\n"
 
 
 def _exemplar(exemplar: Exemplar | None) -> str:
     if exemplar is None:
         return ""
     trace, span = exemplar.trace_id.hex(), exemplar.span_id.hex()
-    return f' # {{trace_id="{trace}",span_id="{span}"}} {_number(exemplar.value)} {exemplar.time_ns / 1e9:.3f}'
+    return f' # {{trace_id="{trace}",span_id="{span}"}} {exemplar.value!r} {exemplar.time_ns / 1e9:.3f}'
 
 
 def _sample_name(spec: Instrument) -> str:
-    return family_of(spec) + ("_total" if spec.kind == "counter" else "")
+    return _FAMILIES[spec.name] + ("_total" if spec.kind == "counter" else "")
 
 
 def _braced(labels: str) -> str:
     return f"{{{labels}}}" if labels else ""
 
 
-def _number(value: float) -> str:
-    return repr(value)
-
-
-_FAMILIES: Final = {name: family_of(spec) for name, spec in GAUGES.items()}
+_FAMILIES: Final = {name: family_of(spec) for name, spec in {**GAUGES, **OWN, **SPECS}.items()}
+_BOUNDS: Final = {
+    name: (*(f"{bound:.12g}" for bound in spec.boundaries), "+Inf")
+    for name, spec in SPECS.items()
+    if spec.kind == "histogram"
+}
+"""The labels `le` of each histogram."""

@@ -1,208 +1,128 @@
-"""Settled runs → counters and histograms, each run once.
+"""Final runs → counters and histograms, each run once.
 
-Under head sampling a run counts with its weight: it stands for that many. Histograms are not weighted, and say so.
+Under head sampling a run counts with its weight: it stands for so many. Histograms are not weighted.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from operator import itemgetter
-from typing import Any, Final, Protocol, runtime_checkable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
 
 from otel_reliability.change.monitor import Change
 from otel_reliability.config import Settings
-from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.model.run import AgentKey, Run, ToolCall
 from otel_reliability.telemetry import names
-from otel_reliability.telemetry.alike import TOLD, Batch, Like, OfAgent, calls_in, front_of
 from otel_reliability.telemetry.attributes import of_agent
-from otel_reliability.telemetry.exemplar import CONTEXTS, Exemplars
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.names import Instrument
-from otel_reliability.telemetry.own_calls import shared_traces
-from otel_reliability.telemetry.standing import Standing
-from otel_reliability.telemetry.sums import Adds, Attributes, Sums
+from otel_reliability.telemetry.own_calls import own_calls
+from otel_reliability.windows.fleet import Fleet
 from otel_reliability.windows.sessions import SessionEvent
 
-MOST_BEGUN: Final = 262_144
-"""Calls of the kinds of runs that are remembered to have begun, one more for each kind."""
-
-_ID, _WEIGHT, _PRESSURE = (itemgetter(Run._fields.index(name)) for name in ("run_id", "weight", "token_pressure"))
-_SCORE, _DISTANCE = (itemgetter(Standing._fields.index(name)) for name in ("score", "path_distance"))
+Attributes: TypeAlias = Mapping[str, str | bool]
 
 
-class Records(Protocol):
-    """A histogram: the SDK's, or the service's own."""
+class Sink(Protocol):
+    """Counters and histograms, of the user's MeterProvider or of the service's registry. `run` is the exemplar."""
 
-    def record(self, amount: float, attributes: Attributes | None, context: Any, /) -> None: ...
+    def add(self, spec: Instrument, amount: int, attributes: Attributes, run: Run | None = None) -> None: ...
 
-
-class Makes(Protocol):
-    """A meter, as far as it is needed here."""
-
-    def create_counter(self, name: str, unit: str, description: str, /) -> Adds: ...
-
-    def create_histogram(
-        self, name: str, unit: str, description: str, /, *, explicit_bucket_boundaries_advisory: Sequence[float] | None
-    ) -> Records: ...
+    def record(self, spec: Instrument, amount: float, attributes: Attributes, run: Run | None = None) -> None: ...
 
 
-@runtime_checkable
-class RecordsMany(Protocol):
-    """A histogram that takes several measurements of one series at once."""
+class RunReadings(NamedTuple):
+    """Readings of the agent's first window when a run is recorded; None: not enough data. `counted_as` has its counters."""
 
-    def record_all(self, amounts: Sequence[float], attributes: Attributes, contexts: Sequence[Any], /) -> None: ...
+    counted_as: AgentKey
+    score: float | None = None
+    path_distance: float | None = None
 
 
-class OneByOne:
-    """A histogram of the SDK, which takes one measurement at a time."""
-
-    def __init__(self, histogram: Records) -> None:
-        self._histogram = histogram
-
-    def record_all(self, amounts: Sequence[float], attributes: Attributes, contexts: Sequence[Any], /) -> None:
-        """Record each."""
-        for amount, context in zip(amounts, contexts, strict=True):
-            self._histogram.record(amount, attributes, context)
+def readings_of(runs: Iterable[Run], fleet: Fleet) -> dict[str, RunReadings]:
+    """Return the readings of several runs, by run id."""
+    agents: dict[AgentKey, RunReadings] = {}
+    found: dict[str, RunReadings] = {}
+    for run in runs:
+        state = fleet.agent(run.key)
+        known = agents.get(run.key)
+        if known is None:
+            score = None if state is None else state.first_window.reading("score").value
+            known = agents[run.key] = RunReadings(fleet.counted_as(run.key), score)
+        row = None if state is None else state.row(run.run_id, run.end_ns)
+        if state is not None and row is not None:
+            known = known._replace(path_distance=state.first_window.path_distance(row).value)
+        found[run.run_id] = known
+    return found
 
 
 class Recorder:
-    """The counters and histograms of one meter. `exemplars` have the form that the meter takes them in."""
+    """Records runs, sessions and changes in a sink."""
 
-    def __init__(self, meter: Makes, settings: Settings, ledger: ToolLedger, exemplars: Exemplars = CONTEXTS) -> None:
-        self._ledger, self._exemplars = ledger, exemplars
-        self._begun: dict[AgentKey, set[Like]] = {}
-        """What the runs of an agent were like whose counters have begun."""
-        self._begun_calls = 0
+    def __init__(self, sink: Sink, settings: Settings, ledger: ToolLedger) -> None:
+        self._sink, self._ledger = sink, ledger
         self._threshold = settings.metrics.retry_threshold
         self._standard = settings.telemetry.standard_metrics
-        self._counters = {spec.name: _counter(meter, spec) for spec in names.COUNTERS}
-        enabled = (*names.HISTOGRAMS, *names.STANDARD) if self._standard else names.HISTOGRAMS
-        self._histograms = {spec.name: _histogram(meter, spec) for spec in enabled}
 
-    def record(self, runs: Sequence[Run], standings: Mapping[str, Standing]) -> None:
-        """Record runs that will not change any more. Runs of one trace that settle together must come together."""
-        batch = Batch(runs)
-        weights, exemplars = list(map(_WEIGHT, batch.runs)), self._exemplars.of(batch.runs)
-        counted_as = {
-            key: standings[batch.runs[ours.places[0]].run_id].counted_as for key, ours in batch.agents.items()
-        }
-        sums = self._sums_of(counted_as)
-        for kind in batch.kinds:
-            sums[kind.key].take(kind, sum(map(weights.__getitem__, kind.places)), kind.places[-1])
-        for key, ours in batch.agents.items():
-            if counted_as[key] == key:
-                self._measure(ours, batch.runs, standings, exemplars)
-        for one in dict.fromkeys(sums.values()):
-            one.tell(self._counters, exemplars)
+    def record(self, runs: Sequence[Run], readings: Mapping[str, RunReadings]) -> None:
+        """Record runs that are final. Runs of one trace that become final together must come together."""
+        for run, calls in own_calls(runs):
+            reading = readings[run.run_id]
+            self._count(run, calls, reading.counted_as, run.weight)
+            if reading.counted_as == run.key:
+                self._measure(run, reading)
 
     def begin(self, runs: Sequence[Run], counted_as: Callable[[AgentKey], AgentKey]) -> None:
-        """Begin, at 0, the counters that closed runs will raise once they are recorded: a rate would not see their first run."""
-        if self._begun_calls > MOST_BEGUN:
-            self.forget()
-        batch = Batch(self._not_begun(runs, counted_as))
-        counted = {key: counted_as(key) for key in batch.agents}
-        sums = self._sums_of(counted)
-        for kind in batch.kinds:
-            sums[kind.key].take(kind, 0, 0)
-        for one in dict.fromkeys(sums.values()):
-            one.tell(self._counters, (self._exemplars.none,))
-        for key, one in sums.items():
-            if counted[key] == key:
-                self._remember(key, one.placed)
+        """Begin, at 0, the counters that closed runs will raise when they are final: else a rate misses their first run."""
+        for run, calls in own_calls(runs):
+            self._count(run, calls, counted_as(run.key), 0)
 
-    def forget(self) -> None:
-        """Series have ended: those that come back begin anew."""
-        self._begun.clear()
-        self._begun_calls = 0
+    def revise(self, runs: Iterable[Run], readings: Mapping[str, RunReadings]) -> None:
+        """Count runs that changed after they had closed."""
+        for run in runs:
+            self._sink.add(names.REVISIONS, run.weight, of_agent(readings[run.run_id].counted_as), run)
 
-    def _remember(self, key: AgentKey, likes: Iterable[Like]) -> None:
-        begun = self._begun.setdefault(key, set())
-        for like in likes:
-            if like not in begun:
-                begun.add(like)
-                self._begun_calls += 1 + calls_in(like)
-
-    def _not_begun(self, runs: Sequence[Run], counted_as: Callable[[AgentKey], AgentKey]) -> Sequence[Run]:
-        """Those of some runs that are unlike all that have begun, or share their trace: they may share calls."""
-        shared, known = shared_traces(runs), dict[int, Collection[Like]]()
-        found: list[Run] = []
-        for run, (key, outcome, calls) in zip(runs, map(TOLD, runs), strict=True):
-            begun = known.get(id(key))
-            if begun is None:
-                begun = known[id(key)] = self._begun.get(key, ()) if counted_as(key) == key else ()
-            if not begun or (id(outcome), front_of(calls)) not in begun or (shared and run.trace_id in shared):
-                found.append(run)
-        return found
-
-    def score(self, events: Sequence[SessionEvent]) -> None:
-        """Record sessions that have just closed; one that is scored again was recorded then."""
-        closed: defaultdict[AgentKey, list[SessionEvent]] = defaultdict(list)
+    def score(self, events: Iterable[SessionEvent]) -> None:
+        """Record sessions when they close, and not when they are scored again."""
         for event in events:
             if event.first:
-                closed[event.key].append(event)
-        for key, ours in closed.items():
-            series, nothing = of_agent(key), (self._exemplars.none,) * len(ours)
-            self._record(names.SESSION_RELIABILITY, [event.reliability for event in ours], series, nothing)
-            self._record(names.SESSION_CONSISTENCY, [event.consistency for event in ours], series, nothing)
+                agent = of_agent(event.key)
+                self._record(names.SESSION_RELIABILITY, event.reliability, agent)
+                self._record(names.SESSION_CONSISTENCY, event.consistency, agent)
 
-    def change(self, changes: Sequence[Change]) -> None:
+    def change(self, changes: Iterable[Change]) -> None:
         """Count changes of behaviour."""
         for key, alarm in changes:
-            self._add(names.CHANGES, 1, {**of_agent(key), names.SIGNAL: alarm.signal}, self._exemplars.none)
+            self._sink.add(names.CHANGES, 1, {**of_agent(key), names.SIGNAL: alarm.signal})
 
-    def revise(self, runs: Sequence[Run], standings: Mapping[str, Standing]) -> None:
-        """Count runs that changed after they had closed."""
-        for run, exemplar in zip(runs, self._exemplars.of(runs), strict=True):
-            self._add(names.REVISIONS, run.weight, of_agent(standings[run.run_id].counted_as), exemplar)
+    def _count(self, run: Run, calls: Sequence[ToolCall], counted_as: AgentKey, weight: int) -> None:
+        """Raise the counters of a run by its weight per run, call and retry."""
+        agent, exemplar, add = of_agent(counted_as), run if weight else None, self._sink.add
+        add(names.RUNS, weight, {**agent, names.OUTCOME: run.outcome.value}, exemplar)
+        numbers, retries = Counter[tuple[str, bool]](), Counter[str]()
+        for call in calls:
+            tool = self._ledger.name(counted_as, call.name) if counted_as == run.key else names.OTHER
+            numbers[tool, call.ok] += 1
+            retries[tool] += call.retry
+        for (tool, ok), number in numbers.items():
+            add(names.TOOL_CALLS, number * weight, {**agent, names.TOOL: tool, names.OK: ok}, exemplar)
+        for tool, number in retries.items():
+            if number:
+                add(names.RETRIES, number * weight, {**agent, names.TOOL: tool}, exemplar)
+        if calls and max(call.chain for call in calls) >= self._threshold:
+            add(names.RETRY_EXPLOSIONS, weight, agent, exemplar)
 
-    def _sums_of(self, counted_as: Mapping[AgentKey, AgentKey]) -> dict[AgentKey, Sums]:
-        """What takes the runs of each agent. Agents beyond the ceiling share their sums."""
-        made: dict[tuple[AgentKey, bool], Sums] = {}
-        found: dict[AgentKey, Sums] = {}
-        for key, counted in counted_as.items():
-            own = counted == key
-            if (counted, own) not in made:
-                made[counted, own] = Sums(counted, self._ledger, self._threshold, own=own)
-            found[key] = made[counted, own]
-        return found
-
-    def _measure(
-        self, ours: OfAgent, batch: Sequence[Run], standings: Mapping[str, Standing], exemplars: Sequence[Any]
-    ) -> None:
-        """The histograms of one agent."""
-        series, runs = of_agent(ours.key), [batch[at] for at in ours.places]
-        standing, contexts = [standings[one] for one in map(_ID, runs)], [exemplars[at] for at in ours.places]
-        self._record(names.PATH_DISTANCE, list(map(_DISTANCE, standing)), series, contexts)
-        self._record(names.TOKEN_PRESSURE, list(map(_PRESSURE, runs)), series, contexts)
-        self._record(names.RUN_RETRIES, ours.retries(batch), series, contexts)
-        self._record(names.RUN_SCORE, list(map(_SCORE, standing)), series, contexts)
+    def _measure(self, run: Run, reading: RunReadings) -> None:
+        agent, calls = of_agent(run.key), run.tool_calls
+        self._record(names.PATH_DISTANCE, reading.path_distance, agent, run)
+        self._record(names.TOKEN_PRESSURE, run.token_pressure, agent, run)
+        self._record(names.RUN_RETRIES, run.retries, agent, run)
+        self._record(names.RUN_SCORE, reading.score, agent, run)
         if self._standard:
-            calls = [None if run.tool_calls is None else len(run.tool_calls) for run in runs]
-            self._record(names.STANDARD_DURATION, [run.duration_s for run in runs], series, contexts)
-            self._record(names.STANDARD_INFERENCE_CALLS, [len(run.model_calls) for run in runs], series, contexts)
-            self._record(names.STANDARD_TOOL_CALLS, calls, series, contexts)
+            self._record(names.STANDARD_DURATION, run.duration_s, agent, run)
+            self._record(names.STANDARD_INFERENCE_CALLS, len(run.model_calls), agent, run)
+            self._record(names.STANDARD_TOOL_CALLS, None if calls is None else len(calls), agent, run)
 
-    def _add(self, spec: Instrument, number: int, attributes: Attributes, context: Any) -> None:
-        self._counters[spec.name].add(number, attributes, context)
-
-    def _record(
-        self, spec: Instrument, values: Sequence[float | None], attributes: Attributes, contexts: Sequence[Any]
-    ) -> None:
-        known = [value for value in values if value is not None]
-        if not known:
-            return
-        if len(known) < len(values):
-            contexts = [context for value, context in zip(values, contexts, strict=True) if value is not None]
-        self._histograms[spec.name].record_all(known, attributes, contexts)
-
-
-def _counter(meter: Makes, spec: Instrument) -> Adds:
-    return meter.create_counter(spec.name, spec.unit, spec.description)
-
-
-def _histogram(meter: Makes, spec: Instrument) -> RecordsMany:
-    made = meter.create_histogram(
-        spec.name, spec.unit, spec.description, explicit_bucket_boundaries_advisory=spec.boundaries
-    )
-    return made if isinstance(made, RecordsMany) else OneByOne(made)
+    def _record(self, spec: Instrument, value: float | None, agent: Attributes, run: Run | None = None) -> None:
+        if value is not None:
+            self._sink.record(spec, value, agent, run)

@@ -1,4 +1,4 @@
-"""Self-telemetry: what became of every span, how near each ceiling is, what the numbers cost."""
+"""Self-telemetry: what happened to every span, how full each limit is, how long collections take."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from otel_reliability.telemetry.ledger import ToolLedger
 
 
 class Health(NamedTuple):
-    """What a door knows of itself: its queue, and how long the last collection took."""
+    """The state of the span sources: their queues, and how long the last collection took (s)."""
 
     queue_length: int = 0
     queue_capacity: int = 0
@@ -21,7 +21,7 @@ class Health(NamedTuple):
 
 
 def points(engine: Engine, ledger: ToolLedger, health: Health) -> Iterator[Point]:
-    """Every point of self-telemetry as it is now."""
+    """Yield all points of self-telemetry."""
     yield from _spans(engine)
     yield from _runs(engine)
     yield from of_ceilings((*engine.ceilings(), *ledger.ceilings()))
@@ -60,7 +60,7 @@ def _runs(engine: Engine) -> Iterator[Point]:
 
 
 def of_ceilings(ceilings: Iterable[Ceiling]) -> Iterator[Point]:
-    """How near each ceiling is, and what hit it."""
+    """Yield the use of each limit, the limit, and how often it was hit."""
     for ceiling in ceilings:
         labels = {"ceiling": ceiling.name}
         if ceiling.used is not None:

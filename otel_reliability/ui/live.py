@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from otel_reliability.change.detector import Evidence, Standing
+from otel_reliability.change.detector import Evidence, Status
+from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import of_alarm, of_evidence
-from otel_reliability.change.verdict import Verdict
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.event import RunChange, RunEvent
@@ -29,8 +29,8 @@ POINTS_PER_S: Final = 20.0
 """Points a second that may be added in the long run: a hundredth of a processor. An agent that is skipped adds its next one."""
 MAX_SENTENCE: Final = 2_000
 
-_OFF: Final = ChangeView(Verdict.NO_VERDICT, "Not watched: change detection is switched off", "off")
-_NO_RUNS: Final = ChangeView(Verdict.NO_VERDICT, "No result: no run of it counts for change detection yet", "none")
+_OFF: Final = ChangeView(Result.NO_RESULT, "Not watched: change detection is switched off", "off")
+_NO_RUNS: Final = ChangeView(Result.NO_RESULT, "No result: no run of it counts for change detection yet", "none")
 
 
 class Histories:
@@ -104,15 +104,11 @@ def snapshot(engine: Engine, fleet: Fleet, key: AgentKey, histories: Histories |
 
 def live_view(found: AgentSource, settings: Settings) -> AgentView:
     """Build the view of a snapshot: outside the engine's turn, for it takes a while. It examines a copy of the window."""
-    window = AgentWindow(WindowSettings("newest", last=MAX_EXAMINED), settings, frozenset(), _ignore)
+    window = AgentWindow(WindowSettings("newest", last=MAX_EXAMINED), settings)
     for row in found.rows[-MAX_EXAMINED:]:
         window.insert(row)
     source = found._replace(window=window, readings=found.readings or window.readings())
     return agent_view(source, settings, MAX_RUNS_FOR_INTERVALS)
-
-
-def _ignore(row: object) -> None:
-    """Ignore the rows that a copy of a window evicts."""
 
 
 def change_of(engine: Engine, key: AgentKey) -> ChangeView:
@@ -130,20 +126,18 @@ def change_of(engine: Engine, key: AgentKey) -> ChangeView:
             else "No further change since."
         )
         sentence = f"{clean(of_alarm(alarms[-1]), MAX_SENTENCE)}. {more}"
-        return ChangeView(Verdict.CHANGED, sentence, "changed", marks=tuple(map(mark, alarms)))
-    if evidence.standing is Standing.WATCHING:
-        return ChangeView(Verdict.NO_CHANGE, _so_far(evidence, engine.settings.change.runs_per_false_alarm), "watching")
-    if evidence.standing is Standing.LEARNING:
-        return ChangeView(Verdict.NO_VERDICT, f"Collecting a baseline: {evidence.blind:,} more units", "learning")
-    return ChangeView(Verdict.NO_VERDICT, clean(of_evidence(evidence), MAX_SENTENCE), "none")
+        return ChangeView(Result.CHANGED, sentence, "changed", marks=tuple(map(mark, alarms)))
+    if evidence.status is Status.WATCHING:
+        return ChangeView(Result.NO_CHANGE, _so_far(evidence, engine.settings.change.runs_per_false_alarm), "watching")
+    if evidence.status is Status.LEARNING:
+        return ChangeView(Result.NO_RESULT, f"Collecting a baseline: {evidence.blind:,} more units", "learning")
+    return ChangeView(Result.NO_RESULT, clean(of_evidence(evidence), MAX_SENTENCE), "none")
 
 
 def _so_far(evidence: Evidence, alarm_at: float) -> str:
     """Return how near an alarm is."""
     found = f"{10 ** (evidence.log10 or 0.0):,.3g}"
-    return (
-        f"No change in {count(evidence.units, 'unit')}: the evidence for one is {found}, an alarm needs {alarm_at:,.0f}"
-    )
+    return f"No change in {count(evidence.observations, 'unit')}: the evidence for one is {found}, an alarm needs {alarm_at:,.0f}"
 
 
 def headed(sentence: str) -> tuple[str, str]:

@@ -1,117 +1,104 @@
-"""All agents: who is known, which runs count for them, and who has not been seen for a day."""
+"""All agents: which are known, which of their runs count, and which are idle."""
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
+from typing import Any, Final, TypeAlias, cast
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, Run
-from otel_reliability.windows import usual
 from otel_reliability.windows.agent import AgentState
-from otel_reliability.windows.time import AHEAD_NS, clamped
+from otel_reliability.windows.kept import read_agent
+from otel_reliability.windows.time import clamped
 from otel_reliability.windows.told import Told
-from otel_reliability.windows.usual import close, settle
 
 OTHER_AGENT: Final = AgentKey("", "", "", "__other__")
-"""Whose counters the runs of agents beyond the ceiling go to. It has no windows: a mixture of agents has no path entropy."""
+"""Agent whose counters include the runs of agents beyond the limit. It has no windows: a mixture has no path entropy."""
 
 
 Asleep: TypeAlias = Callable[[], Mapping[str, Any]]
-"""Gives what `AgentState.to_state` wrote of an agent that was restored and not asked for yet."""
-
-_SETTLED, _WITHDRAWN = RunChange.SETTLED, RunChange.WITHDRAWN
-_NEVER: Final = (1 << 63) - 1
-"""No run ends later."""
+Load: TypeAlias = Callable[[], Iterable[Run]]
+"""Reads an agent's final runs from where they were stored before a restart."""
 
 
 class Fleet:
-    """The windows of every agent, kept up to date by what assembly says of runs.
+    """The windows of every agent, kept up to date with the events of runs.
 
     `accounts` counts, by (what, why): runs ("refused", window) that came too late for a window, ("clamped", "future_end"),
-    of agents ("agents", "ceiling") and tasks ("tasks", "ceiling") beyond the ceiling; and agents ("expired", "idle").
+    of agents ("agents", "ceiling") and tasks ("tasks", "ceiling") beyond the limit; and agents ("expired", "idle").
 
-    `places_return`: whether the place of an expired agent under the ceiling is free again. In the host's process it is not:
-    the SDK counts the attribute sets of dead series too.
+    `places_return`: whether an expired agent frees its place under the limit of agents. In the host's process it does not:
+    the SDK counts the attribute sets of ended series too.
     """
 
     def __init__(self, settings: Settings = DEFAULTS, *, places_return: bool = False) -> None:
         self.accounts: Counter[tuple[str, str]] = Counter()
         self._settings = settings
-        self._places_return = places_return
-        self._places: set[AgentKey] = set()
-        self._agents: dict[AgentKey, AgentState | Asleep] = {}
-        self._asleep: dict[AgentKey, None] = {}
-        self._told: dict[AgentKey, Told | Callable[[], Told]] = {}
+        self._readmits = places_return
+        self._admitted: dict[AgentKey, None] = {}
+        self._agents: dict[AgentKey, AgentState | None] = {}
+        self._unloaded: dict[AgentKey, Load | Asleep] = {}
+        """Agents that were restored and not read since: they are None in `_agents`."""
         self._seen: OrderedDict[AgentKey, float] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._agents)
 
     def keys(self) -> list[AgentKey]:
-        """The agents that have runs, in the order in which they were first seen."""
+        """Return the agents that have runs, in the order in which they were first seen."""
         return list(self._agents)
 
     def agent(self, key: AgentKey) -> AgentState | None:
-        """What is known of an agent; None if it has no runs, has expired, or is beyond the ceiling."""
-        found = self._agents.get(key)
-        if found is None or isinstance(found, AgentState):
-            return found
-        return self._wake(key, found)
+        """Return the state of an agent; None if it has no runs, has expired, or is beyond the limit."""
+        load = self._unloaded.pop(key, None)
+        if load is None:
+            return self._agents.get(key)
+        state = self._agents[key] = AgentState(key, self._settings, self.accounts)
+        loaded = load()
+        if isinstance(loaded, Mapping):
+            read_agent(state, cast("Mapping[str, Any]", loaded))
+        else:
+            state.load(loaded)
+        return state
 
     def told(self, key: AgentKey) -> Told | None:
-        """What is emitted of an agent; None if it is not known. One that sleeps need not wake if it was written down."""
-        known = self._told.get(key)
-        if callable(known):
-            known = self._told[key] = known()
-        if known is not None:
-            return known
+        """Return what is emitted of an agent; None if it is not known."""
         state = self.agent(key)
         return None if state is None else state.told()
 
     def counted_as(self, key: AgentKey) -> AgentKey:
-        """Whose counters a run of this agent goes to: its own, or `__other__` beyond the ceiling."""
-        return key if key in self._places else OTHER_AGENT
+        """Return the agent whose counters include a run of this agent: itself, or `__other__` beyond the limit."""
+        return key if key in self._admitted else OTHER_AGENT
 
     def apply(self, event: RunEvent, now: float, wall_ns: int | None = None) -> None:
-        """Something happened to a run.
+        """Apply one change of one run.
 
-        `now` is the engine's clock in seconds, by which agents expire. `wall_ns` is the Unix time in live doors: ends more
-        than five minutes later are clamped to that. None: a recording, whose times are taken as they are.
+        `now` is the engine's clock in seconds, by which agents expire. `wall_ns` is the Unix time of live telemetry: an end
+        more than five minutes later is clamped to that. None: a recording, whose times are used as they are.
         """
-        change, run, gone = event
-        if change is _SETTLED:
-            key = run.key
-            state = self._agents.get(key)
-            if not isinstance(state, AgentState):
-                state = self.agent(key)
-            if state is not None and not settle(state, run):
+        change, run, previous = event
+        if change is RunChange.SETTLED:
+            state = self.agent(run.key)
+            if state is not None:
                 state.settle(run)
-        elif change is _WITHDRAWN:
-            self._withdraw(run)
-            self._forget_if_empty(run.key)
-        elif gone is None:
+            return
+        closed = change is not RunChange.WITHDRAWN
+        replaced = previous if closed else run
+        if replaced is not None:
+            state = self.agent(replaced.key)
+            if state is not None:
+                state.withdraw(replaced)
+        if closed:
             self._close(run, now, wall_ns)
-        else:
-            self._withdraw(gone)
-            self._close(run, now, wall_ns)
-            self._forget_if_empty(gone.key)
-
-    def apply_usual(
-        self, events: list[RunEvent], at: int, now: float, wall_ns: int | None = None, *, only_settled: bool = False
-    ) -> int:
-        """As `apply` of these events from a place on, as long as they are usual: runs of known agents that closed or settled.
-
-        Gives the place of the first that is left. `only_settled`: somebody wants to look after each of the others.
-        """
-        latest = _NEVER if wall_ns is None else wall_ns + AHEAD_NS
-        return usual.apply(self._agents, self._seen, events, at, now, latest, only_settled)
+        if replaced is not None:
+            self._forget_if_empty(replaced.key)
 
     def advance(self, now: float) -> list[AgentKey]:
-        """Let agents expire that had no run for `limits.agent_idle` seconds, and say which: their series end."""
+        """Let agents expire that had no run for `limits.agent_idle` seconds, and return them: their series end."""
         expired: list[AgentKey] = []
         while self._seen and now - next(iter(self._seen.values())) >= self._settings.limits.agent_idle:
             key, _ = self._seen.popitem(last=False)
@@ -120,100 +107,74 @@ class Fleet:
         self.accounts["expired", "idle"] += len(expired)
         return expired
 
+    # --- Restarts -----------------------------------------------------------------------------------------------------
+
     @property
     def asleep(self) -> int:
-        """How many agents were restored and not asked for yet."""
-        return len(self._asleep)
+        """Number of agents that were restored and not loaded yet."""
+        return len(self._unloaded)
 
     def wake(self) -> None:
-        """Wake the agent that has slept longest; nothing happens if there is none."""
-        for key in self._asleep:
-            self.agent(key)
-            return
+        """Load one agent that was restored; do nothing without one."""
+        if self._unloaded:
+            self.agent(next(iter(self._unloaded)))
+
+    def seen(self, key: AgentKey) -> float | None:
+        """Return the engine's time when an agent last had a run; None for an agent without runs."""
+        return self._seen.get(key)
+
+    def restore_runs(self, agents: Mapping[AgentKey, tuple[float, Load]]) -> None:
+        """Add agents, each with the time it was last seen and its final runs, which are read when the agent is."""
+        self._admitted.update(dict.fromkeys(agents))
+        self._agents.update(dict.fromkeys(agents))
+        self._unloaded.update((key, load) for key, (_, load) in agents.items())
+        self._seen.update(sorted(((key, seen) for key, (seen, _) in agents.items()), key=itemgetter(1)))
 
     def to_state(self) -> dict[str, Any]:
-        """Everything but the agents' own runs (`AgentState.to_state`)."""
+        """Return everything but the agents' own runs."""
         return {
             "accounts": dict(self.accounts),
-            "places": list(self._places),
+            "places": list(self._admitted),
             "agents": list(self._agents),
             "seen": list(self._seen.items()),
         }
 
-    def restore(
-        self,
-        state: Mapping[str, Any],
-        agents: Mapping[AgentKey, Asleep],
-        told: Mapping[AgentKey, Callable[[], Told]] | None = None,
-    ) -> None:
-        """Take over what `to_state` wrote, and each agent's own, by the same clock.
-
-        An agent sleeps until it is asked for: only then its own state is read, since that takes as long as measuring its runs.
-        Meanwhile it tells what is known to have been told of it.
-        """
+    def restore(self, state: Mapping[str, Any], agents: Mapping[AgentKey, Asleep], told: object = None) -> None:
+        """Restore what `to_state` returned, and each agent's own."""
         lost = set(state["agents"]) - agents.keys()
         self.accounts.update(state["accounts"])
-        self._places.update(key for key in state["places"] if key not in lost)
-        self._agents.update((key, agents[key]) for key in state["agents"] if key not in lost)
-        self._asleep.update(dict.fromkeys(self._agents))
-        self._told.update((key, known) for key, known in (told or {}).items() if key in self._asleep)
+        self._admitted.update((key, None) for key in state["places"] if key not in lost)
+        self._unloaded.update((key, agents[key]) for key in state["agents"] if key not in lost)
+        self._agents.update(dict.fromkeys(self._unloaded))
         self._seen.update((key, since) for key, since in state["seen"] if key not in lost)
 
-    def _new(self, key: AgentKey) -> AgentState:
-        return AgentState(key, self._settings, self.accounts)
-
-    def _wake(self, key: AgentKey, asleep: Asleep) -> AgentState:
-        state = self._agents[key] = self._new(key)
-        del self._asleep[key]
-        self._told.pop(key, None)
-        state.restore(asleep())
-        return state
+    # --- Agents -------------------------------------------------------------------------------------------------------
 
     def _close(self, run: Run, now: float, wall_ns: int | None) -> None:
-        key, seen = run.key, self._seen
-        state = self._agents.get(key)
-        if not isinstance(state, AgentState):
-            state = self.agent(key) or self._enter(key)
-            if state is None:
-                return
-        if wall_ns is not None:
-            run = self._in_time(run, wall_ns)
-        if not close(state, run):
-            state.close(run)
-        if state.seen != now:  # most agents have several runs at once
-            seen[key] = state.seen = now
-            seen.move_to_end(key)
-
-    def _enter(self, key: AgentKey) -> AgentState | None:
-        """An agent that is not known begins; None: it is beyond the ceiling."""
-        if not self._admit(key):
+        key = run.key
+        state = self.agent(key) or self._begin(key)
+        if state is None:
             self.accounts["agents", "ceiling"] += 1
-            return None
-        state = self._agents[key] = self._new(key)
+            return
+        if wall_ns is not None:
+            unclamped, run = run, clamped(run, wall_ns)
+            self.accounts["clamped", "future_end"] += run is not unclamped
+        state.close(run)
+        if state.seen != now:  # most agents have several runs at once
+            self._seen[key] = state.seen = now
+            self._seen.move_to_end(key)
+
+    def _begin(self, key: AgentKey) -> AgentState | None:
+        """Return a new agent; None beyond the limit of agents."""
+        if key not in self._admitted:
+            if len(self._admitted) >= self._settings.limits.agents:
+                return None
+            self._admitted[key] = None
+        state = self._agents[key] = AgentState(key, self._settings, self.accounts)
         return state
 
-    def _withdraw(self, run: Run) -> None:
-        state = self.agent(run.key)
-        if state is not None:
-            state.withdraw(run)
-
-    def _admit(self, key: AgentKey) -> bool:
-        """Whether an agent has a place under the ceiling; it gets one if there is one left."""
-        if key in self._places:
-            return True
-        if len(self._places) >= self._settings.limits.agents:
-            return False
-        self._places.add(key)
-        return True
-
-    def _in_time(self, run: Run, wall_ns: int) -> Run:
-        allowed = clamped(run, wall_ns)
-        if allowed is not run:
-            self.accounts["clamped", "future_end"] += 1
-        return allowed
-
     def _forget_if_empty(self, key: AgentKey) -> None:
-        """An agent whose every run was withdrawn was none: its runs turned out to be another's."""
+        """Forget an agent of which every run was withdrawn: its runs turned out to be another's."""
         state = self.agent(key)
         if state is not None and state.empty:
             del self._seen[key]
@@ -221,7 +182,6 @@ class Fleet:
 
     def _forget(self, key: AgentKey) -> None:
         del self._agents[key]
-        self._asleep.pop(key, None)
-        self._told.pop(key, None)
-        if self._places_return:
-            self._places.discard(key)
+        self._unloaded.pop(key, None)
+        if self._readmits:
+            self._admitted.pop(key, None)

@@ -6,12 +6,18 @@ into whatever windows there are then.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+import marshal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
+from otel_reliability.model.record import BadRecord, read_run, write_run
 from otel_reliability.model.row import Retries, Row
 from otel_reliability.model.run import Outcome
 from otel_reliability.windows.paths import PathTable
+
+if TYPE_CHECKING:
+    from otel_reliability.windows.agent import AgentState
 
 Plain = Any
 
@@ -19,14 +25,6 @@ _PATH: Final = Row._fields.index("path")
 _RETRIES: Final = Row._fields.index("retries")
 _OUTCOME: Final = Row._fields.index("outcome")
 _EFFECTS: Final = Row._fields.index("effects")
-
-
-class Standing(NamedTuple):
-    """What a window remembers beside its rows: how many it let go of, the latest end of a settled run, how many it refused."""
-
-    forgotten: int
-    settled_ns: int | None
-    refused: int
 
 
 def write_row(row: Row) -> Plain:
@@ -79,3 +77,28 @@ def adapted(plain: Plain, fields: Sequence[str]) -> Plain:
 
 def _order(effect: tuple[str, bytes | None]) -> tuple[str, bytes]:
     return (effect[0], effect[1] or b"")
+
+
+# --- Agents over a restart, until the state keeps run records ---------------------------------------------------------
+
+
+def write_agent(state: AgentState) -> dict[str, Any]:
+    """Return everything of an agent in plain values."""
+    return {
+        "rows": [(write_row(row), state.is_reopenable(row.run_id)) for row in state.rows()],
+        "windows": {},
+        "recent": [(run.end_ns, run.run_id, marshal.dumps(write_run(run), 4)) for run in state.recent],
+    }
+
+
+def read_agent(state: AgentState, plain: Mapping[str, Any]) -> None:
+    """Restore what `write_agent` returned."""
+    rows = [(read_row(one[0], state._paths), one[1]) for one in plain["rows"]]  # noqa: SLF001
+    for row, _ in rows:
+        state.enter(row)
+    for row, reopenable in rows:
+        if not reopenable:
+            state.settle(row)
+    for _, _, body in plain["recent"]:
+        with suppress(BadRecord):
+            state.recent.add(read_run(marshal.loads(body)))  # noqa: S302 (we wrote it)

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.metrics.base import DEFAULTS
-from otel_reliability.model.row import Row
 from otel_reliability.model.run import Run
 from otel_reliability.model.tools import ToolRules
 from otel_reliability.windows.paths import PathTable
@@ -15,7 +14,7 @@ from otel_reliability.windows.window import AgentWindow
 
 
 def measure(runs: Iterable[Run], settings: Settings = DEFAULTS) -> AgentWindow:
-    """A window over plain runs, taken as one agent's; at most `limits.rows`, the newest. Nested runs count like others.
+    """Return a window over plain runs, as one agent's; at most `limits.rows`, the newest. Nested runs count like others.
 
     >>> from otel_reliability.model.run import Outcome
     >>> from otel_reliability.testing import run
@@ -26,11 +25,7 @@ def measure(runs: Iterable[Run], settings: Settings = DEFAULTS) -> AgentWindow:
     """
     paths = PathTable()
     rules = ToolRules(settings.tools.helpers, settings.tools.effects, settings.tools.reads)
-    window = AgentWindow(WindowSettings("all", last=settings.limits.rows), settings, (), _let_go)
+    window = AgentWindow(WindowSettings("all", last=settings.limits.rows), settings)
     for run in runs:
         window.insert(row_of(run, paths, rules))
     return window
-
-
-def _let_go(row: Row) -> None:
-    """The table of paths ends with the window, so nothing need be released."""

@@ -3,91 +3,81 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from otel_reliability.model.model_calls import ModelCall, ModelCalls
+from otel_reliability.model.model_calls import ModelCall
 from otel_reliability.model.row import Retries, Row
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import Evaluation
-from otel_reliability.model.tool_calls import ToolCall, ToolCalls
-from otel_reliability.model.tools import DEFAULT_RULES, Effect, ToolRules, effects_of
+from otel_reliability.model.tool_calls import ToolCall
+from otel_reliability.model.tools import DEFAULT_RULES, Effect, ToolRules, verdict
 from otel_reliability.windows.paths import PathTable
 
 CONSTRAINT: Final = "constraint."
 SEVERITIES: Final = frozenset({"low", "medium", "high"})
 CLEAN: Final = "none"
 BY_STATUS: Final = "status"
-"""The source of an outcome that is no more than an end without error."""
+"""Source of an outcome that is no more than an end without error."""
 
 NO_EFFECTS: Final[frozenset[Effect]] = frozenset()
 NO_RETRIES: Final = Retries(0, 0, None, 0, 0, 0)
 
-_tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-
 
 def row_of(run: Run, paths: PathTable, rules: ToolRules = DEFAULT_RULES) -> Row:
-    """What a window keeps of a run. Its path is held in `paths` until it is released there.
+    """Return what a window keeps of a run. `paths` holds its path until the path is released there.
 
-    An incomplete run, and one whose tools cannot be observed, give no evidence to path metrics: their `path` and `effects`
-    are None. Of a run without a task the effects are None too: it is compared with none. What most runs have in common (no
-    retries, no effects) is one object, shared by their rows.
+    An incomplete run, and one whose tools cannot be observed, give no data to path metrics: their `path` and `effects` are
+    None. The effects of a run without a task are None too: it is compared with no other run.
     """
-    (  # at once: to ask for twenty fields one by one takes as long as all the rest
-        run_id, _, _, _, session, task, _, condition, input_class, branches, _, _, incomplete, start_ns, end_ns, path, _,
-        tool_calls, models, used, wrote, pressure, known, outcome, source, confidence, cost, violations, evaluations, weight,
-        _, _,
-    ) = run  # fmt: skip
-    path = None if incomplete else path
-    calls, model_calls = None if tool_calls is None else ToolCalls.of(tool_calls), ModelCalls.of(models)
-    number = len(model_calls)
-    fields = (
-        end_ns,
-        run_id,
-        start_ns,
-        task,
-        input_class,
-        condition,
-        branches,
-        None if path is None else paths.intern(path),
-        None if calls is None else len(calls),
-        None if calls is None else calls.failed,
-        None if calls is None else retries_of(calls, model_calls),
-        pressure,
-        number,
-        _sum(used, wrote),
-        model_calls.duration_ns // number if number else None,
-        outcome,
-        confidence,
-        cost,
-        violations if not evaluations else violations_of(run),
-        session,
-        signals_of(evaluations) if evaluations else (),
-        None if path is None or calls is None or task is None else effects_told(calls, rules),
-        weight,
-        known,
-        source == BY_STATUS,
+    path = None if run.incomplete else run.path
+    calls, models, task = run.tool_calls, run.model_calls, run.task_id
+    evaluations = run.evaluations
+    return Row(
+        end_ns=run.end_ns,
+        run_id=run.run_id,
+        start_ns=run.start_ns,
+        task=task,
+        input_class=run.input_class,
+        condition=run.condition,
+        branches=run.branches,
+        path=None if path is None else paths.intern(path),
+        tool_calls=None if calls is None else len(calls),
+        failed_calls=None if calls is None else sum([not call.ok for call in calls]),
+        retries=None if calls is None else retries_of(calls, models),
+        pressure=run.token_pressure,
+        model_calls=len(models),
+        tokens=_sum(run.input_tokens, run.output_tokens),
+        latency_ns=sum([call.end_ns - call.start_ns for call in models]) // len(models) if models else None,
+        outcome=run.outcome,
+        confidence=run.confidence,
+        cost=run.cost,
+        violations=violations_of(run) if evaluations else run.violations,
+        session_id=run.session_id,
+        signals=signals_of(evaluations),
+        effects=None if path is None or calls is None or task is None else effects_of(calls, rules),
+        weight=run.weight,
+        arguments_known=run.arguments_known,
+        by_status=run.outcome_source == BY_STATUS,
     )
-    row: Row = _tuple(Row, fields)  # half of what calling the class takes
-    return row
 
 
-def effects_told(calls: ToolCalls, rules: ToolRules) -> frozenset[Effect]:
-    """The effects of a run; none are one object."""
-    return effects_of(calls, rules) or NO_EFFECTS
+def effects_of(calls: Sequence[ToolCall], rules: ToolRules) -> frozenset[Effect]:
+    """Return the changes that a run made: (tool, hash of the arguments without free text) of its successful calls."""
+    found = [(call.name, call.effect) for call in calls if call.ok and verdict(call.name, rules).effect]
+    return frozenset(found) if found else NO_EFFECTS
 
 
-def retries_of(tool_calls: Sequence[ToolCall], model_calls: Sequence[ModelCall]) -> Retries:
-    """The retries and repeats of a run.
+def retries_of(calls: Sequence[ToolCall], model_calls: Sequence[ModelCall]) -> Retries:
+    """Return the retries and repeats of a run.
 
     A retry costs its own time, and the tokens of the model call that asked for it: the last one to end before it began
     (which counts once, however many retries it asked for).
     """
-    calls = ToolCalls.of(tool_calls)
-    repeats = calls.repeats
-    if not calls.retries:
-        return NO_RETRIES if not repeats else NO_RETRIES._replace(repeats=repeats)
+    repeats = sum([call.repeat for call in calls])
     retries = [call for call in calls if call.retry]
+    if not retries:
+        return NO_RETRIES._replace(repeats=repeats) if repeats else NO_RETRIES
     longest = max(retries, key=lambda call: call.chain)
     return Retries(
         number=len(retries),
@@ -100,27 +90,27 @@ def retries_of(tool_calls: Sequence[ToolCall], model_calls: Sequence[ModelCall])
 
 
 def violations_of(run: Run) -> tuple[tuple[str, str], ...] | None:
-    """(constraint, severity) of what the run violated; empty: judged and clean; None: nobody judged it.
+    """Return (constraint, severity) of what the run violated; empty: evaluated and clean; None: not evaluated.
 
-    Evaluations named `constraint.<name>` judge like `reliability.violations`, with label low, medium, high, or none.
+    Evaluations named `constraint.<name>` count like `reliability.violations`, with label low, medium, high, or none.
     """
     if not run.evaluations:
         return run.violations
-    judged = {
+    evaluated = {
         evaluation.name.removeprefix(CONSTRAINT): evaluation.label.lower()
         for evaluation in sorted(run.evaluations, key=_rank)
         if evaluation.name.startswith(CONSTRAINT)
         and evaluation.label is not None
         and evaluation.label.lower() in SEVERITIES | {CLEAN}
     }
-    if not judged:
+    if not evaluated:
         return run.violations
-    found = {(name, severity) for name, severity in judged.items() if severity != CLEAN}
+    found = {(name, severity) for name, severity in evaluated.items() if severity != CLEAN}
     return tuple(sorted({*(run.violations or ()), *found}))
 
 
 def signals_of(evaluations: tuple[Evaluation, ...]) -> tuple[tuple[str, float], ...]:
-    """(name, score) of the evaluations that have a score, sorted; of several of one name the greatest (time, score)."""
+    """Return (name, score) of the evaluations with a score, sorted; of several with one name, the greatest (time, score)."""
     if not evaluations:
         return ()
     scores = {one.name: one.score for one in sorted(evaluations, key=_rank) if one.score is not None}

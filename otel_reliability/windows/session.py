@@ -1,40 +1,45 @@
-"""One session: the traces of a conversation, and what they score.
-
-A session is a plain tuple: when, by the engine's clock, something last happened in it, then its traces; beyond `FEW` of them
-a dictionary of them by their ids. There are tens of thousands of sessions, for half an hour and more each: as objects they
-would be looked at whenever garbage is looked for.
-"""
+"""The scores of one session, from the signals of its traces."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.metrics.sessions import SessionScore, agent_consistency, agent_reliability
 from otel_reliability.metrics.sessions.bare import Four, bare_consistency, bare_reliability
 from otel_reliability.metrics.sessions.signals import NO_TRACES, NOT_EVALUABLE, SIGNALS, merged
 from otel_reliability.model.run import AgentKey
-from otel_reliability.windows.signals import DERIVED, END, RUN_ID, START, Trace, scores_in, signals_by_name
+from otel_reliability.windows.signals import Trace, scores_in, signals_by_name
 
 SessionKey: TypeAlias = tuple[AgentKey, str]
-"""Whose conversation, and its id."""
-Session: TypeAlias = tuple[Any, ...]
-"""(touched, trace, trace ...), or (touched, {run id: trace})."""
-Closed: TypeAlias = tuple[int, str, float | None, float | None, int, int, tuple[str, ...]]
-"""What gauges need of a closed session: when its last run ended, its id, reliability and consistency, the runs evaluated for
-each, and the signals that were derived. Compares by when its last run ended.
-"""
+"""Agent and id of a session."""
 
-FEW: Final = 8
-MOST_KNOWN: Final = 1_024
-"""Scores that are remembered by the signals of a short session: where nobody judges, they are the same again and again."""
+MAX_CACHED_TRACES: Final = 8
+"""Traces of a session up to which its scores are cached by their signals: without evaluations they are often the same."""
+MAX_CACHED: Final = 1_024
+
+
+class ClosedSession(NamedTuple):
+    """What gauges need of a closed session; sorted by the end of its last run.
+
+    `evaluated_reliability` and `evaluated_consistency` count the traces evaluated for a score, `derived` names the signals
+    that no evaluation gave.
+    """
+
+    end_ns: int
+    session_id: str
+    reliability: float | None
+    consistency: float | None
+    evaluated_reliability: int
+    evaluated_consistency: int
+    derived: tuple[str, ...]
 
 
 class SessionScores(NamedTuple):
-    """A session, scored. None: it had no signal for that score, so there is no reading of it.
+    """A session with its scores; None: it had no signal for that score, so there is no reading of it.
 
-    `runs` are its run ids by when they began, `derived` the signals that no evaluation gave.
+    `runs` are its run ids in the order of their starts, `derived` the signals that no evaluation gave.
     """
 
     key: AgentKey
@@ -47,97 +52,34 @@ class SessionScores(NamedTuple):
     derived: tuple[str, ...]
 
 
-# --- Traces in and out ------------------------------------------------------------------------------------------------
-
-
-def count(session: Session) -> int:
-    """How many traces it has."""
-    return len(session[1]) if _is_long(session) else len(session) - 1
-
-
-def with_trace(session: Session, trace: Trace, touched: float) -> Session:
-    """The session and this trace, in the place of one of the same run."""
-    run_id, held = trace[RUN_ID], session[1:]
-    if _is_long(session):
-        session[1][run_id] = trace
-        return (touched, session[1])
-    if run_id in [one[RUN_ID] for one in held]:
-        return (touched, *[trace if one[RUN_ID] == run_id else one for one in held])
-    if len(held) < FEW:
-        return (touched, *held, trace)
-    return (touched, {one[RUN_ID]: one for one in (*held, trace)})
-
-
-def without(session: Session, run_id: str) -> Session:
-    """The session without the trace of a run, which it may have."""
-    if _is_long(session):
-        session[1].pop(run_id, None)
-        return session
-    return (session[0], *[trace for trace in session[1:] if trace[RUN_ID] != run_id])
-
-
-def traces_in(session: Session) -> Collection[Trace]:
-    """Its traces."""
-    return session[1].values() if _is_long(session) else session[1:]
-
-
-def traces_of(session: Session) -> list[Trace]:
-    """Its traces, by when they began."""
-    return sorted(traces_in(session))
-
-
-def _is_long(session: Session) -> bool:
-    return len(session) == 2 and type(session[1]) is dict
-
-
-# --- Scores -----------------------------------------------------------------------------------------------------------
-
-
-def bare_scores(session_id: str, traces: Sequence[Trace], weights: tuple[float, ...]) -> Closed:
-    """What these traces of a session, at least one, score now. `weights`: of the signals, in their order."""
+def closed_session(session_id: str, traces: Sequence[Trace], weights: tuple[float, ...]) -> ClosedSession:
+    """Return the scores of a session of at least one trace. `weights`: of the signals, in their order."""
     scores = tuple([scores_in(trace) for trace in traces])
-    reliability, consistency, risky, sure = (_known if len(scores) <= FEW else _both)(scores, weights)
-    if len(traces) == 1:
-        return (traces[0][END], session_id, reliability, consistency, risky, sure, traces[0][DERIVED])
-    end_ns = max([trace[END] for trace in traces])
-    return (end_ns, session_id, reliability, consistency, risky, sure, _names(traces))
-
-
-def scores_of_one(scores: Four, weights: tuple[float, ...]) -> tuple[float | None, float | None, int, int]:
-    """What a session of one trace scores: reliability, consistency, and the runs evaluated for each."""
-    return _known((scores,), weights)
-
-
-def _both(scores: tuple[Four, ...], weights: tuple[float, ...]) -> tuple[float | None, float | None, int, int]:
-    reliability, risky = bare_reliability(scores, weights)
-    consistency, sure = bare_consistency(scores, weights)
-    return reliability, consistency, risky, sure
-
-
-_known = lru_cache(MOST_KNOWN)(_both)
+    found = (_cached_scores if len(scores) <= MAX_CACHED_TRACES else _scores)(scores, weights)
+    return ClosedSession(max([trace.end_ns for trace in traces]), session_id, *found, _derived(traces))
 
 
 def scores_of(key: AgentKey, session_id: str, traces: Sequence[Trace], weights: Mapping[str, float]) -> SessionScores:
-    """The same with all that explains it."""
-    ids = tuple([trace[RUN_ID] for trace in traces])
-    found = {trace[RUN_ID]: signals_by_name(trace) for trace in traces}
+    """Return the same with all that explains it; `traces` are sorted."""
+    ids = tuple([trace.run_id for trace in traces])
+    found = {trace.run_id: signals_by_name(trace) for trace in traces}
     signals = {run_id: signals for run_id, signals in found.items() if signals}
     return SessionScores(
         key,
         session_id,
         runs=ids,
-        start_ns=traces[0][START],
-        end_ns=max([trace[END] for trace in traces]),
+        start_ns=traces[0].start_ns,
+        end_ns=max([trace.end_ns for trace in traces]),
         reliability=_evaluable(agent_reliability(ids, signals, weights)),
         consistency=_evaluable(agent_consistency(ids, signals, weights)),
-        derived=_names(traces),
+        derived=_derived(traces),
     )
 
 
-def closed_of(scores: SessionScores) -> Closed:
-    """What gauges need of it."""
+def closed_of(scores: SessionScores) -> ClosedSession:
+    """Return what gauges need of a scored session."""
     reliability, consistency = scores.reliability, scores.consistency
-    return (
+    return ClosedSession(
         scores.end_ns,
         scores.session_id,
         None if reliability is None else reliability.score,
@@ -149,7 +91,7 @@ def closed_of(scores: SessionScores) -> Closed:
 
 
 def weights_of(settings: Mapping[str, float]) -> tuple[float, ...]:
-    """What the signals weigh, in their order.
+    """Return the weights of the signals, in their order.
 
     >>> weights_of({"coherence": 0.5})
     (1.0, 1.0, 0.8, 0.5)
@@ -158,13 +100,19 @@ def weights_of(settings: Mapping[str, float]) -> tuple[float, ...]:
     return tuple([weights[name] for name in SIGNALS])
 
 
+def _scores(scores: tuple[Four, ...], weights: tuple[float, ...]) -> tuple[float | None, float | None, int, int]:
+    reliability, evaluated_reliability = bare_reliability(scores, weights)
+    consistency, evaluated_consistency = bare_consistency(scores, weights)
+    return reliability, consistency, evaluated_reliability, evaluated_consistency
+
+
+_cached_scores = lru_cache(MAX_CACHED)(_scores)
+
+
 def _evaluable(score: SessionScore) -> SessionScore | None:
-    """The reference gives 1.0 to a session it knows nothing of; to us that is no evidence."""
+    """Return None for the 1.0 that the reference gives to a session without signals: that is no data."""
     return None if score.reason in {NO_TRACES, NOT_EVALUABLE} else score
 
 
-def _names(traces: Iterable[Trace]) -> tuple[str, ...]:
-    found = {trace[DERIVED] for trace in traces}
-    if len(found) == 1:
-        return found.pop()
-    return tuple(sorted({name for names in found for name in names}))
+def _derived(traces: Iterable[Trace]) -> tuple[str, ...]:
+    return tuple(sorted({name for trace in traces for name in trace.derived}))

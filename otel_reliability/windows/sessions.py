@@ -1,8 +1,8 @@
-"""All sessions: which are open, when they close, and which closed ones are to be scored again."""
+"""All sessions: which are open, when they close, and which closed ones are scored again."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -14,38 +14,43 @@ from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows.recent_sessions import RecentSessions
 from otel_reliability.windows.session import (
-    Closed,
-    Session,
+    ClosedSession,
+    SessionKey,
     SessionScores,
-    bare_scores,
-    count,
+    closed_session,
     scores_of,
-    scores_of_one,
-    traces_in,
-    traces_of,
     weights_of,
-    with_trace,
-    without,
 )
-from otel_reliability.windows.shelf import Agent, Key, Shelf, new_shelf, shelf_of
-from otel_reliability.windows.signals import RUN_ID, Trace, trace_of
+from otel_reliability.windows.signals import Trace, trace_of
 
-MOST_RUNS: Final = 10_000
+MAX_RUNS: Final = 10_000
 """Runs of one session; the newest count."""
-MOST_TRACES: Final = 1_000_000
+MAX_TRACES: Final = 1_000_000
 """Runs of all sessions that are remembered."""
 
-_CLOSED, _SETTLED, _WITHDRAWN = RunChange.CLOSED, RunChange.SETTLED, RunChange.WITHDRAWN
+
+class Session:
+    """The traces of one conversation by run id, and the engine's time of its last change."""
+
+    __slots__ = ("touched", "traces")
+
+    def __init__(self, touched: float) -> None:
+        self.touched = touched
+        self.traces: dict[str, Trace] = {}
+
+    def sorted(self) -> list[Trace]:
+        """Return the traces in the order of their starts."""
+        return sorted(self.traces.values())
 
 
 class SessionEvent(NamedTuple):
-    """A session was scored. `first`: it has just closed; else it had closed before, and what came late changed it.
+    """A session was scored. `first`: it has just closed; else it had closed before, and a late change has it scored again.
 
-    `closed` is what it scores, `scores` with what explains that.
+    `closed` holds its scores, `scores` also what explains them.
     """
 
     key: AgentKey
-    closed: Closed
+    closed: ClosedSession
     first: bool
     traces: tuple[Trace, ...]
     weights: Mapping[str, float]
@@ -53,17 +58,17 @@ class SessionEvent(NamedTuple):
     @property
     def reliability(self) -> float | None:
         """Its score; None: it had no signal for that."""
-        return self.closed[2]
+        return self.closed.reliability
 
     @property
     def consistency(self) -> float | None:
         """Its score; None: it had no signal for that."""
-        return self.closed[3]
+        return self.closed.consistency
 
     @property
     def scores(self) -> SessionScores:
-        """Its scores with all that explains them, worked out anew each time."""
-        return scores_of(self.key, self.closed[1], self.traces, self.weights)
+        """Its scores with all that explains them, computed each time."""
+        return scores_of(self.key, self.closed.session_id, self.traces, self.weights)
 
 
 class Sessions:
@@ -77,7 +82,7 @@ class Sessions:
     ("sessions", "forgotten"), ("sessions", "closed_early"), runs ("session_runs", "ceiling") left out of one endless session,
     and ("signals", name) refused because a score was not from 0 to 1.
 
-    `known` tells whose sessions are kept: agents beyond the ceiling of agents have none.
+    `known` says whose sessions are kept: agents beyond the limit of agents have none.
     """
 
     def __init__(self, settings: Settings = DEFAULTS, known: Callable[[AgentKey], bool] = lambda _: True) -> None:
@@ -86,263 +91,204 @@ class Sessions:
         """Runs that are remembered, of all sessions."""
         self._settings = settings
         self._known = known
-        self._open, self._closed = new_shelf(), new_shelf()
-        self._late: dict[Key, None] = {}
+        self._weights = weights_of(settings.sessions.weights)
+        self._open: OrderedDict[SessionKey, Session] = OrderedDict()
+        self._closed: OrderedDict[SessionKey, Session] = OrderedDict()
+        self._late: dict[SessionKey, None] = {}
         self._early: list[SessionEvent] = []
-        self._agents: dict[AgentKey, Agent] = {}
-        self._numbered: dict[int, Agent] = {}
-        self._next_number = 0
-        self._follow()
-
-    def _follow(self) -> None:
-        """Go by the settings."""
-        settings = self._settings
-        self._weights, self._derive = weights_of(settings.sessions.weights), settings.sessions.derive
-        self._most = settings.limits.sessions
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The same whether shelves are compiled or not."""
-        return {**self.__dict__, "_open": list(self._open.items()), "_closed": list(self._closed.items())}
+        self._recent: dict[AgentKey, RecentSessions] = {}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """After a restart the settings may be others."""
+        """Restore; the settings may have changed in between."""
         self.__dict__.update(state)
-        self._open, self._closed = shelf_of(state["_open"]), shelf_of(state["_closed"])
-        self._follow()
+        self._weights = weights_of(self._settings.sessions.weights)
 
     def __len__(self) -> int:
         return len(self._open) + len(self._closed)
 
     @property
     def open(self) -> int:
-        """How many sessions have not closed yet."""
+        """Number of sessions that have not closed yet."""
         return len(self._open)
 
     def recent(self, key: AgentKey) -> RecentSessions | None:
-        """The last closed sessions of an agent; None while it has none."""
-        agent = self._agents.get(key)
-        return None if agent is None else agent.recent
+        """Return the last closed sessions of an agent; None while it has none."""
+        return self._recent.get(key)
 
     def scores(self, key: AgentKey) -> list[SessionScores]:
-        """The last closed sessions of an agent that are still remembered, with their metadata, the earliest first."""
-        agent = self._agents.get(key)
-        if agent is None or agent.recent is None:
-            return []
-        found = [(one, self._closed.get((agent.number, one))) for one in agent.recent.ids()]
-        weights = self._settings.sessions.weights
-        return [scores_of(key, one, traces_of(session), weights) for one, session in found if session is not None]
+        """Return the last closed sessions of an agent that are still remembered, with metadata, the earliest first."""
+        recent = self._recent.get(key)
+        found = [self.closed(key, one.session_id) for one in (recent.sessions() if recent is not None else ())]
+        return [scores for scores in found if scores is not None]
 
     def closed(self, key: AgentKey, session_id: str) -> SessionScores | None:
-        """A session of an agent that has closed and is still remembered, with its metadata."""
-        agent = self._agents.get(key)
-        session = None if agent is None else self._closed.get((agent.number, session_id))
+        """Return a session of an agent that has closed and is still remembered, with metadata."""
+        session = self._closed.get((key, session_id))
         return (
-            None if session is None else scores_of(key, session_id, traces_of(session), self._settings.sessions.weights)
+            None if session is None else scores_of(key, session_id, session.sorted(), self._settings.sessions.weights)
         )
 
     def remembers_closed(self, key: AgentKey, session_id: str) -> bool:
-        """Whether there is one."""
-        agent = self._agents.get(key)
-        return agent is not None and (agent.number, session_id) in self._closed
+        """Return whether such a session is remembered."""
+        return (key, session_id) in self._closed
 
     def apply(self, event: RunEvent, now: float) -> None:
-        """Something happened to a run, by the engine's clock."""
-        change, run, gone = event
-        if change is _CLOSED:
-            held = self._open.take(run, now, self._agents, self._known, self._closed) if self._derive else 0
-            if not held:
-                self._put_in(run, now)
-                return
-            self.traces += 1
-            if held > self._most or self.traces > MOST_TRACES:
-                self._make_room()
-        elif change is not _SETTLED:
-            gone = gone or run
-            self._take_out(gone)
-            if change is _WITHDRAWN:
-                self._drop_if_empty(gone)
-            else:
-                self._put_back(run, gone, now)
+        """Apply one change of one run, at the engine's time."""
+        change, run, previous = event
+        if change is RunChange.CLOSED:
+            self._put_in(run, now)
+        elif change is RunChange.WITHDRAWN:
+            self._take_out(run)
+            self._drop_if_empty(run)
+        elif change is RunChange.REVISED:
+            replaced = previous or run
+            self._take_out(replaced)
+            if _key_of(run) != _key_of(replaced):  # before the run enters: making room could close it
+                self._drop_if_empty(replaced)
+            self._put_in(run, now)
+            self._drop_if_empty(replaced)
 
     def tick(self, now: float) -> list[SessionEvent]:
-        """Close what has been idle for long enough, score again what changed since it closed, and say so."""
-        return self._settled(self._open.due(now, self._settings.sessions.idle))
+        """Close what has been idle for long enough, score again what changed since it closed, and return both."""
+        due: list[SessionKey] = []
+        for key, session in self._open.items():
+            if now - session.touched < self._settings.sessions.idle:
+                break
+            due.append(key)
+        return self._score(due)
 
     def close_all(self, most: int | None = None) -> list[SessionEvent]:
-        """Close every session, or so many of them: shutdown, or the end of a recording."""
-        return self._settled(list(islice(self._open, most)))
+        """Close every session, or so many of them: at shutdown, or at the end of a recording."""
+        return self._score(list(islice(self._open, most)))
 
     def forget(self, *keys: AgentKey) -> None:
-        """Agents expired: their sessions are forgotten with them."""
-        gone = [agent for agent in [self._agents.pop(key, None) for key in keys] if agent is not None]
-        numbers = {agent.number for agent in gone if agent.sessions}
-        for agent in gone:
-            del self._numbered[agent.number]
-        for shelf in (self._open, self._closed) if numbers else ():
-            for key in shelf.keys_of(numbers):
+        """Forget the sessions of agents that expired."""
+        if not keys:
+            return
+        expired = set(keys)
+        for key in expired:
+            self._recent.pop(key, None)
+        for kept in (self._open, self._closed):
+            for key in [key for key in kept if key[0] in expired]:
                 self._forget(key)
+
+    # --- Restarts -----------------------------------------------------------------------------------------------------
+
+    def to_data(self, key: AgentKey, session_id: str) -> Any:
+        """Return a session as plain data: whether it has closed, when it was touched last, its traces; None without one."""
+        session = self._find((key, session_id))
+        if session is None:
+            return None
+        return [(key, session_id) in self._closed, session.touched, [list(trace) for trace in session.traces.values()]]
+
+    def restore(self, sessions: Iterable[tuple[AgentKey, str, Any]]) -> None:
+        """Replace all sessions by those that `to_data` returned, in the order in which they were touched or closed."""
+        for kept in (self._open, self._closed, self._late, self._early, self._recent):
+            kept.clear()
+        self.traces = 0
+        for key, session_id, (closed, touched, traces) in sessions:
+            session = Session(touched)
+            for *facts, derived in traces:
+                trace = Trace._make((*facts, tuple(derived)))
+                session.traces[trace.run_id] = trace
+            self.traces += len(session.traces)
+            (self._closed if closed else self._open)[key, session_id] = session
+            if closed:
+                self._keep_recent(key, closed_session(session_id, session.sorted(), self._weights))
 
     # --- Runs in and out ----------------------------------------------------------------------------------------------
 
-    def _put_back(self, run: Run, gone: Run, now: float) -> None:
-        """A run comes as it is now. The session that it left goes first, if it is empty: whoever makes room could close it."""
-        stays = (run.key, run.session_id) == (gone.key, gone.session_id)
-        if not stays:
-            self._drop_if_empty(gone)
-        self._put_in(run, now)
-        if stays:
-            self._drop_if_empty(gone)
+    def _find(self, key: SessionKey | None) -> Session | None:
+        return None if key is None else self._open.get(key) or self._closed.get(key)
 
     def _put_in(self, run: Run, now: float) -> None:
-        session_id, agent_key = run.session_id, run.key
-        if session_id is None or not _counts(run) or not self._known(agent_key):
+        key = _key_of(run)
+        if key is None or not self._known(run.key):
             return
-        trace, refused = trace_of(run, self._derive)
-        for name in refused:
-            self.accounts["signals", name] += 1
-        agent = self._agents.get(agent_key) or self._begin(agent_key)
-        key = (agent.number, session_id)
-        if key not in self._open and key not in self._closed:
-            agent.sessions += 1
-            self._open[key] = (now, trace)
-            self.traces += 1
-        else:
-            self._go_on(key, trace, now)
-        if len(self) > self._most or self.traces > MOST_TRACES:
-            self._make_room()
-
-    def _go_on(self, key: Key, trace: Trace, now: float) -> None:
-        """A run comes to a session that is there."""
-        kept = self._open if key in self._open else self._closed
-        session = kept[key]
-        self.traces -= count(session)
-        kept[key] = session = with_trace(session, trace, now)
-        self.traces += count(session)
-        self._fit(kept, key)
-        if kept is self._open:
-            kept.move_to_end(key)
-        else:
+        trace, refused = trace_of(run, self._settings.sessions.derive)
+        self.accounts.update([("signals", name) for name in refused])
+        session = self._closed.get(key)
+        if session is not None:
             self._late[key] = None
-
-    def _begin(self, key: AgentKey) -> Agent:
-        self._next_number += 1
-        agent = self._agents[key] = self._numbered[self._next_number] = Agent(key, self._next_number)
-        return agent
+        else:
+            session = self._open.get(key)
+            if session is None:
+                session = self._open[key] = Session(now)
+            self._open.move_to_end(key)
+        session.touched = now
+        self.traces += trace.run_id not in session.traces
+        session.traces[trace.run_id] = trace
+        if len(session.traces) > MAX_RUNS:
+            del session.traces[min(session.traces.values()).run_id]
+            self.traces -= 1
+            self.accounts["session_runs", "ceiling"] += 1
+        self._make_room()
 
     def _take_out(self, run: Run) -> None:
-        key = self._key_of(run)
-        kept, session = (self._open, None) if key is None else self._find(key)
-        if key is None or session is None:
-            return
-        number = count(session)
-        kept[key] = session = without(session, run.run_id)
-        if count(session) == number:
-            return
-        self.traces -= 1
-        if kept is self._closed:
-            self._late[key] = None
+        key = _key_of(run)
+        session = self._find(key)
+        if key is not None and session is not None and session.traces.pop(run.run_id, None) is not None:
+            self.traces -= 1
+            if key in self._closed:
+                self._late[key] = None
 
     def _drop_if_empty(self, run: Run) -> None:
-        key = self._key_of(run)
-        session = None if key is None else self._find(key)[1]
-        if key is None or session is None or count(session):
+        key = _key_of(run)
+        session = self._find(key)
+        if key is None or session is None or session.traces:
             return
         self._forget(key)
-        agent = self._numbered[key[0]]
-        if agent.recent is not None:
-            agent.recent.drop(key[1])
-            agent.recent = agent.recent if len(agent.recent) else None
-        self._unlist(key)
-
-    def _key_of(self, run: Run) -> Key | None:
-        """The session of a run, None where it belongs to none that is known."""
-        agent = self._agents.get(run.key)
-        if agent is None or run.session_id is None or not _counts(run):
-            return None
-        return (agent.number, run.session_id)
-
-    def _find(self, key: Key) -> tuple[Shelf, Session | None]:
-        """The session, and where it is kept."""
-        session = self._open.get(key)
-        if session is not None or key not in self._closed:
-            return self._open, session
-        return self._closed, self._closed[key]
+        recent = self._recent.get(run.key)
+        if recent is not None:
+            recent.drop(key[1])
+            if not len(recent):
+                del self._recent[run.key]
 
     # --- Closing ------------------------------------------------------------------------------------------------------
 
-    def _settled(self, due: Iterable[Key]) -> list[SessionEvent]:
+    def _score(self, due: Iterable[SessionKey]) -> list[SessionEvent]:
         events = [*self._early, *[self._event(key, self._closed[key], first=False) for key in self._late]]
         self._early.clear()
         self._late.clear()
-        return sorted([*events, *[self._close(key) for key in due]], key=_by_end)
+        for key in due:
+            session = self._closed[key] = self._open.pop(key)
+            events.append(self._event(key, session, first=True))
+        return sorted(events, key=lambda event: (event.closed.end_ns, event.closed.session_id, event.key))
 
-    def _close(self, key: Key) -> SessionEvent:
-        session = self._open.pop(key, None)
-        if session is None:
-            raise KeyError(key)
-        self._closed[key] = session
-        return self._event(key, session, first=True)
+    def _event(self, key: SessionKey, session: Session, *, first: bool) -> SessionEvent:
+        agent, session_id = key
+        traces = tuple(session.sorted())
+        closed = closed_session(session_id, traces, self._weights)
+        self._keep_recent(agent, closed)
+        return SessionEvent(agent, closed, first, traces, self._settings.sessions.weights)
 
-    def _event(self, key: Key, session: Session, first: bool) -> SessionEvent:
-        agent, traces = self._numbered[key[0]], tuple(traces_of(session))
-        closed = bare_scores(key[1], traces, self._weights)
-        if agent.recent is None:
-            agent.recent = RecentSessions()
-        agent.recent.add(closed)
-        return SessionEvent(agent.key, closed, first, traces, self._settings.sessions.weights)
+    def _keep_recent(self, agent: AgentKey, closed: ClosedSession) -> None:
+        if agent not in self._recent:
+            self._recent[agent] = RecentSessions()
+        self._recent[agent].add(closed)
 
-    # --- Ceilings -----------------------------------------------------------------------------------------------------
-
-    def _fit(self, kept: Shelf, key: Key) -> None:
-        """Beyond the ceiling of one session its oldest run is left out."""
-        session = kept[key]
-        if count(session) > MOST_RUNS:
-            kept[key] = without(session, min(traces_in(session))[RUN_ID])
-            self.traces -= 1
-            self.accounts["session_runs", "ceiling"] += 1
+    # --- Limits -------------------------------------------------------------------------------------------------------
 
     def _make_room(self) -> None:
-        kept, closed = self._open, self._closed
-        telling = (SessionEvent, self._settings.sessions.weights, self._early)
-        while len(kept) + len(closed) > self._most or self.traces > MOST_TRACES:
-            if len(closed):
-                key, session = closed.popitem(last=False)
-                self._late.pop(key, None)
-                self.traces -= count(session)
-                self._unlist(key)
+        """Forget the first closed sessions beyond the limits; without any, close the longest idle ones early."""
+        while len(self) > self._settings.limits.sessions or self.traces > MAX_TRACES:
+            if self._closed:
+                self._forget(next(iter(self._closed)))
             else:
-                if kept.close(self._numbered, self._weights, scores_of_one, telling):
-                    self.traces -= 1
-                else:
-                    self._close_early()
+                key = next(iter(self._open))
+                self._early.append(self._event(key, self._open[key], first=True))
+                self._forget(key)
                 self.accounts["sessions", "closed_early"] += 1
             self.accounts["sessions", "forgotten"] += 1
 
-    def _close_early(self) -> None:
-        """Close the session that is idle for longest, and forget it."""
-        key, session = self._open.popitem(last=False)
-        self.traces -= count(session)
-        self._early.append(self._event(key, session, first=True))
-        self._unlist(key)
-
-    def _forget(self, key: Key) -> None:
-        session = self._open.pop(key, None)
-        session = self._closed.pop(key, None) if session is None else session
-        self.traces -= 0 if session is None else count(session)
-        self._late.pop(key, None)
-
-    def _unlist(self, key: Key) -> None:
-        """The agent has this session no more; it need not be known where nothing else is known of it."""
-        agent = self._numbered[key[0]]
-        agent.sessions -= 1
-        if not agent.sessions and agent.recent is None:
-            del self._agents[agent.key], self._numbered[agent.number]
+    def _forget(self, key: SessionKey) -> None:
+        session = self._open.pop(key, None) or self._closed.pop(key, None)
+        if session is not None:
+            self.traces -= len(session.traces)
+            self._late.pop(key, None)
 
 
-def _counts(run: Run) -> bool:
-    """Whether a run belongs to its session: a nested or a perturbed one does not."""
-    return not run.nested and run.condition == BASELINE
-
-
-def _by_end(event: SessionEvent) -> tuple[int, str, AgentKey]:
-    return (event.closed[0], event.closed[1], event.key)
+def _key_of(run: Run) -> SessionKey | None:
+    """Return the session of a run; None for one that counts in none: without id, nested or perturbed."""
+    counts = run.session_id is not None and not run.nested and run.condition == BASELINE
+    return (run.key, run.session_id) if counts and run.session_id is not None else None

@@ -2,68 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
+from collections import deque
+from collections.abc import Container, Iterable, Mapping, MutableSequence
+from functools import cache
 from typing import Final, TypeAlias, cast
 
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics import OWNERS, SPECS, TABLE, nearest, specs_of
-from otel_reliability.metrics.base import Derived, Metric
-from otel_reliability.metrics.outcomes import one_sided
+from otel_reliability.metrics.base import Derived, Metric, one_sided
+from otel_reliability.metrics.data import OUTCOME, UNDISTURBED, data_of
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
-from otel_reliability.windows.measures import Measures
-from otel_reliability.windows.roster import Dropped, Roster
-from otel_reliability.windows.rule import Rule
+from otel_reliability.model.run import Outcome
+from otel_reliability.windows.row_range import RowRange, rule_of
 
 Attributes: TypeAlias = tuple[tuple[str, str], ...]
+Series: TypeAlias = list[tuple[MetricSpec, Attributes, Reading]]
 
-NUMBERS: Final = tuple((at, spec) for at, row in enumerate(TABLE) for spec in specs_of(row))
-"""Each spec, and the row of the table that answers for it."""
+NUMBERS: Final = tuple((at, spec) for at, entry in enumerate(TABLE) for spec in specs_of(entry))
+"""Each spec, and the index of its row in the table."""
 
-DERIVED: Final = frozenset(at for at, row in enumerate(TABLE) if issubclass(row, Derived))
-"""The rows that are made of others. (To ask an object instead costs as much as to read it: its class is abstract.)"""
+DERIVED: Final = frozenset(at for at, entry in enumerate(TABLE) if issubclass(entry, Derived))
+"""Indices of the numbers that are made of others. (Testing an object instead costs as much as reading it.)"""
 
-TOLD_APART: Final = frozenset(row.spec.name for row in TABLE if row.series not in (Metric.series, Derived.series))
-"""The numbers that are emitted as several series; of the others the reading is the series."""
+LABELLED: Final = frozenset(entry.spec.name for entry in TABLE if entry.series not in (Metric.series, Derived.series))
+"""Names of the numbers that are emitted as several series; the series of the others is their reading."""
+
+MAX_SETTINGS: Final = 16
+"""Settings whose empty metrics are shared at once."""
+
+_SUCCESS: Final = Outcome.SUCCESS
+_KNOWN: Final = UNDISTURBED | OUTCOME
+_empty: dict[int, tuple[Settings, tuple[Metric | Derived, ...]]] = {}
 
 
-class AgentWindow(Roster):
-    """Which runs of an agent count now, and every number about them.
+class AgentWindow(RowRange):
+    """The runs of an agent that count now, and every number about them.
 
-    Readings are kept until the window changes; asking for one computes that one and what it is derived from.
+    A metric is made when the first row with data for it enters. Readings are kept until the window changes; asking for one
+    computes that one and those it is derived from. Without `dropped` dropped rows are not reported.
     """
 
-    __slots__ = (
-        "_measures",
-        "_readings",
-        "_series",
-        "name",
-    )
+    __slots__ = ("_known", "_made", "_passed", "_readings", "_series", "_settings", "_undisturbed", "name")
 
     def __init__(
-        self, window: WindowSettings, settings: Settings, reopenable: Collection[str], dropped: Dropped
+        self,
+        window: WindowSettings,
+        settings: Settings,
+        reopenable: Container[str] = (),
+        dropped: MutableSequence[Row] | None = None,
     ) -> None:
-        rule = rule_of(window, settings.limits.rows)
-        super().__init__(rule, reopenable, dropped)
+        super().__init__(
+            rule_of(window, settings.limits.rows), reopenable, deque(maxlen=0) if dropped is None else dropped
+        )
         self.name = window.name
-        self._measures = Measures(settings, self, rule.n)
+        self._settings = settings
+        self._made: dict[int, Metric] = {}
         self._readings: dict[str, Reading] = {}
-        self._series: list[tuple[MetricSpec, Attributes, Reading]] | None = None
-
-    @property
-    def turnover(self) -> int:
-        """How many runs, of those that were not refused, have given way to newer ones."""
-        return self.left_behind - self.refused
+        self._series: Series | None = None
+        self._undisturbed = self._known = self._passed = 0
 
     def metric(self, name: str) -> Metric | Derived:
-        """The object that answers for this name."""
-        return self._measures[owner_of(name)]
+        """Return the object that computes this name."""
+        return self._metric(owner_of(name))
 
     def reading(self, name: str) -> Reading:
-        """The reading of this name, of a metric, a companion or a derived number."""
+        """Return the reading of this name, of a metric, a companion or a derived number."""
         found = self._readings.get(name)
         if found is None:
             self._measure(owner_of(name))
@@ -71,92 +77,111 @@ class AgentWindow(Roster):
         return found
 
     def readings(self) -> Mapping[str, Reading]:
-        """All readings, by name, in the order of the table."""
+        """Return all readings, by name, in the order of the table."""
         return {spec.name: self.reading(spec.name) for spec in SPECS}
 
-    def series(self) -> list[tuple[MetricSpec, Attributes, Reading]]:
-        """What is emitted: (spec, attributes, reading) of all that has a value."""
+    def series(self) -> Series:
+        """Return what is emitted: (spec, attributes, reading) of all that has a value."""
         if self._series is None:
-            self._series = [entry for entry in self._told() if entry[2].value is not None]
+            self._series = [entry for entry in self._emitted() if entry[2].value is not None]
         return self._series
 
     @property
     def one_sided(self) -> bool:
-        """Whether only failures are known: then no number of outcomes is one."""
-        tally = self._measures.tally
-        return one_sided(tally.runs, tally.known, tally.passed)
+        """True if only failures are known: then no number of outcomes is one."""
+        return one_sided(self._undisturbed, self._known, self._passed)
 
     @property
     def is_told(self) -> bool:
-        """Whether `series` costs nothing: nothing has changed since it was last asked for."""
+        """True if nothing changed since `series`."""
         return self._series is not None
 
     def path_distance(self, row: Row) -> Reading:
-        """How unlike the other runs of its group in the window a run is: its mean distance to them."""
-        return cast("PathSimilarity", self.metric(PathSimilarity.spec.name)).distance(row)
+        """Return the mean distance of a run to the other runs of its group in the window."""
+        return cast("PathSimilarity", self.metric(PathSimilarity.spec.name)).distance(row, inside=self.counts(row))
 
     def add(self, row: Row) -> None:
-        """A row enters."""
-        if self._readings:
-            self._readings = {}
-        self._series = None
-        self._measures.add(row)
+        """Let a row enter."""
+        made = self._made
+        for at in self._count(row, 1):
+            (made.get(at) or self._make(at)).add(row)
 
     def evict(self, row: Row) -> None:
-        """A row leaves."""
+        """Let a row leave."""
+        made = self._made
+        for at in self._count(row, -1):
+            made[at].evict(row)
+
+    def _count(self, row: Row, step: int) -> tuple[int, ...]:
+        """Count a row in (1) or out (-1), and return the indices of the metrics for which it has data."""
         if self._readings:
             self._readings = {}
         self._series = None
-        self._measures.evict(row)
+        data = data_of(row)
+        if data & UNDISTURBED:
+            self._undisturbed += step
+            if data & _KNOWN == _KNOWN:
+                self._known += step
+                self._passed += step if row.outcome is _SUCCESS else 0
+        return metrics_for(data)
+
+    def _make(self, at: int) -> Metric:
+        metric = self._made[at] = cast("type[Metric]", TABLE[at])(self._settings)
+        metric.bind(self.rows)
+        return metric
+
+    def _metric(self, at: int) -> Metric | Derived:
+        return self._made.get(at) or empty_metrics(self._settings)[at]
 
     def _measure(self, at: int) -> None:
         if at in DERIVED:
-            self._derive(cast("Derived", self._measures[at]))
+            number = cast("Derived", self._metric(at))
+            self._readings[number.spec.name] = number.derive({name: self.reading(name) for name in number.needs})
         else:
-            self._read(cast("Metric", self._measures[at]))
+            self._read(cast("Metric", self._metric(at)))
 
     def _read(self, metric: Metric) -> None:
         readings = self._readings
         absent = metric.of_outcomes and self.one_sided
-        readings[metric.spec.name] = NO_EVIDENCE if absent else metric.read()
+        readings[metric.spec.name] = NO_EVIDENCE if absent else metric.value()
         if metric.companions:
-            for spec, reading in zip(metric.companions, metric.beside(), strict=True):
+            for spec, reading in zip(metric.companions, metric.companion_values(), strict=True):
                 readings[spec.name] = NO_EVIDENCE if absent else reading
 
-    def _derive(self, number: Derived) -> None:
-        self._readings[number.spec.name] = number.derive({name: self.reading(name) for name in number.needs})
-
-    def _told(self) -> Iterable[tuple[MetricSpec, Attributes, Reading]]:
-        reading = self.reading
+    def _emitted(self) -> Iterable[tuple[MetricSpec, Attributes, Reading]]:
         for at, spec in NUMBERS:
-            if spec.name in TOLD_APART:
-                yield from self._told_apart(at)
+            if spec.name in LABELLED:
+                for attributes, reading in self._labelled(self._metric(at)):
+                    yield spec, attributes, reading
             else:
-                yield spec, (), reading(spec.name)
+                yield spec, (), self.reading(spec.name)
 
-    def _told_apart(self, at: int) -> Iterable[tuple[MetricSpec, Attributes, Reading]]:
-        measure, spec = self._measures[at], TABLE[at].spec
-        if isinstance(measure, Metric) and measure.of_outcomes and self.one_sided:
-            return
-        told = measure.series() if isinstance(measure, Metric) else measure.series(self.reading(spec.name))
-        for attributes, reading in told:
-            yield spec, attributes, reading
+    def _labelled(self, number: Metric | Derived) -> Iterable[tuple[Attributes, Reading]]:
+        if isinstance(number, Derived):
+            return number.series(self.reading(number.spec.name))
+        return () if number.of_outcomes and self.one_sided else number.series()
 
 
 def owner_of(name: str) -> int:
-    """The row of the table that answers for a name."""
+    """Return the index in the table of the metric that computes a name."""
     found = OWNERS.get(name)
     if found is None:
         raise UnknownMetric(name, nearest(name))
     return found
 
 
-@lru_cache
-def rule_of(window: WindowSettings, most: int) -> Rule:
-    """The rule of a window; however it is written, it holds at most `most` runs.
+@cache
+def metrics_for(data: int) -> tuple[int, ...]:
+    """Return the indices of the metrics for which a row with this data counts."""
+    required = {at: entry.requires for at, entry in enumerate(TABLE) if issubclass(entry, Metric)}
+    return tuple([at for at, needed in required.items() if needed & data == needed])
 
-    >>> rule_of(WindowSettings("hour", last=None, period=3600.0), 100_000)
-    Rule(n=100000, period_ns=3600000000000)
-    """
-    last = most if window.last is None else min(window.last, most)
-    return Rule(last, None if window.period is None else round(window.period * 1e9))
+
+def empty_metrics(settings: Settings) -> tuple[Metric | Derived, ...]:
+    """Return every metric of the table without rows, shared by all windows with these settings."""
+    known = _empty.get(id(settings))
+    if known is None:
+        if len(_empty) >= MAX_SETTINGS:
+            _empty.clear()
+        known = _empty[id(settings)] = (settings, tuple(entry(settings) for entry in TABLE))
+    return known[1]

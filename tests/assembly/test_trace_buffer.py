@@ -229,7 +229,7 @@ def test_a_run_is_closed_and_final_at_the_span_limit() -> None:
         (CLOSED, 10, CloseReason.SPAN_LIMIT),
         (FINAL, 10, CloseReason.SPAN_LIMIT),
     ]
-    assert [run.span_count for change, run in found if run.key.agent == "another"] == [2, 2]
+    assert [run.span_count for _, run in found if run.key.agent == "another"] == [2, 2]
     assert assembler.accounts == {("used", ""): 12, ("refused", "span_limit"): 20}
 
 

@@ -7,14 +7,14 @@ from typing import Final
 
 import numpy as np
 
-from otel_reliability.change.units import Unit
+from otel_reliability.change.observation import Observation
 from tests.change.simulate import Floats, Ints
 
 WINDOW: Final = 40
 THRESHOLD: Final = 0.1
 
 
-def tool_counts(units: Sequence[Unit]) -> Floats:
+def tool_counts(units: Sequence[Observation]) -> Floats:
     """How often each unit calls each tool."""
     tools = sorted({tool for unit in units for tool in unit.path or ()})
     return np.array([[(unit.path or ()).count(tool) for tool in tools] for unit in units], dtype=np.float64)
@@ -42,7 +42,9 @@ def mix_alarms(counts: Floats, rows: Ints, threshold: float) -> Ints:
     return np.where(over.any(axis=1), over.argmax(axis=1) + 2 * WINDOW, 0)
 
 
-def mix_found(units: Sequence[Unit], before: Ints, after: Ints, *, streams: int, seed: int) -> tuple[float, float]:
+def mix_found(
+    units: Sequence[Observation], before: Ints, after: Ints, *, streams: int, seed: int
+) -> tuple[float, float]:
     """(share of the streams with an alarm before the change, share of the others in which it is found within 100)."""
     rng = np.random.default_rng(seed)
     rows = np.concatenate([rng.choice(before, (streams, 200)), rng.choice(after, (streams, 100))], axis=1)

@@ -1,4 +1,4 @@
-"""Units for the tests of change detection, by hand and at random."""
+"""Observations for the tests of change detection, by hand and at random."""
 
 from __future__ import annotations
 
@@ -6,26 +6,34 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from otel_reliability.change.units import Unit
+from otel_reliability.change.observation import Observation
+from otel_reliability.change.rank import tie_breaker
 
 SECOND = 1_000_000_000
 TOOLS = ("search", "read", "book", "cancel", "mail")
 
 
-def unit(n: int, path: Sequence[str] | None = ("search", "book"), **numbers: Any) -> Unit:
+def unit(n: int, path: Sequence[str] | None = ("search", "book"), **numbers: Any) -> Observation:
     """The n-th unit, one a second."""
     calls = None if path is None else len(path)
-    plain = Unit(f"run-{n}", n * SECOND, n * SECOND, None if path is None else tuple(path), calls, 0, 300, 2_000, 0)
+    plain = Observation(
+        f"run-{n}", n * SECOND, n * SECOND, None if path is None else tuple(path), calls, 0, 300, 2_000, 0
+    )
     return plain._replace(reply_tokens=300, replies=3)._replace(**numbers)
 
 
-def random_units(n: int, seed: int = 0, first: int = 1, longer: int = 0) -> list[Unit]:
+def u_of(unit_id: str, signal: str, ordinal: int) -> float:
+    """The tie breaker of a unit's signal, from the text that the definition names."""
+    return tie_breaker(f"{ordinal}\0{signal}\0{unit_id}".encode("utf-8", "surrogatepass"))
+
+
+def random_units(n: int, seed: int = 0, first: int = 1, longer: int = 0) -> list[Observation]:
     """Exchangeable units with ties, heavy tails and absent numbers; `longer` adds tool calls to every path."""
     dice = random.Random(seed)
     return [_random_unit(number, dice, longer) for number in range(first, first + n)]
 
 
-def _random_unit(n: int, dice: random.Random, longer: int) -> Unit:
+def _random_unit(n: int, dice: random.Random, longer: int) -> Observation:
     path = [dice.choice(TOOLS) for _ in range(dice.randrange(5) + longer)]
     return unit(
         n,

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from otel_reliability.change.recording import units_of
-from otel_reliability.change.units import Unit
+from otel_reliability.change.observation import Observation
+from otel_reliability.change.recording import observations_of
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.sources.otlp_json import read_file
@@ -36,9 +36,9 @@ def recorded_runs(corpus: str) -> tuple[Run, ...]:
 
 
 @functools.cache
-def recorded_units(corpus: str) -> tuple[Unit, ...]:
+def recorded_units(corpus: str) -> tuple[Observation, ...]:
     """The units of its only agent."""
-    (units,) = units_of(recorded_runs(corpus)).values()
+    (units,) = observations_of(recorded_runs(corpus)).values()
     return tuple(units)
 
 

@@ -119,7 +119,7 @@ def at_random(rows: int) -> Draw:
 
 
 def in_blocks(groups: Sequence[Ints], length: int) -> Draw:
-    """Units of one task for so long, then of another: a benchmark that repeats each task before the next."""
+    """Observations of one task for so long, then of another: a benchmark that repeats each task before the next."""
 
     def draw(rng: np.random.Generator, unit: int, names: Ints) -> Ints:
         at: list[int] = (((unit - 1) // length * 7919 + names * 104_729) % len(groups)).tolist()

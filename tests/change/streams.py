@@ -8,14 +8,14 @@ from typing import Final
 import numpy as np
 
 from otel_reliability.change.compare import distances
+from otel_reliability.change.observation import Observation
 from otel_reliability.change.signals import SIGNALS
-from otel_reliability.change.units import Unit
 from tests.change.simulate import Floats, Pool
 
 SIZE: Final = 5_000
 
 
-def recorded(units: Sequence[Unit]) -> Pool:
+def recorded(units: Sequence[Observation]) -> Pool:
     """The units of a recording, with all signals."""
     values = [[SIGNALS[signal].read(unit) for signal in SIGNALS] for unit in units]
     between = distances([unit.path or () for unit in units])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from otel_reliability.change.alarm import Alarm, Summary, Told, ToolShift, tool_shifts
+from otel_reliability.change.alarm import Alarm, SignalChange, Summary, ToolShift, tool_shifts
 
 
 def test_summaries_of_nothing_are_none() -> None:
@@ -30,9 +30,9 @@ def test_units_that_use_no_tool_any_more_are_a_shift() -> None:
 def test_an_alarm_survives_json() -> None:
     """What is written is read again, summaries that are absent included."""
     told = (
-        Told("calls", 120.5, 7, 70, None, Summary(3, 2.0, 1.0)),
-        Told("path", 60.0, 8, 80, Summary(1, 0.5, 0.5), None),
+        SignalChange("calls", 120.5, 7, 70, None, Summary(3, 2.0, 1.0)),
+        SignalChange("path", 60.0, 8, 80, Summary(1, 0.5, 0.5), None),
     )
     alarm = Alarm(9, "run-9", 90, told, (ToolShift("a", 0.0, 1.0),))
-    assert Alarm.from_state(json.loads(json.dumps(alarm.to_state()))) == alarm
-    assert (alarm.signal, alarm.since_unit) == ("calls", 7)
+    assert Alarm.from_data(json.loads(json.dumps(alarm.to_data()))) == alarm
+    assert (alarm.signal, alarm.since_observation) == ("calls", 7)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from otel_reliability.change.compare import MAX_UNITS, compare, distances
+from otel_reliability.change.compare import MAX_OBSERVATIONS, compare, distances
+from otel_reliability.change.result import Result
 from otel_reliability.change.signals import SIGNALS
-from otel_reliability.change.verdict import Verdict
 from tests.change.build import random_units, unit
 from tests.change.test_reference import edit_distance
 
@@ -16,7 +16,7 @@ NAMES = tuple(SIGNALS)
 def test_like_units_do_not_differ() -> None:
     """Two draws of one behaviour: no change, and every tested signal is named with its chance."""
     comparison = compare(random_units(60), random_units(50, seed=1), NAMES)
-    assert comparison.verdict is Verdict.NO_CHANGE
+    assert comparison.result is Result.NO_CHANGE
     assert {test.signal for test in comparison.tests} == set(NAMES)
     assert not any(test.differs for test in comparison.tests)
     assert comparison.tools == ()
@@ -25,7 +25,7 @@ def test_like_units_do_not_differ() -> None:
 def test_a_difference_is_told_by_its_signals() -> None:
     """Longer paths differ in path and calls, in nothing else, and the sides are summarised."""
     comparison = compare(random_units(60), random_units(50, seed=1, longer=3), NAMES)
-    assert comparison.verdict is Verdict.CHANGED
+    assert comparison.result is Result.CHANGED
     assert {test.signal for test in comparison.tests if test.differs} == {"path", "calls"}
     calls = next(test for test in comparison.tests if test.signal == "calls")
     assert calls.before is not None
@@ -46,7 +46,7 @@ def test_other_tools_of_like_number_differ_by_path() -> None:
 def test_too_few_units_give_no_verdict(n: int, m: int) -> None:
     """Either side needs 20 units, and it is said how many there are."""
     comparison = compare(random_units(n), random_units(m), NAMES)
-    assert comparison.verdict is Verdict.NO_VERDICT
+    assert comparison.result is Result.NO_RESULT
     assert f"{n} before and {m} after" in comparison.why
 
 
@@ -54,15 +54,15 @@ def test_signals_without_evidence_are_not_tested() -> None:
     """A signal counts only where 20 units of either side have it; with none left there is no verdict."""
     bare = [unit(n, None, output_tokens=None, largest_input=None, failures=None, replies=0) for n in range(30)]
     bare = [one._replace(failed_calls=None) for one in bare]
-    assert compare(bare, random_units(30), NAMES).verdict is Verdict.NO_VERDICT
+    assert compare(bare, random_units(30), NAMES).result is Result.NO_RESULT
     known = [one._replace(calls=2) for one in bare]
     assert [test.signal for test in compare(known, random_units(40), NAMES).tests] == ["calls"]
 
 
 def test_only_the_latest_units_are_compared() -> None:
     """Of a long recording the latest thousand units count."""
-    long = [unit(n, ("mail",) * 9) for n in range(500)] + [unit(n) for n in range(MAX_UNITS)]
-    assert compare(long, [unit(n) for n in range(30)], ("calls", "path")).verdict is Verdict.NO_CHANGE
+    long = [unit(n, ("mail",) * 9) for n in range(500)] + [unit(n) for n in range(MAX_OBSERVATIONS)]
+    assert compare(long, [unit(n) for n in range(30)], ("calls", "path")).result is Result.NO_CHANGE
 
 
 def test_how_far_the_tasks_are_the_same_is_told() -> None:

@@ -12,26 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.change.alarm import Alarm
-from otel_reliability.change.detector import BLIND, Detector, Standing
-from otel_reliability.change.rank import tie_breaker
+from otel_reliability.change.detector import BLIND, Detector, Status
+from otel_reliability.change.observation import Observation
 from otel_reliability.change.signals import SIGNALS
-from otel_reliability.change.units import Unit
 from otel_reliability.config import ChangeSettings
 from otel_reliability.errors import ConfigurationError
-from tests.change.build import random_units, unit
+from tests.change.build import random_units, u_of, unit
 from tests.change.simulate import Pool, Streams
 from tests.change.test_reference import edit_distance
 
 SETTINGS = ChangeSettings(runs_per_false_alarm=200)
 
 
-def passed(detector: Detector, units: list[Unit]) -> list[Alarm]:
+def passed(detector: Detector, units: list[Observation]) -> list[Alarm]:
     """The alarms of some units."""
     return [alarm for one in units if (alarm := detector.add(one)) is not None]
 
 
-def shifted(n: int = 100, after: int = 60) -> list[Unit]:
-    """Units whose paths become three calls longer after the n-th."""
+def shifted(n: int = 100, after: int = 60) -> list[Observation]:
+    """Observations whose paths become three calls longer after the n-th."""
     return random_units(n) + random_units(after, seed=1, first=n + 1, longer=3)
 
 
@@ -42,7 +41,7 @@ def test_it_is_the_formula() -> None:
     streams = Streams(pool_of(units), 1)
     for n, one in enumerate(units, 1):
         detector.add(one)
-        u = np.array([[tie_breaker(one.id, signal, n) for signal in signals]])
+        u = np.array([[u_of(one.id, signal, n) for signal in signals]])
         mean = streams.step(np.array([n - 1]), u)
         got = detector.evidence()
         expected = {s: math.log10(r) for s, r in zip(signals, streams.evidence[0], strict=True) if r}
@@ -50,14 +49,14 @@ def test_it_is_the_formula() -> None:
         assert got.log10 == (pytest.approx(math.log10(mean[0]), abs=1e-9) if mean[0] else None)
 
 
-def pool_of(units: list[Unit]) -> Pool:
+def pool_of(units: list[Observation]) -> Pool:
     """The units' values and the distances of their paths."""
     values = [[SIGNALS[signal].read(one) for signal in SIGNALS] for one in units]
     distances = [[_distance(one, other) for other in units] for one in units[:]]
     return Pool(np.array(values, dtype=np.float64), np.array(distances))
 
 
-def _distance(one: Unit, other: Unit) -> float:
+def _distance(one: Observation, other: Observation) -> float:
     if one.path is None or other.path is None:
         return math.nan
     return edit_distance(one.path, other.path) / (max(len(one.path), len(other.path)) or 1)
@@ -66,16 +65,16 @@ def _distance(one: Unit, other: Unit) -> float:
 def test_a_change_is_told_with_what_changed() -> None:
     """The alarm names the signals, where it was noticed, since when, and the numbers on either side."""
     (alarm,) = passed(Detector(SETTINGS), shifted())
-    told = {one.signal: one for one in alarm.told}
-    assert 100 < alarm.unit <= 125
-    assert alarm.signal == max(alarm.told, key=lambda one: one.evidence).signal
-    assert abs(told["calls"].since_unit - 101) <= 3
-    assert told["calls"].since_ns == told["calls"].since_unit * 10**9
+    told = {one.signal: one for one in alarm.signals}
+    assert 100 < alarm.observation <= 125
+    assert alarm.signal == max(alarm.signals, key=lambda one: one.evidence).signal
+    assert abs(told["calls"].since_observation - 101) <= 3
+    assert told["calls"].since_ns == told["calls"].since_observation * 10**9
     before, after = told["calls"].before, told["calls"].after
     assert before is not None
     assert after is not None
     assert before.mean < 2.5 < after.mean
-    assert all(one.evidence >= SETTINGS.runs_per_false_alarm / 2 for one in alarm.told[1:])
+    assert all(one.evidence >= SETTINGS.runs_per_false_alarm / 2 for one in alarm.signals[1:])
 
 
 def test_tools_that_came_and_went_are_told() -> None:
@@ -98,7 +97,7 @@ def test_it_is_blind_while_it_learns() -> None:
             break
     assert blinds[: BLIND + 1] == [*range(BLIND - 1, -1, -1), 0]
     assert blinds[-1] == BLIND
-    assert detector.evidence().standing is Standing.LEARNING
+    assert detector.evidence().status is Status.LEARNING
     assert detector.evidence()[3:5] == (None, {})
     late = [detector.add(unit(n, ("mail",) * 9)) for n in range(1_000, 1_000 + BLIND)]
     assert late == [None] * BLIND
@@ -108,7 +107,7 @@ def test_after_an_alarm_it_learns_anew() -> None:
     """A second change is told as well, counted from the first unit ever seen."""
     detector = Detector(SETTINGS)
     alarms = passed(detector, shifted(100, 120) + random_units(60, seed=5, first=221))
-    assert [100 < alarms[0].unit < 130, 220 < alarms[1].unit < 260] == [True, True]
+    assert [100 < alarms[0].observation < 130, 220 < alarms[1].observation < 260] == [True, True]
     assert detector.evidence().changes == 2
     assert detector.alarms == tuple(alarms)
 
@@ -119,7 +118,7 @@ def test_reset_learns_anew_and_keeps_the_record() -> None:
     passed(detector, shifted())
     detector.reset()
     reading = detector.evidence()
-    assert (reading.blind, reading.changes, reading.units) == (BLIND, 1, 160)
+    assert (reading.blind, reading.changes, reading.observations) == (BLIND, 1, 160)
     assert not passed(detector, random_units(100, seed=1, first=200, longer=3))
 
 
@@ -127,16 +126,16 @@ def test_a_constant_agent_never_alarms() -> None:
     """An agent whose units are all alike raises no evidence at all, though its ties are broken at random."""
     detector = Detector(ChangeSettings(runs_per_false_alarm=2))
     assert not passed(detector, [unit(n) for n in range(2_000)])
-    assert (detector.evidence().standing, detector.evidence().log10) == (Standing.WATCHING, None)
+    assert (detector.evidence().status, detector.evidence().log10) == (Status.WATCHING, None)
 
 
 def test_an_agent_without_evidence_is_silent() -> None:
-    """Units without any number raise no evidence and no error."""
-    bare = [Unit(str(n), n, n, None, None, None, None, None, None) for n in range(200)]
+    """Observations without any number raise no evidence and no error."""
+    bare = [Observation(str(n), n, n, None, None, None, None, None, None) for n in range(200)]
     detector = Detector(SETTINGS)
     assert not passed(detector, bare)
     assert detector.evidence()[3:5] == (None, {})
-    assert detector.evidence().standing is Standing.WATCHING
+    assert detector.evidence().status is Status.WATCHING
 
 
 def test_no_verdict_where_tasks_stand_in_blocks() -> None:
@@ -146,7 +145,7 @@ def test_no_verdict_where_tasks_stand_in_blocks() -> None:
     assert not passed(detector, units)
     assert passed(Detector(SETTINGS), [one._replace(task=None) for one in units])
     reading = detector.evidence()
-    assert reading.standing is Standing.BLOCKS
+    assert reading.status is Status.BLOCKS
     assert reading[3:5] == (None, {})
 
 
@@ -166,12 +165,14 @@ def test_a_restart_changes_nothing(cut: int, seed: int) -> None:
 
 def plain(detector: Detector) -> Any:
     """The state as JSON gives it back."""
-    return json.loads(json.dumps(detector.to_state()))
+    return json.loads(json.dumps(detector.to_data()))
 
 
-def restarted(detector: Detector, settings: ChangeSettings = SETTINGS, pinned: tuple[Unit, ...] = ()) -> Detector:
+def restarted(
+    detector: Detector, settings: ChangeSettings = SETTINGS, pinned: tuple[Observation, ...] = ()
+) -> Detector:
     """A detector made of another's state."""
-    return Detector.from_state(plain(detector), settings, pinned)
+    return Detector.from_data(plain(detector), settings, pinned)
 
 
 def test_other_signals_learn_anew() -> None:
@@ -189,7 +190,7 @@ def test_the_state_is_bounded() -> None:
     for n in range(3_000):
         detector.add(unit(n, (f"tool-{n % 977}",) * 12, task=str(n)))
         if n % 1_000 == 999:
-            sizes.append(len(json.dumps(detector.to_state())))
+            sizes.append(len(json.dumps(detector.to_data())))
     assert max(sizes) < 60_000
     assert sizes[2] < 1.2 * sizes[0]
 
@@ -202,10 +203,10 @@ class TestPinnedReference:
     def test_it_is_never_blind(self) -> None:
         """A change is told within the first units, as the recording has filled reference and ranks."""
         detector = Detector(SETTINGS, self.RECORDING)
-        assert detector.evidence()[:3] == (Standing.WATCHING, 0, 0)
+        assert detector.evidence()[:3] == (Status.WATCHING, 0, 0)
         (alarm, *_) = passed(detector, random_units(40, seed=1, first=1, longer=3))
-        assert alarm.unit < 30
-        assert 1 <= alarm.since_unit <= alarm.unit
+        assert alarm.observation < 30
+        assert 1 <= alarm.since_observation <= alarm.observation
 
     def test_the_recording_itself_raises_no_evidence(self) -> None:
         """However much a recording changes within, it is the reference."""
@@ -221,7 +222,7 @@ class TestPinnedReference:
         """With fewer than 60 units nothing can be said, and the reading says why."""
         detector = Detector(SETTINGS, self.RECORDING[: BLIND - 1])
         assert not passed(detector, shifted())
-        assert detector.evidence()[:5] == (Standing.SHORT_REFERENCE, 160, 0, None, {})
+        assert detector.evidence()[:5] == (Status.SHORT_REFERENCE, 160, 0, None, {})
 
     def test_a_restart_keeps_to_its_recording(self) -> None:
         """With the same recording the state goes on; with another it is given up."""

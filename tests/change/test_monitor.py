@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from otel_reliability.change import monitor as monitor_module
 from otel_reliability.change.monitor import FORGET_AFTER, Change, Monitor
+from otel_reliability.change.observation import observation_of
 from otel_reliability.change.sessions import MAX_RUNS, digest
-from otel_reliability.change.units import unit_of
 from otel_reliability.config import ChangeSettings, LimitSettings, SessionSettings, Settings
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, Run
@@ -50,14 +50,14 @@ def fed(monitor: Monitor, events: Iterable[RunEvent], start: float = 0.0) -> lis
 def units(monitor: Monitor, key: AgentKey = KEY) -> int:
     """How many units an agent's detector has seen."""
     detector = monitor.detector(key)
-    return 0 if detector is None else detector.evidence().units
+    return 0 if detector is None else detector.evidence().observations
 
 
 def test_an_agents_change_is_told_once() -> None:
     """Runs become units as they close; the alarm is handed out once, with whose it is."""
     monitor = Monitor(SETTINGS)
     (change,) = fed(monitor, map(closed, [*map(short, range(100)), *map(long, range(100, 120))]))
-    assert (change.key, change.alarm.unit > 100) == (KEY, True)
+    assert (change.key, change.alarm.observation > 100) == (KEY, True)
     assert monitor.take_changes() == []
 
 
@@ -82,7 +82,7 @@ def test_a_unit_enters_once_as_it_first_closed() -> None:
 
 def states(monitor: Monitor) -> object:
     """The states of the detectors."""
-    return [detector.to_state() for detector in map(monitor.detector, monitor.keys()) if detector is not None]
+    return [detector.to_data() for detector in map(monitor.detector, monitor.keys()) if detector is not None]
 
 
 def test_a_run_that_late_spans_make_whole_enters_then() -> None:
@@ -178,7 +178,7 @@ def blind(monitor: Monitor) -> list[int]:
 
 def test_a_pinned_recording_is_for_its_agent() -> None:
     """The agent whose key the recording has is held against it; others learn."""
-    detectors = Monitor(SETTINGS, {KEY: [unit_of(short(n)) for n in range(80)]})
+    detectors = Monitor(SETTINGS, {KEY: [observation_of(short(n)) for n in range(80)]})
     fed(detectors, [closed(short(1)), closed(short(2, key=AgentKey("", "", "", "other")))])
     assert blind(detectors) == [0, 59]
 
@@ -191,7 +191,7 @@ def test_a_restart_changes_nothing(cut: int) -> None:
     monitor, now, offset, changes = Monitor(SETTINGS), 0.0, 0.0, list[Change]()
     for n, event in enumerate(events):
         if n == cut:
-            state = json.loads(json.dumps(monitor.to_state(now)))
+            state = json.loads(json.dumps(monitor.to_data(now)))
             monitor, offset = Monitor(SETTINGS), 5_000.0
             monitor.restore(state, now + offset)
         now += 100.0 * (n % 7)
@@ -214,7 +214,7 @@ def expected_alarms(events: list[RunEvent]) -> list[object]:
 
 def test_changes_that_nobody_takes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the ceiling the oldest are let go, and counted."""
-    monkeypatch.setattr(monitor_module, "MAX_UNTAKEN", 1)
+    monkeypatch.setattr(monitor_module, "MAX_PENDING_CHANGES", 1)
     monitor = Monitor(SETTINGS)
     for n in range(400):
         monitor.apply(closed(long(n) if n // 100 % 2 else short(n)), n)
@@ -251,7 +251,7 @@ def test_nothing_is_missed_between_two_looks(
         for monitor in (quick, slow):
             monitor.apply(event, now)
         assert (quick.accounts, quick.keys()) == (slow.accounts, slow.keys())
-        assert quick.to_state(now) == slow.to_state(now)
+        assert quick.to_data(now) == slow.to_data(now)
 
 
 @given(st.text(), st.text(), st.lists(st.tuples(st.text(), st.text()), max_size=2))

@@ -9,9 +9,9 @@ import pytest
 
 from otel_reliability.change.compare import compare
 from otel_reliability.change.detector import Detector
-from otel_reliability.change.recording import judge
-from otel_reliability.change.units import Unit
-from otel_reliability.change.verdict import Verdict
+from otel_reliability.change.observation import Observation
+from otel_reliability.change.recording import evaluate
+from otel_reliability.change.result import Result
 from otel_reliability.config import ChangeSettings
 from tests.change.baseline import mix_found
 from tests.change.corpora import (
@@ -54,7 +54,7 @@ def test_a_threshold_on_the_mix_of_tools_finds_less() -> None:
     assert found < 0.5
 
 
-def resampled(corpus: str, n: int, seed: int, first: int = 1) -> list[Unit]:
+def resampled(corpus: str, n: int, seed: int, first: int = 1) -> list[Observation]:
     """So many units drawn from a recording, under new ids and in the order of new times."""
     dice = random.Random(seed)
     drawn = dice.choices(recorded_units(corpus), k=n)
@@ -64,30 +64,33 @@ def resampled(corpus: str, n: int, seed: int, first: int = 1) -> list[Unit]:
 def test_the_sentence_has_what_it_needs() -> None:
     """From recorded files to the alarm: which signals, since when, and from what to what."""
     units = resampled(GPT_TELECOM, 200, seed=1) + resampled(SFT_TELECOM, 100, seed=2, first=201)
-    judgement = judge(units, SETTINGS)
+    judgement = evaluate(units, SETTINGS)
     alarm = judgement.alarms[0]
-    assert (judgement.verdict, judgement.units) == (Verdict.CHANGED, 300)
-    assert 200 < alarm.unit <= 240
-    assert 195 <= alarm.since_unit <= 215
-    first = alarm.told[0]
+    assert (judgement.result, judgement.observations) == (Result.CHANGED, 300)
+    assert 200 < alarm.observation <= 240
+    assert 195 <= alarm.since_observation <= 215
+    first = alarm.signals[0]
     assert first.signal == "reply_tokens"
     assert first.before is not None
     assert first.after is not None
-    assert (first.before.units, first.after.units) == (alarm.since_unit - 41, alarm.unit - alarm.since_unit + 1)
+    assert (first.before.observations, first.after.observations) == (
+        alarm.since_observation - 41,
+        alarm.observation - alarm.since_observation + 1,
+    )
     assert first.before.median > 1.2 * first.after.median
 
 
 @pytest.mark.parametrize("corpus", [GPT_AIRLINE, GPT_TELECOM, CLAUDE_AIRLINE])
 def test_no_change_is_no_change(corpus: str) -> None:
     """A recorded agent that stays the same is called the same."""
-    assert judge(resampled(corpus, 400, seed=3), SETTINGS).verdict is Verdict.NO_CHANGE
+    assert evaluate(resampled(corpus, 400, seed=3), SETTINGS).result is Result.NO_CHANGE
 
 
 def test_a_pinned_recording_tells_a_new_model_from_its_first_units() -> None:
     """Held against a recording of the old model, the new one is found though it is all there is."""
     pinned = resampled(GPT_AIRLINE, 100, seed=5)
     detector = Detector(SETTINGS, pinned)
-    alarms = [alarm.unit for unit in resampled(CLAUDE_AIRLINE, 60, seed=6) if (alarm := detector.add(unit))]
+    alarms = [alarm.observation for unit in resampled(CLAUDE_AIRLINE, 60, seed=6) if (alarm := detector.add(unit))]
     assert alarms[0] <= 40
     unchanged = Detector(SETTINGS, pinned)
     assert not any(unchanged.add(unit) for unit in resampled(GPT_AIRLINE, 200, seed=7))
@@ -96,23 +99,23 @@ def test_a_pinned_recording_tells_a_new_model_from_its_first_units() -> None:
 def test_two_recordings_of_two_models_differ() -> None:
     """The files of two models on one set of tasks differ by more than chance."""
     comparison = compare(recorded_units(GPT_AIRLINE), recorded_units(CLAUDE_AIRLINE), SETTINGS.signals)
-    assert comparison.verdict is Verdict.CHANGED
+    assert comparison.result is Result.CHANGED
     assert comparison.tests[0].differs
 
 
 def test_the_halves_of_one_recording_do_not() -> None:
     """Split at random, a recording does not differ from itself, whatever the seed."""
     units, dice = recorded_units(CLAUDE_AIRLINE), random.Random(8)
-    verdicts: list[Verdict] = []
+    verdicts: list[Result] = []
     for seed in range(12):
         shuffled = dice.sample(units, len(units))
-        verdicts.append(compare(shuffled[:25], shuffled[25:], SETTINGS.signals, seed).verdict)
-    assert set(verdicts) == {Verdict.NO_CHANGE}
+        verdicts.append(compare(shuffled[:25], shuffled[25:], SETTINGS.signals, seed).result)
+    assert set(verdicts) == {Result.NO_CHANGE}
 
 
 def test_a_benchmark_in_blocks_gives_no_verdict() -> None:
     """Attempts at one task in a row are no stream of like units: the reason is said."""
     units = sorted(resampled(GPT_AIRLINE, 200, seed=9), key=lambda unit: (unit.task, unit.id))
-    judgement = judge(units, SETTINGS)
-    assert judgement.verdict is Verdict.NO_VERDICT
+    judgement = evaluate(units, SETTINGS)
+    assert judgement.result is Result.NO_RESULT
     assert "blocks" in judgement.why

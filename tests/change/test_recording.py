@@ -8,8 +8,8 @@ import pytest
 
 from otel_reliability.change import recording
 from otel_reliability.change.detector import BLIND
-from otel_reliability.change.recording import Units, judge, units_of
-from otel_reliability.change.verdict import Verdict
+from otel_reliability.change.recording import Observations, evaluate, observations_of
+from otel_reliability.change.result import Result
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.run import AgentKey
 from otel_reliability.testing import run
@@ -29,62 +29,62 @@ def test_units_are_ordered_and_sessions_joined() -> None:
         run(["f"], 5, condition="fault"),
     ]
     for order in itertools.permutations(runs):
-        (units,) = units_of(order).values()
+        (units,) = observations_of(order).values()
         assert [(unit.id, unit.path) for unit in units] == [("run-2", ("c",)), ("s", ("b", "a"))]
 
 
 def test_agents_are_judged_apart() -> None:
     """Each agent has units of its own, though two of them share a session."""
     other = AgentKey("", "other", "", "agent")
-    found = units_of([run(["a"], 1, session_id="s"), run(["b"], 2, session_id="s", key=other)])
+    found = observations_of([run(["a"], 1, session_id="s"), run(["b"], 2, session_id="s", key=other)])
     assert [[unit.path for unit in units] for units in found.values()] == [[("a",)], [("b",)]]
 
 
 def test_a_run_is_not_taken_for_the_session_of_its_name() -> None:
     """A session may be called like a run of no session."""
-    (units,) = units_of([run(["a"], 1), run(["b"], 2, session_id="run-1")]).values()
+    (units,) = observations_of([run(["a"], 1), run(["b"], 2, session_id="run-1")]).values()
     assert len(units) == 2
 
 
 def test_a_short_recording_has_no_verdict() -> None:
     """As long as all units are learnt from, nothing can be said."""
-    judgement = judge(random_units(BLIND - 1), SETTINGS)
-    assert judgement.verdict is Verdict.NO_VERDICT
+    judgement = evaluate(random_units(BLIND - 1), SETTINGS)
+    assert judgement.result is Result.NO_RESULT
     assert str(BLIND) in judgement.why
 
 
 def test_a_recording_without_change() -> None:
     """Like units to the end."""
-    assert judge(random_units(300), SETTINGS) == (Verdict.NO_CHANGE, 300, (), "")
+    assert evaluate(random_units(300), SETTINGS) == (Result.NO_CHANGE, 300, (), "")
 
 
 def test_a_change_near_the_end_is_told_though_it_learns_anew_there() -> None:
     """The alarm stands, whatever the detector can say after it."""
-    judgement = judge(random_units(100) + random_units(25, 1, 101, longer=4), SETTINGS)
-    assert judgement.verdict is Verdict.CHANGED
+    judgement = evaluate(random_units(100) + random_units(25, 1, 101, longer=4), SETTINGS)
+    assert judgement.result is Result.CHANGED
     assert len(judgement.alarms) == 1
 
 
 def test_a_recording_against_a_short_pinned_one_says_so() -> None:
     """A pinned recording of fewer than 60 units is no reference."""
-    judgement = judge(random_units(300), SETTINGS, random_units(30, 2))
-    assert judgement.verdict is Verdict.NO_VERDICT
+    judgement = evaluate(random_units(300), SETTINGS, random_units(30, 2))
+    assert judgement.result is Result.NO_RESULT
     assert "pinned" in judgement.why
 
 
 def test_a_run_may_come_at_any_time() -> None:
     """Handed over in pieces, in another order, the units are the same."""
     runs = [run([tool], at, session_id=session) for tool, at, session in (("a", 4, "s"), ("b", 1, "s"), ("c", 2, None))]
-    units = Units()
+    units = Observations()
     for one in reversed(runs):
         units.add([one])
-    assert units.found() == units_of(runs)
+    assert units.found() == observations_of(runs)
 
 
 def test_of_an_endless_recording_the_latest_units_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is bounded, and what is judged is what would be judged without the bound."""
     runs = [run(["a"], at) for at in range(100)]
-    every = units_of(runs)
-    monkeypatch.setattr(recording, "MAX_UNITS", 10)
-    (kept,) = units_of(runs).values()
+    every = observations_of(runs)
+    monkeypatch.setattr(recording, "MAX_OBSERVATIONS", 10)
+    (kept,) = observations_of(runs).values()
     assert kept == next(iter(every.values()))[-10:]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otel_reliability.change.observation import Steps
 from otel_reliability.change.reference import SIZE, Reference
-from otel_reliability.change.units import Steps
 from tests.change.build import TOOLS
 
 PATHS = st.lists(st.sampled_from(TOOLS), max_size=8).map(tuple)
@@ -59,7 +59,7 @@ def test_a_distance_is_not_remembered_across_learning() -> None:
     reference = Reference([("a",)] * 5)
     assert reference.distance(("b",)) == 1
     for _ in range(5):
-        reference.learn(("b",))
+        reference.add(("b",))
     assert reference.distance(("b",)) == 0
 
 
@@ -75,5 +75,5 @@ def test_memory_is_bounded_whatever_paths_come() -> None:
 def test_a_restored_reference_measures_the_same(paths: list[Steps | None], path: Steps) -> None:
     """Writing the state as JSON and reading it changes no distance."""
     reference = Reference(paths)
-    restored = Reference.from_state(json.loads(json.dumps(reference.to_state())))
+    restored = Reference.from_data(json.loads(json.dumps(reference.to_data())))
     assert (restored.distance(path), restored.full) == (reference.distance(path), reference.full)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from otel_reliability.change import sentences
 from otel_reliability.change.compare import compare
 from otel_reliability.change.detector import Detector
-from otel_reliability.change.recording import judge
+from otel_reliability.change.recording import evaluate
 from otel_reliability.config import ChangeSettings
 from tests.change.build import random_units, unit
 
@@ -15,7 +15,7 @@ SETTINGS = ChangeSettings(runs_per_false_alarm=500)
 def test_a_change_is_told_with_when_and_what() -> None:
     """The signal, the numbers on either side, where it began and where it was noticed, and the tools."""
     units = random_units(120) + [unit(n, ("refund",) * 9) for n in range(121, 150)]
-    text = sentences.of_judgement(judge(units, SETTINGS))
+    text = sentences.of_recording(evaluate(units, SETTINGS))
     assert text.startswith("changed about unit 12")
     assert "1970-01-01 00:02 UTC" in text
     assert "tool calls" in text
@@ -24,8 +24,8 @@ def test_a_change_is_told_with_when_and_what() -> None:
 
 def test_no_change_and_no_verdict_are_told_apart() -> None:
     """One rests on evidence, the other says what is missing."""
-    assert sentences.of_judgement(judge(random_units(200), SETTINGS)) == "no change in 200 units"
-    assert sentences.of_judgement(judge(random_units(30), SETTINGS)).startswith("no verdict: it has 30 units")
+    assert sentences.of_recording(evaluate(random_units(200), SETTINGS)) == "no change in 200 units"
+    assert sentences.of_recording(evaluate(random_units(30), SETTINGS)).startswith("no verdict: it has 30 units")
 
 
 def test_two_recordings_are_told() -> None:
@@ -58,8 +58,8 @@ def test_numbers_that_are_not_known_are_called_so() -> None:
 
 def test_of_many_alarms_the_first_are_told() -> None:
     """An agent that is not as the pinned reference says alarms again and again; the others are counted."""
-    judgement = judge(random_units(200, 1, longer=4), SETTINGS, random_units(100))
-    text = sentences.of_judgement(judgement)
-    last = judgement.alarms[-1].unit
-    assert text.count("changed about unit") == sentences.TOLD_ALARMS
-    assert text.endswith(f"and {len(judgement.alarms) - sentences.TOLD_ALARMS} more times, at last at unit {last}")
+    judgement = evaluate(random_units(200, 1, longer=4), SETTINGS, random_units(100))
+    text = sentences.of_recording(judgement)
+    last = judgement.alarms[-1].observation
+    assert text.count("changed about unit") == sentences.MAX_ALARMS_SHOWN
+    assert text.endswith(f"and {len(judgement.alarms) - sentences.MAX_ALARMS_SHOWN} more times, at last at unit {last}")

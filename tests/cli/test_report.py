@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -197,23 +196,3 @@ def test_where_nothing_can_be_said_of_changes_it_is_said_why(path: Path, capsys:
     assert (
         "? Behaviour: no verdict: it has 3 units, and the first 60 are learnt from" in call(capsys, "report", path).out
     )
-
-
-def test_a_baseline_names_the_correction_for_the_number_of_metrics(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """And how many were compared; the bounds stand beside both values."""
-    old = write_otlp(tmp_path / "old.jsonl", runs(*["look reply"] * 12))
-    new = write_otlp(tmp_path / "new.jsonl", runs(*["look reply", "reply", "ask look", "ask"] * 3))
-    [agent] = json.loads(call(capsys, "report", "--baseline", old, new, "--format", "json").out)["baseline"]["agents"]
-    page = " ".join(call(capsys, "report", "--baseline", old, new).out.split())
-    text = call(capsys, "report", "--baseline", old, new, "--format", "markdown").out
-
-    assert agent["chance"] == {"level": 0.05, "correction": "Holm", "compared": agent["chance"]["compared"]}
-    assert agent["chance"]["compared"] == sum(
-        each["more_than_chance"] is not None for each in agent["metrics"].values()
-    )
-    assert agent["metrics"]["path_entropy"]["after"].keys() >= {"low", "high"}
-    assert f"{agent['chance']['compared']} numbers compared with Holm's correction" in page
-    assert "compared with Holm's correction" in text
-    assert re.search(r"\| `path_entropy` \| 0\.000 \| 0\.00–0\.\d\d \| 12 \| 0\.558 \| 0\.\d\d–0\.\d\d \| 12 \|", text)

@@ -17,14 +17,11 @@ from tests.collector_config.shipped import shipped
 from tests.real import otlp
 from tests.real.collector.handle import Collector, Collectors, Config
 from tests.real.pipelines import pipeline, spans_of, to_file
-from tests.real.ports import HOST, free_port
 from tests.real.waiting import until
 from tests.real.web import ask
 from tests.service.fleet import AGENTS, perform, sending
 from tests.service.logs import logs_protobuf
-from tests.service.reported import gauges_of, report
 from tests.service.served import Served, Services
-from tests.service.test_end_to_end import shown
 
 pytestmark = pytest.mark.real
 
@@ -121,37 +118,3 @@ def test_the_gateways_queue_outlives_it(collector: Collectors, serve: Services, 
     assert service.sum("agent_reliability_runs_total") == ALL
     assert service.sum("agent_reliability_tool_calls_total", gen_ai_agent_name="clerk") == 3 * RUNS
 
-
-def test_two_hops_keep_windows_in_one_place(collector: Collectors, serve: Services, tmp_path: Path) -> None:
-    """Traces are shared among the first two, whole; the third tells of every agent what a report does, with evaluations."""
-    out, doors = tmp_path / "spans.jsonl", [f"{HOST}:{free_port()}" for _ in range(2)]
-    keeper = serve()
-    before = shipped(
-        collector,
-        "two-hops.yaml",
-        overlay={
-            "exporters": {"file": to_file(out)},
-            "service": {"pipelines": {"traces": pipeline(["otlp"], ["file"])}},
-        },
-        EVEN_ENDPOINT=doors[0],
-        ODD_ENDPOINT=doors[1],
-        WINDOWS_ENDPOINT=keeper.grpc,
-    )
-    first = [serve("--grpc", door, "--emit-runs", f"http://{before.grpc}") for door in doors]
-    for name in ("bookshop", "library"):
-        with sending(before.http, name) as tracer:
-            perform(tracer, RUNS)
-    judge(before.http, spans_of(out, 1)[0].span.trace_id)
-    settled(keeper, 2 * ALL)
-    until(lambda: keeper.sum("otel_reliability_sessions", state="open") == 0, "no open session")
-    expected, told = gauges_of(report(out)), shown(keeper)
-    taken = [one.sum("otel_reliability_spans_total", disposition="received") for one in first]
-
-    assert {key: value for key, value in told.items() if key[0] in {name for name, _ in expected}} == expected
-    assert keeper.sum("agent_reliability_runs_total") == 2 * ALL
-    assert keeper.sum("otel_reliability_spans_total", disposition="received") == 0
-    assert all(taken)
-    assert sum(taken) == len(otlp.written(out))
-    assert [shown(one) for one in first] == [{}, {}]
-    assert sum(one.sum("otel_reliability_log_records_total", disposition="evaluation") for one in first) == 1
-    assert {one.sum("otel_reliability_log_records_total", disposition="other") for one in (*first, keeper)} == {0}

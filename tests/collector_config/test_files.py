@@ -18,7 +18,7 @@ NAMES = [path.name for path in files()]
 OUT = [name for name in NAMES if "metrics" in name]
 """What carries numbers from the service, not spans to it."""
 RUN = [name for name in NAMES if name != NOT_RUN]
-SPANS = ("sidecar.yaml", "gateway-tail-sampling.yaml", "two-hops.yaml")
+SPANS = ("sidecar.yaml", "gateway-tail-sampling.yaml")
 METRICS = ("metrics-prometheus-exporter.yaml", "metrics-remote-write.yaml", "metrics-otlp.yaml")
 
 # Source: README of the load_balancing exporter, opentelemetry-collector-contrib 0.155, and of exporterhelper.

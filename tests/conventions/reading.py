@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from otel_reliability import native
 from otel_reliability.config import Settings
 from otel_reliability.conventions import TABLE
 from otel_reliability.conventions.hashing import Hasher
@@ -21,6 +22,9 @@ from otel_reliability.model.span import (
     RawSpan,
     ToolFacts,
 )
+from otel_reliability.sources.native_decoder import MODULE, NativeDecoder
+from otel_reliability.sources.otlp_protobuf import decode_traces
+from otel_reliability.testing import traces_protobuf
 
 KEY: Final = b"the key of the tests"
 HASHER: Final = Hasher(KEY)
@@ -36,8 +40,13 @@ READER: Final = reader()
 
 
 def read(span: RawSpan, **settings: Any) -> AgentSpan:
-    """A span in our vocabulary."""
-    return (reader(**settings) if settings else READER).read(span)
+    """A span in our vocabulary; from the wire, by either decoder, it is the same."""
+    own = reader(**settings) if settings else READER
+    found, module = own.read(span), native.load(MODULE)
+    body = traces_protobuf([span])
+    assert [own.read(one) for one in decode_traces(body).spans] == [found]
+    assert module is None or NativeDecoder(own, module)(body) in (([found], []), None)
+    return found
 
 
 def runs(*spans: RawSpan, **settings: Any) -> list[Run]:

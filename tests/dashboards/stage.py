@@ -14,9 +14,9 @@ from otel_reliability.sources.otlp_write import logs_json
 from otel_reliability.testing import EPOCH_NS, FakeClock, traces_protobuf
 from tests.dashboards.bookshop import Shop, play, stamped, written
 from tests.demo.fleet import RESOURCE
-from tests.real.ports import HOST, free_port
 from tests.real.prometheus.handle import Prometheus, Prometheuses, Promtool
 from tests.service.running import JSON, Running, run_of, serving
+from tests.telemetry.receivers import over_http
 
 JOB: Final = "otel-reliability"
 ROUNDS: Final = 30
@@ -26,19 +26,19 @@ SETTINGS: Final = {"sessions": {"idle": "5m"}, "hash_key": "00" * 16}
 
 @contextmanager
 def live(prometheus: Prometheuses, folder: Path) -> Generator[Prometheus]:
-    """A service that the fleet sends to, with a journal, and one that hands runs on to it; and everything that goes wrong.
+    """A service that the fleet sends to, with state, and a second one; and everything that goes wrong.
 
     Its clock is wound, Prometheus' runs: what takes the fleet a quarter of an hour is scraped within seconds.
     """
-    nobody = {"endpoint": f"http://{HOST}:{free_port()}", "interval": "200ms", "timeout": "100ms"}
     with ExitStack() as stack:
+        refusing = stack.enter_context(over_http())
+        refusing.answers.extend([404] * 10_000)
+        push = {"endpoint": refusing.url, "protocol": "http/protobuf", "interval": "200ms"}
         clock = clock_at(time.time_ns() / 1e9)
         main = stack.enter_context(
-            serving(SETTINGS, clock=clock, state=str(folder / "state"), push=nobody, instance="main")
+            serving(SETTINGS, clock=clock, state=str(folder / "state"), push=push, instance="main")
         )
-        edge = stack.enter_context(
-            serving(SETTINGS, clock=FakeClock(clock()), emit_runs={"endpoint": main.url("grpc")}, instance="edge")
-        )
+        edge = stack.enter_context(serving(SETTINGS, clock=FakeClock(clock()), instance="edge"))
         targets = [str(running.service.addresses["metrics"]) for running in (main, edge)]
         server = prometheus({JOB: {"static_configs": [{"targets": targets}]}})
         scrapes = Scrapes(server, len(targets))

@@ -9,8 +9,9 @@ from typing import Final, NamedTuple, TypeAlias
 from otel_reliability.config import Settings
 from otel_reliability.model.run import Run
 from otel_reliability.report.recording import Recording
-from otel_reliability.telemetry import names, points
+from otel_reliability.telemetry import names
 from otel_reliability.telemetry.attributes import of_agent
+from otel_reliability.telemetry.exposition import agent_points
 from otel_reliability.telemetry.own_calls import own_calls
 from tests.demo.scrape import SPECS, Samples, series_of
 
@@ -41,8 +42,7 @@ def agreement(live: Samples, recorded: Samples) -> Agreement:
 def recorded(recording: Recording, runs: list[Run]) -> Samples:
     """What a closed recording tells of its agents, and of those runs, under the names of Prometheus."""
     engine = recording.engine
-    gauges = (*points.of_fleet(engine.fleet), *points.beside_windows(engine))
-    told = (*gauges, *_counted(runs, recording.settings))
+    told = (*agent_points(engine, engine.fleet), *_counted(runs, recording.settings))
     return {series_of(SPECS[name], attributes): value for name, value, attributes in told}
 
 

@@ -99,3 +99,25 @@ def test_without_any_meter_provider_it_says_once_how_to_see_the_numbers() -> Non
     assert (host.code, host.out) == (0, "")
     assert host.err.count("OTEL_METRICS_EXPORTER") == 1
     assert len(host.err.strip().splitlines()) == 1
+
+
+LARGE = (
+    "google.protobuf",
+    "grpc",
+    "requests",
+    "otel_reliability.service",
+    "otel_reliability.report",
+    "otel_reliability.sources.otlp",
+)
+"""Modules that an agent's process must not load before it needs them."""
+
+
+def test_attaching_loads_nothing_large() -> None:
+    """Neither messages of protobuf nor gRPC nor anything of reports and the service."""
+    host = run_host(
+        "import otel_reliability\n"
+        "otel_reliability.ReliabilitySpanProcessor()\n"
+        f"print([name for name in {LARGE!r} if name in sys.modules])"
+    )
+
+    assert (host.code, host.out.strip()) == (0, "[]")

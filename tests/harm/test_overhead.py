@@ -6,23 +6,28 @@ import pytest
 
 from tests.harm.hosts import run_host
 
+MEASURE = """
+import json
+from statistics import median
+from opentelemetry.sdk.trace import SpanProcessor
+from benchmarks import bench_hooks as bench
+
+processor = bench.ours()
+found = {}
+for name, spans in (("agent", bench.GENAI), ("other", bench.ORDINARY)):
+    works = bench.alone(spans, processor), bench.alone(spans, SpanProcessor())
+    found[name] = median(ours / theirs for ours, theirs in zip(*bench.in_turns(*works, processor, rounds=11)))
+print(json.dumps(found))
+"""
+
 
 @pytest.fixture(scope="module")
-def shares() -> dict[str, float]:
-    """What `on_start` and `on_end` cost, as a share of what a host does anyway."""
-    return json.loads(run_host("from tests.harm.overhead import main; main()", measured=True).out)
+def ratios() -> dict[str, float]:
+    """CPU time of the SDK's start and end of a span with our processor, as a multiple of that with a no-op processor."""
+    return json.loads(run_host(MEASURE, measured=True).out)
 
 
-def test_the_hooks_cost_little_beside_the_sdk(shares: dict[str, float]) -> None:
-    """At most 15 % of what the SDK's own start and end of a span of ten attributes cost."""
-    assert 0 < shares["an agent's span"] <= 0.15
-
-
-def test_an_ordinary_span_costs_hardly_anything(shares: dict[str, float]) -> None:
-    """It is told at a glance, and only its id is kept: at most 8 %, on machines that do other work too."""
-    assert 0 < shares["an ordinary span"] <= 0.08
-
-
-def test_the_hooks_cost_little_beside_an_exporting_pipeline(shares: dict[str, float]) -> None:
-    """At most 6 % of a `BatchSpanProcessor` with OTLP encoding."""
-    assert 0 < shares["an exporting pipeline"] <= 0.06
+@pytest.mark.parametrize(("spans", "limit"), [("agent", 1.25), ("other", 1.10)])
+def test_hooks_cost_little_next_to_the_sdk(ratios: dict[str, float], spans: str, limit: float) -> None:
+    """The benchmark holds 1.15 and 1.04; here there is room for what else the machine does."""
+    assert ratios[spans] <= limit

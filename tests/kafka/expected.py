@@ -15,7 +15,7 @@ from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan
 from otel_reliability.service.recording import Recording
 from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.prometheus import Prometheus
-from otel_reliability.telemetry.series import Book
+from otel_reliability.telemetry.registry import Registry
 from tests.kafka.streams import plain
 from tests.kafka.workers import SETTINGS, Worker
 from tests.real.waiting import PATIENCE, NeverHappened, until
@@ -40,7 +40,7 @@ class Expected:
         own = {name: value for name, value in {**SETTINGS, **(over or {})}.items() if name != "kafka"}
         settings = Settings.from_mapping(own, base=Settings(limits=LimitSettings(agents=20_000)))
         engine = Engine(settings, clock=lambda: 0.0, wall=None, places_return=True)
-        book = Book(lambda: 0)
+        book = Registry(lambda: 0)
         runs: list[Run] = []
         record = Recording(engine, book)
         engine.observers.append(lambda event, _: runs.append(event.run) if event.change.value == "settled" else None)

@@ -10,7 +10,7 @@ import pytest
 from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.kafka import agents as keeping
 from otel_reliability.kafka.agents import Agents
-from otel_reliability.kafka.exposition import Expositions, Together
+from otel_reliability.kafka.exposition import Expositions
 from otel_reliability.kafka.log import PAGE
 from otel_reliability.kafka.messages import Outgoing, write
 from otel_reliability.kafka.shelf import MemoryShelf
@@ -40,7 +40,7 @@ def take(agents: Agents, *some: Outgoing, now: float = BEGIN) -> None:
 def numbers(agents: Agents) -> dict[str, float]:
     """What is told of them, once all are awake."""
     agents.wake(math.inf)
-    exposition = Expositions(Together(lambda: 0, agents.all), agents.all, tuple)
+    exposition = Expositions(agents.all, tuple)
     return numbers_of("".join(Prometheus(exposition, {}).text()))
 
 
@@ -116,10 +116,6 @@ def test_an_agent_of_whom_nothing_comes_for_a_day_is_let_go() -> None:
 
     assert (len(agents), shelf.kept) == (0, {})
     assert len(Agents(SETTINGS, shelf, {})) == 0
-    (gone,) = agents.gone
-    together = Together(lambda: 0, agents.all)
-    together.end(gone)
-    assert ("agent_reliability.runs" in str(together.ended)) or together.ended
 
 
 def test_agents_beyond_the_ceiling_are_counted() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from dashboards.alerts import ALERTS
 from otel_reliability.config import Settings
 from otel_reliability.kafka.assemble import Assemble
-from otel_reliability.kafka.exposition import Expositions, Together
+from otel_reliability.kafka.exposition import Expositions
 from otel_reliability.kafka.messages import Message
 from otel_reliability.kafka.own_numbers import OwnNumbers
 from otel_reliability.kafka.shelf import MemoryShelf
@@ -35,7 +35,7 @@ def told(folder: Path) -> dict[str, set[str]]:
     account.messages["otlp_spans", "records"] = account.dead["undecodable"] = account.starts["start"] = 1
     account.lags = {("otlp_spans", 0): 7}
     own = OwnNumbers(stage, account, Readiness(), folder)
-    text = "".join(Prometheus(Expositions(Together(lambda: 0, tuple), tuple, own), {}).text())
+    text = "".join(Prometheus(Expositions(tuple, own), {}).text())
     return {name: set(re.findall(r'(\w+)="', labels)) for name, labels in TOLD.findall(text)}
 
 

@@ -14,7 +14,7 @@ DOORS = {
         "otel_reliability.assembly.assembler.Assembler",
     },
     "conventions": {"otel_reliability.conventions", "otel_reliability.conventions.reader.Reader"},
-    "change": {"otel_reliability.change.units.Unit"},
+    "change": {"otel_reliability.change.observation.Observation"},
     "windows": {"otel_reliability.windows.kept.adapted"},
     "metrics": set[str](),
 }

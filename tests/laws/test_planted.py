@@ -1,22 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
-from otel_reliability.assembly.adoption import Decision
-from otel_reliability.assembly.bundle import Traces
-from otel_reliability.assembly.bundles import Bundles
-from otel_reliability.assembly.chains import Chains
-from otel_reliability.assembly.gathering import Gathering
-from otel_reliability.assembly.unit import Trace, Unit, Verdict
 
-from otel_reliability.assembly import gathering, tree
+from otel_reliability.assembly import late, span_tree
 from otel_reliability.assembly.assembler import Assembler
-from otel_reliability.model.run import Run
-from otel_reliability.model.span import AgentSpan, SpanId, TraceId
+from otel_reliability.assembly.closed_traces import ClosedTraces
+from otel_reliability.assembly.trace_buffer import TraceBuffer
+from otel_reliability.model.run import CloseReason, Run
+from otel_reliability.model.span import AgentSpan
 from otel_reliability.windows.fleet import Fleet
 from tests.laws import laws
 
@@ -28,10 +24,9 @@ def does_nothing(*_: object, **__: object) -> None:
     """A step that is left out."""
 
 
-def gathered(_: Bundles, spans: Iterable[AgentSpan], now: float, gather: Callable[[AgentSpan, float], None]) -> None:
-    """No span lies in a bundle."""
-    for span in spans:
-        gather(span, now)
+def same_for_all(_: object) -> int:
+    """A rank that decides nothing."""
+    return 0
 
 
 def assert_caught(law: Law) -> None:
@@ -56,37 +51,48 @@ def assert_caught(law: Law) -> None:
 
 def test_spans_left_in_the_order_of_their_arrival(monkeypatch: Plant) -> None:
     """Building runs from spans as they came is caught."""
-    monkeypatch.setattr(tree, "span_order", len)
+    monkeypatch.setattr(span_tree, "_ORDER", same_for_all)
 
     assert_caught(laws.order_and_batches)
 
 
 def test_children_that_never_find_their_parent(monkeypatch: Plant) -> None:
-    """Forgetting those that wait for a span when it comes is caught."""
+    """Finding only the parents that came before their children is caught."""
+    begin = TraceBuffer.__init__
 
-    def arrived(self: Gathering, trace: Trace, span_id: SpanId, now: float) -> None:
-        del trace.waiting[span_id]
+    def forgetful(self: TraceBuffer, *rest: Any) -> None:
+        begin(self, *rest)
+        self.spans = Ordered()
 
-    monkeypatch.setattr(Gathering, "_arrived", arrived)
+    class Ordered(list[AgentSpan]):
+        def append(self, span: AgentSpan, /) -> None:
+            if span.parent_id is None or any(one.span_id == span.parent_id for one in self):
+                super().append(span)
+            else:
+                super().append(span._replace(parent_id=None))
+
+    monkeypatch.setattr(TraceBuffer, "__init__", forgetful)
 
     assert_caught(laws.order_and_batches)
     assert_caught(laws.files)
 
 
 def test_a_closed_run_that_does_not_reopen(monkeypatch: Plant) -> None:
-    """Taking a late span in without building its run anew is caught."""
+    """Receiving a late span without building its run again is caught."""
+    touch = Assembler._touch
 
-    def touch(self: Gathering, unit: Unit, now: float) -> None:
-        unit.last_seen = max(unit.last_seen, now)
+    def closed(self: Assembler, buffer: TraceBuffer, now: float) -> None:
+        if buffer.closed_at is None:
+            touch(self, buffer, now)
 
-    monkeypatch.setattr(Gathering, "touch", touch)
+    monkeypatch.setattr(Assembler, "_touch", closed)
 
     assert_caught(laws.order_and_batches)
 
 
 def test_the_version_that_came_first(monkeypatch: Plant) -> None:
     """Keeping whichever version of a span came first is caught."""
-    monkeypatch.setattr(gathering, "_content", len)
+    monkeypatch.setattr(span_tree, "_rank", same_for_all)
 
     assert_caught(laws.order_and_batches)
 
@@ -98,28 +104,36 @@ def test_a_window_that_keeps_what_was_revised(monkeypatch: Plant) -> None:
     assert_caught(laws.order_and_batches)
 
 
-def test_a_judgement_that_stays_with_the_first(monkeypatch: Plant) -> None:
-    """Giving judgements to the runs that are there when they come, and never again, is caught."""
-    monkeypatch.setattr(Assembler, "_look_again", does_nothing)
+def test_an_evaluation_that_is_given_once(monkeypatch: Plant) -> None:
+    """Giving evaluations to the runs that are there when they come, and never again, is caught."""
+    assembled = Assembler._assemble_spans
+
+    def once(self: Assembler, buffer: TraceBuffer) -> Any:
+        built = assembled(self, buffer)
+        buffer.evaluations = ()
+        return built
+
+    monkeypatch.setattr(Assembler, "_assemble_spans", once)
 
     assert_caught(laws.order_and_batches)
 
 
-def test_an_adopter_chosen_once(monkeypatch: Plant) -> None:
-    """Deciding about work without a parent when it closes, and not again when other runs do, is caught."""
-    decide = Decision.about
+def test_a_run_that_is_never_revised(monkeypatch: Plant) -> None:
+    """Emitting a run when it closes, and never again, is caught."""
+    emit = Assembler._emit
 
-    def once(self: Decision, unit: Unit) -> Verdict:
-        return unit.verdict or decide(self, unit)
+    def once(self: Assembler, buffer: TraceBuffer, run: Run, reason: CloseReason, now: float) -> None:
+        if run.run_id not in buffer.emitted:
+            emit(self, buffer, run, reason, now)
 
-    monkeypatch.setattr(Decision, "about", once)
+    monkeypatch.setattr(Assembler, "_emit", once)
 
     assert_caught(laws.order_and_batches)
 
 
 def test_a_duplicate_taken_for_a_span(monkeypatch: Plant) -> None:
-    """Forgetting the ids of settled runs is caught."""
-    monkeypatch.setattr(Gathering, "bury", does_nothing)
+    """Forgetting the ids of final runs is caught."""
+    monkeypatch.setattr(ClosedTraces, "put", does_nothing)
 
     assert_caught(laws.duplication)
     assert_caught(laws.lateness)
@@ -127,77 +141,66 @@ def test_a_duplicate_taken_for_a_span(monkeypatch: Plant) -> None:
 
 def test_a_trace_taken_for_another(monkeypatch: Plant) -> None:
     """Finding spans by their span id alone is caught."""
+    add = Assembler.add_all
 
-    class OneTrace(Traces):
-        def find(self, trace_id: TraceId) -> Trace | None:
-            return next(iter(self.values()), None)
+    def mixed(self: Assembler, spans: list[AgentSpan], now: float) -> None:
+        add(self, [span._replace(trace_id=bytes(16)) for span in spans], now)
 
-    begin = Gathering.__init__
-
-    def mixed(self: Gathering, *rest: Any) -> None:
-        begin(self, *rest)
-        self.traces = OneTrace()
-        self.chains = Chains(self.traces)
-
-    monkeypatch.setattr(Gathering, "__init__", mixed)
-    monkeypatch.setattr(Bundles, "take", gathered)
-    monkeypatch.setattr(Assembler, "_settle", does_nothing)
-    monkeypatch.setattr(Assembler, "_forget", does_nothing)
+    monkeypatch.setattr(Assembler, "add_all", mixed)
 
     assert_caught(laws.apart)
 
 
-def test_a_child_of_a_settled_run_that_begins_another(monkeypatch: Plant) -> None:
-    """Not looking whether what stands above has settled is caught."""
-    monkeypatch.setattr(Gathering, "_missed", does_nothing)
+def test_a_child_of_a_final_run_that_begins_another(monkeypatch: Plant) -> None:
+    """Not checking whether what lies above is final is caught."""
+    account_of = late.account_of
+
+    def duplicates_only(closed: Any, span: AgentSpan) -> Any:
+        account = account_of(closed, span)
+        return None if account == late.LATE else account
+
+    monkeypatch.setattr(late, "account_of", duplicates_only)
 
     assert_caught(laws.lateness)
 
 
 def test_a_span_that_is_not_counted(monkeypatch: Plant) -> None:
-    """Forgetting to account for a span is caught, here for late ones."""
+    """Forgetting to account for a span is caught, here for duplicates within a trace."""
+    count = Assembler._close
 
-    def late(self: Gathering, trace: Trace, span_id: bytes) -> None:
-        self.bury(trace, span_id)
+    def uncounted(self: Assembler, buffer: TraceBuffer, built: Any, reason: CloseReason, now: float) -> None:
+        count(self, buffer, built._replace(accounts=built.accounts[:-1]), reason, now)
 
-    monkeypatch.setattr(Gathering, "_late", late)
+    monkeypatch.setattr(Assembler, "_close", uncounted)
 
     assert_caught(laws.accounting)
 
 
 def test_a_span_that_is_counted_at_every_closing(monkeypatch: Plant) -> None:
     """Accounting for a run's spans again when it is closed again is caught."""
-    count = Assembler._count
-
-    def anew(self: Assembler, unit: Unit, built: Any) -> None:
-        unit.counted = {}
-        count(self, unit, built)
-
-    monkeypatch.setattr(Assembler, "_count", anew)
+    monkeypatch.setattr(Assembler, "_uncount", does_nothing)
 
     assert_caught(laws.accounting)
 
 
-def test_a_ceiling_that_is_not_held(monkeypatch: Plant) -> None:
-    """Not holding the ceilings of open runs, or those of remembered ids, is caught."""
+def test_a_limit_that_is_not_held(monkeypatch: Plant) -> None:
+    """Not holding the limit of open runs, or that of remembered ids, is caught."""
     with monkeypatch.context() as one:
-        one.setattr(Assembler, "_evict", does_nothing)
+        one.setattr(Assembler, "_close_heaviest", does_nothing)
         assert_caught(laws.ceilings)
     with monkeypatch.context() as one:
-        one.setattr(Gathering, "forget_gone", does_nothing)
+        one.setattr(Assembler, "_forget_oldest", does_nothing)
         assert_caught(laws.ceilings)
 
 
-def test_a_run_that_settles_twice(monkeypatch: Plant) -> None:
+def test_a_run_that_is_final_twice(monkeypatch: Plant) -> None:
     """Counters would record it twice, which is caught."""
-    settle = Assembler._settle_unit
+    finalize = Assembler._finalize_run
 
-    def twice(self: Assembler, closed_at: float, unit: Unit) -> None:
-        runs: list[Run] = list(unit.emitted.values())
-        settle(self, closed_at, unit)
-        if runs and not unit.emitted:
-            self._events.append(self._events[-1])
+    def twice(self: Assembler, run: Run) -> None:
+        finalize(self, run)
+        finalize(self, run)
 
-    monkeypatch.setattr(Assembler, "_settle_unit", twice)
+    monkeypatch.setattr(Assembler, "_finalize_run", twice)
 
     assert_caught(laws.order_and_batches)

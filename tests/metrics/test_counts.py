@@ -3,47 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from otel_reliability.metrics.counts import Multiset
-from tests.metrics.reference import entropy
-
-
-@given(st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=60))
-def test_a_multiset_is_a_counter_at_every_step(steps: list[tuple[str, bool]]) -> None:
-    """Total, distinct values, the greatest count and the entropy are those of a plain counter, after adds and removals."""
-    values, plain = Multiset[str](), Counter[str]()
-    for value, remove in steps:
-        if remove and plain[value]:
-            values.remove(value)
-            plain[value] -= 1
-        else:
-            values.add(value)
-            plain[value] += 1
-        there = +plain
-        assert (values.total, values.distinct, values.modal) == (
-            there.total(),
-            len(there),
-            max(there.values(), default=0),
-        )
-        assert values.bits() == pytest.approx(entropy(there.elements()), abs=1e-12)
-
-
-@given(st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abcd"), max_size=30))
-def test_entropy_is_of_the_values_alone(staying: list[str], passing: list[str]) -> None:
-    """What came and went changes not a bit of it."""
-    one, other = Multiset[str](), Multiset[str]()
-    for value in (*passing, *staying):
-        one.add(value)
-    for value in passing:
-        one.remove(value)
-    for value in reversed(staying):
-        other.add(value)
-    assert (one.bits(), one.evenness(), one.modal) == (other.bits(), other.evenness(), other.modal)
+from otel_reliability.metrics._support.counts import Multiset
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 10, 1_000])

@@ -40,17 +40,17 @@ class TestAgreement:
 
     def test_runs_without_effects_agree(self) -> None:
         """Two attempts that changed nothing ended alike."""
-        assert agreement_of([attempt(), attempt()]).read() == (1.0, 2, (), "")
+        assert agreement_of([attempt(), attempt()]).value() == (1.0, 2, (), "")
 
     def test_an_effect_against_none_is_all_apart(self) -> None:
         """One attempt that cancels and one that does nothing share nothing."""
-        assert agreement_of([attempt(("cancel", b"1")), attempt()]).read().value == 0
+        assert agreement_of([attempt(("cancel", b"1")), attempt()]).value().value == 0
 
     def test_tasks_weigh_as_many_as_they_have_runs(self) -> None:
         """Three runs that agree and two that do not."""
         alike = [attempt(("pay", b"1"), task="a") for _ in range(3)]
         apart = [attempt(("pay", b"1"), task="b"), attempt(("pay", b"2"), task="b")]
-        assert agreement_of([*alike, *apart]).read()[:2] == (pytest.approx(3 / 5), 5)
+        assert agreement_of([*alike, *apart]).value()[:2] == (pytest.approx(3 / 5), 5)
 
     def test_what_is_no_evidence(self) -> None:
         """Runs without a task, with unobservable tools, perturbed, or alone at their task."""
@@ -61,19 +61,19 @@ class TestAgreement:
             attempt(condition="fault"),
             attempt(task="u"),
         ]
-        assert agreement_of(rows).read() == (None, 0, (), "")
+        assert agreement_of(rows).value() == (None, 0, (), "")
 
     def test_unknown_arguments_are_compared_by_tool_and_said(self) -> None:
         """A run whose arguments are hidden is compared by the names of its tools, with every other run."""
         rows = [attempt(("cancel", None)), attempt(("cancel", b"1"), ("cancel", b"2")), attempt(("cancel", b"3"))]
-        reading = agreement_of(rows).read()
+        reading = agreement_of(rows).value()
         assert reading.value == pytest.approx(2 / 3)
         assert reading.note == "arguments unknown in 1 runs: their effects are compared by tool name"
 
     def test_beyond_the_ceiling_the_latest_count_and_it_is_said(self) -> None:
         """Of more distinct sets of effects than are compared, those of the latest runs."""
         rows = [attempt(("pay", bytes([n]))) for n in range(5)]
-        reading = agreement_of(rows, Settings(limits=LimitSettings(paths=2))).read()
+        reading = agreement_of(rows, Settings(limits=LimitSettings(paths=2))).value()
         assert reading[:2] == (0.0, 2)
         assert "3 earlier runs are left out" in reading.note
 
@@ -172,10 +172,10 @@ def test_without_captured_content_tools_alone_are_compared() -> None:
     """Arguments that were not captured: the same runs and tools, compared by name, and the reading says so."""
     bare = rows_from([span._replace(attributes=without_content(span)) for span in taubench_spans()])
     assert [tools_of(one) for one in bare] == [tools_of(one) for one in taubench_rows()]
-    reading = agreement_of(bare).read()
+    reading = agreement_of(bare).value()
     assert reading.value is not None
     assert "compared by tool name" in reading.note
-    assert reading.value > (agreement_of(taubench_rows()).read().value or 0)
+    assert reading.value > (agreement_of(taubench_rows()).value().value or 0)
 
 
 def without_content(span: RawSpan) -> dict[str, Any]:
@@ -193,5 +193,5 @@ def test_the_order_of_runs_is_nothing(order: list[int]) -> None:
     """Agreement and distances are the same in whatever order the runs came."""
     rows = [attempt(*((t, b"1") for t in ("pay", "mail", "cancel")[: n % 4]), task="ab"[n % 2]) for n in range(12)]
     plain, shuffled = agreement_of(rows), agreement_of([rows[n] for n in order])
-    assert plain.read() == shuffled.read()
+    assert plain.value() == shuffled.value()
     assert [plain.distance(one) for one in rows] == [shuffled.distance(one) for one in rows]

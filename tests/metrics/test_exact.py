@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.metrics.exact import ExactSum
+from otel_reliability.metrics._support.exact import ExactSum, FixedSum
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300)
 
@@ -51,3 +51,18 @@ def test_what_is_no_number_cannot_be_summed(value: float) -> None:
     """The doors refuse such evidence; a sum that met it could never be right again."""
     with pytest.raises((ValueError, OverflowError)):
         ExactSum().add(value)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 1000)), min_size=1, max_size=20))
+def test_fixed_sums_are_the_mean_to_the_last_digits_and_undo(values: list[tuple[float, int]]) -> None:
+    """A weighted mean is right to 1e-15, and what leaves leaves nothing behind."""
+    total, alone = FixedSum(), FixedSum()
+    for value, times in values:
+        total.add(value, times)
+    weight = sum(times for _, times in values)
+    true = sum((Fraction(value) * times for value, times in values), Fraction()) / weight
+    assert abs(total.mean(weight) - true) < 1e-15
+    for value, times in values[1:]:
+        total.remove(value, times)
+    alone.add(*values[0])
+    assert total.value == alone.value

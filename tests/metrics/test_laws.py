@@ -70,7 +70,9 @@ def test_values_are_in_range(rows: list[Row]) -> None:
     """Whatever the rows, each value is a number within the bounds that its spec tells, with runs behind it."""
     for make in each_metric():
         metric = laws.fed(make, rows)
-        for spec, reading in zip((metric.spec, *metric.companions), (metric.read(), *metric.beside()), strict=True):
+        for spec, reading in zip(
+            (metric.spec, *metric.companions), (metric.value(), *metric.companion_values()), strict=True
+        ):
             laws.is_in_range(spec, reading)
 
 
@@ -138,7 +140,7 @@ class Drifting(TokenBudgetPressure):
         if row.pressure is not None:
             self.total, self.runs = self.total - row.pressure, self.runs - 1
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         return Reading(self.total / self.runs, self.runs) if self.runs else Reading(None, 0)
 
 
@@ -155,15 +157,15 @@ class LastWins(Drifting):
 class Nervous(Drifting):
     """Says something else each time."""
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         self.total += 1
-        return super().read()
+        return super().value()
 
 
 class Confident(Drifting):
     """Calls no evidence a perfect 0, and adds one to the truth."""
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         return Reading(1.0 + self.total, self.runs)
 
 
@@ -241,4 +243,4 @@ def test_what_is_not_told_apart_is_one_series() -> None:
     reading = Reading(80.0, 9)
     assert Score().series(reading) == (((), reading),)
     metric = laws.fed(PathEntropy, rows_of("a", "a"))
-    assert metric.series() == (((), metric.read()),)
+    assert metric.series() == (((), metric.value()),)

@@ -8,18 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.metrics.apart import FEW, ONE, edit_shares
+from otel_reliability.metrics._support.pairs import ONE, LatestPairs, PairSums, edit_shares, path_code
 from otel_reliability.metrics.examples import row
-from otel_reliability.metrics.pairs import PATHS, LatestPairs, PairSums
 from otel_reliability.model.row import Row
 from tests.metrics.reference import edits
 
 CODES = st.text("abcd", max_size=6)
 
 
-@given(CODES, st.lists(CODES, max_size=3 * FEW))
+@given(CODES, st.lists(CODES, max_size=20))
 def test_edit_shares_are_those_of_the_textbook(code: str, others: list[str]) -> None:
-    """One by one or all at once, the distances are the same, in units of 2^-52."""
+    """The distances are those of the textbook's table, in units of 2^-52."""
     expected = [edits(code, other) * ONE // max(len(code), len(other), 1) for other in others]
     assert edit_shares(code, others) == expected
 
@@ -27,7 +26,7 @@ def test_edit_shares_are_those_of_the_textbook(code: str, others: list[str]) -> 
 @given(st.lists(st.tuples(CODES, st.integers(0, 5)), max_size=25))
 def test_sums_are_over_all_pairs_whoever_leaves(steps: list[tuple[str, int]]) -> None:
     """Whether the oldest leaves or one from the middle, the total is that of all pairs that remain."""
-    sums, there = PairSums(edit_shares, PATHS), dict[str, str]()
+    sums, there = PairSums(edit_shares), dict[str, str]()
     for at, (code, leaving) in enumerate(steps):
         sums.add(code)
         there[str(at)] = code
@@ -53,7 +52,7 @@ def latest(rows: list[Row], limit: int) -> list[Row]:
 @given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abcd"), st.booleans()), max_size=40), st.integers(1, 3))
 def test_the_latest_paths_count_at_every_step(steps: list[tuple[int, str, bool]], limit: int) -> None:
     """Whatever comes and goes in whatever order, the pairs are those of the latest runs under the ceiling."""
-    pairs, there = LatestPairs(limit), list[Row]()
+    pairs, there = LatestPairs(limit, edit_shares, path_code), list[Row]()
     for at, (end, path, leave) in enumerate(steps):
         if leave and there:
             pairs.evict(there.pop(end % len(there)))
@@ -68,10 +67,10 @@ def test_the_latest_paths_count_at_every_step(steps: list[tuple[int, str, bool]]
 
 def test_a_run_is_not_its_own_other() -> None:
     """Its distance is to the others; a run from outside has all of them as others."""
-    pairs = LatestPairs(10)
+    pairs = LatestPairs(10, edit_shares, path_code)
     one, other, outside = row("a"), row("b"), row("b")
     pairs.add(one)
-    assert pairs.distance(one) is None
+    assert pairs.distance(one, inside=True) is None
     pairs.add(other)
-    assert pairs.distance(one) == (1.0, 1)
-    assert pairs.distance(outside) == (0.5, 2)
+    assert pairs.distance(one, inside=True) == (1.0, 1)
+    assert pairs.distance(outside, inside=False) == (0.5, 2)

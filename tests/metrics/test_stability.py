@@ -31,7 +31,7 @@ def readings_of(given_rows: Sequence[Row], settings: Settings = DEFAULTS) -> dic
     for cls in TABLE:
         if issubclass(cls, Metric):
             metric = laws.fed(lambda cls=cls: cls(settings), given_rows)
-            told = zip((cls.spec, *cls.companions), (metric.read(), *metric.beside()), strict=True)
+            told = zip((cls.spec, *cls.companions), (metric.value(), *metric.companion_values()), strict=True)
             found |= {spec.name: reading for spec, reading in told}
     for cls in TABLE:
         if issubclass(cls, Derived) and cls.spec.family == "stability":
@@ -90,8 +90,8 @@ def test_tasks_are_averaged_by_their_runs() -> None:
             *rows_of("q"),
         ],
     )
-    assert metric.read() == Reading(2 / 6, 6)
-    bits, modal = metric.beside()
+    assert metric.value() == Reading(2 / 6, 6)
+    bits, modal = metric.companion_values()
     assert bits.value == pytest.approx(1 / 3)
     assert modal.value == pytest.approx((1 + 4) / 6)
 
@@ -99,16 +99,16 @@ def test_tasks_are_averaged_by_their_runs() -> None:
 def test_runs_without_a_task_form_one_group() -> None:
     """Where some runs have tasks, those without are compared among themselves."""
     metric = laws.fed(PathEntropy, [*rows_of("a", "b"), *rows_of("a", "a", task="x")])
-    assert metric.read() == Reading(0.5, 4)
+    assert metric.value() == Reading(0.5, 4)
 
 
 def test_tasks_beyond_the_ceiling_are_left_out_of_groups() -> None:
     """A mixture of tasks is no task; without grouping it does not matter."""
     mixture = rows_of("a", "b", task=OTHER_TASK)
-    assert laws.fed(PathEntropy, mixture).read().value is None
+    assert laws.fed(PathEntropy, mixture).value().value is None
     ungrouped = Settings(metrics=MetricSettings(group_by="none"))
-    assert laws.fed(lambda: PathEntropy(ungrouped), mixture).read().value == 1.0
-    assert laws.fed(BranchInstability, mixture).read().value is None
+    assert laws.fed(lambda: PathEntropy(ungrouped), mixture).value().value == 1.0
+    assert laws.fed(BranchInstability, mixture).value().value is None
 
 
 def test_branches_pool_over_decisions_and_count_runs_once() -> None:
@@ -121,21 +121,21 @@ def test_branches_pool_over_decisions_and_count_runs_once() -> None:
             row(input_class="k", branches={"d3": "x"}),
         ],
     )
-    assert metric.read() == Reading(1 / 4, 2)
+    assert metric.value() == Reading(1 / 4, 2)
 
 
 def test_a_class_is_not_a_task_of_the_same_name() -> None:
     """Input classes and tasks are told apart; without either only named branches count."""
-    assert laws.fed(BranchInstability, [row("a", task="k"), row("b", input_class="k")]).read().value is None
-    assert laws.fed(BranchInstability, rows_of("a", "b")).read().value is None
-    assert laws.fed(BranchInstability, [row(branches={"d": "x"}), row(branches={"d": "y"})]).read().value == 0.5
+    assert laws.fed(BranchInstability, [row("a", task="k"), row("b", input_class="k")]).value().value is None
+    assert laws.fed(BranchInstability, rows_of("a", "b")).value().value is None
+    assert laws.fed(BranchInstability, [row(branches={"d": "x"}), row(branches={"d": "y"})]).value().value == 0.5
 
 
 def test_an_empty_path_is_a_path() -> None:
     """A run that called no tool took the empty path; two of them are alike."""
-    assert laws.fed(PathEntropy, rows_of("", "")).read().value == 0.0
-    assert laws.fed(PathSimilarity, rows_of("", "")).read().value == 1.0
-    assert laws.fed(PathSimilarity, rows_of("", "a b")).read().value == 0.0
+    assert laws.fed(PathEntropy, rows_of("", "")).value().value == 0.0
+    assert laws.fed(PathSimilarity, rows_of("", "")).value().value == 1.0
+    assert laws.fed(PathSimilarity, rows_of("", "a b")).value().value == 0.0
 
 
 def test_similarity_says_what_the_ceiling_left_out() -> None:
@@ -143,7 +143,7 @@ def test_similarity_says_what_the_ceiling_left_out() -> None:
     metric = PathSimilarity(Settings(limits=LimitSettings(paths=2)))
     for each in rows_of("a", "b", "c", "c"):
         metric.add(each)
-    value, runs, _, note = metric.read()
+    value, runs, _, note = metric.value()
     assert (value, runs) == (pytest.approx(1 / 3), 3)
     assert note == "1 earlier runs are left out: only the latest distinct paths of a task are compared"
 
@@ -154,13 +154,13 @@ def test_distance_needs_evidence() -> None:
     metric.add(row("a", task="x"))
     assert metric.distance(row(None)).value is None
     assert metric.distance(row("a", task="y")).value is None
-    assert metric.distance(row("b", task="x")) == Reading(1.0, 1)
+    assert metric.distance(row("b", task="x"), inside=False) == Reading(1.0, 1)
 
 
 def test_unknown_arguments_are_told() -> None:
     """Where arguments were not in the telemetry, retries are told by tool alone, and the reading says so."""
     metric = laws.fed(RetryExplosion, [row(arguments_known=False), row(retries=3)])
-    assert metric.read().note == "arguments unknown in 1 of 2 runs: their calls are matched by tool alone"
+    assert metric.value().note == "arguments unknown in 1 of 2 runs: their calls are matched by tool alone"
 
 
 def test_retries_cost_tokens_and_time() -> None:
@@ -170,7 +170,9 @@ def test_retries_cost_tokens_and_time() -> None:
     metric = laws.fed(
         RetryExplosion, [row(), row()._replace(retries=costly._replace(tokens=10, duration_ns=3 * 10**9))]
     )
-    found = {spec.name: reading.value for spec, reading in zip(metric.companions, metric.beside(), strict=True)}
+    found = {
+        spec.name: reading.value for spec, reading in zip(metric.companions, metric.companion_values(), strict=True)
+    }
     assert found["retry_tokens_per_run"] == 5.0
     assert found["retry_seconds_per_run"] == 1.5
     assert found["longest_retry_chain"] == 2.0

@@ -8,30 +8,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from otel_reliability.metrics import SPECS
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.examples import row, rows_of
-from otel_reliability.metrics.resampling import MIN_RUNS
 from otel_reliability.metrics.uncertainty import (
     BLOCKS,
-    COMPARISONS,
     MEANS_OF_RUNS,
     MEANS_OF_TASKS,
-    SHARES,
     Numbers,
     bounds_of,
     intervals,
 )
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
+from otel_reliability.statistics.intervals import MIN_RUNS
 from tests.metrics.strategies import rows as some_rows
-
-WITHOUT = {
-    *("window.runs", "window.effective_runs", "distinct_paths", "longest_retry_chain", "score_coverage"),  # counts
-    *("retry_explosion", "tier", "flag"),  # yes or no
-    *("decay_curve", "variance_amplification", "graceful_degradation"),  # of the runs of one task, as they are
-    *("mean_session_reliability", "min_session_reliability", "mean_session_consistency", "min_session_consistency"),
-}
 
 
 def read(rows: list[Row]) -> dict[str, tuple[float | None, int]]:
@@ -39,15 +29,6 @@ def read(rows: list[Row]) -> dict[str, tuple[float | None, int]]:
     numbers = Numbers(DEFAULTS)
     numbers.add(rows)
     return {name: (reading.value, reading.runs) for name, reading in numbers.read().items()}
-
-
-def test_every_number_has_a_method_or_a_reason_to_have_none() -> None:
-    """A new metric must say how its interval is made."""
-    methods = (SHARES, MEANS_OF_RUNS, MEANS_OF_TASKS, COMPARISONS)
-    named = SHARES.union(*methods)
-    assert sum(map(len, methods)) == len(named)
-    assert named <= {spec.name for spec in SPECS}
-    assert {spec.name for spec in SPECS} - named <= WITHOUT
 
 
 @given(some_rows(least=MIN_RUNS, most=14))

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from otel_reliability.config import MetricSettings, Settings
+from otel_reliability.metrics._support.profiles import Profile
 from otel_reliability.metrics.consistency import (
     confidence_consistency,
     consistency,
@@ -24,7 +25,6 @@ from otel_reliability.metrics.predictability import (
     predictability,
     risk_coverage,
 )
-from otel_reliability.metrics.profiles import Profile
 from otel_reliability.metrics.reliability import reliability
 from otel_reliability.metrics.robustness import kept_accuracy, robustness
 from otel_reliability.metrics.safety import compliance, harm_severity, safety

@@ -149,5 +149,5 @@ def test_path_entropy_and_call_variation_are_those_of_the_code(case: dict[str, A
         variation.add(called)
 
     lone = len(case["runs"]) < 2
-    assert close(entropy.read().value, None if lone else case["expected"]["path_entropy"])
-    assert close(variation.read().value, None if lone else case["expected"]["tool_variance"])
+    assert close(entropy.value().value, None if lone else case["expected"]["path_entropy"])
+    assert close(variation.value().value, None if lone else case["expected"]["tool_variance"])

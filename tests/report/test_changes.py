@@ -9,9 +9,9 @@ from random import Random
 import pytest
 from rich.console import Console
 
-from otel_reliability.change.recording import units_of
-from otel_reliability.change.units import Unit
-from otel_reliability.change.verdict import Verdict
+from otel_reliability.change.observation import Observation
+from otel_reliability.change.recording import observations_of
+from otel_reliability.change.result import Result
 from otel_reliability.config import ChangeSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import AgentKey
@@ -41,7 +41,7 @@ CHANGED = random_units(100) + random_units(40, 1, 101, longer=4)
 """Units of an agent that changes at the 101st."""
 
 
-def verdicts(findings: Sequence[Finding]) -> dict[str, Verdict]:
+def verdicts(findings: Sequence[Finding]) -> dict[str, Result]:
     """The verdicts by agent."""
     return {finding.key.agent: finding.change.verdict for finding in findings if finding.key is not None}
 
@@ -59,9 +59,9 @@ def test_each_agent_has_a_verdict_of_its_own() -> None:
     units = {SUPPORT: CHANGED, REFUNDS: random_units(140, 2), STAGED: random_units(30)}
     findings = detected(units, SETTINGS, {})
     assert [(one.key, one.change.verdict) for one in findings] == [
-        (REFUNDS, Verdict.NO_CHANGE),
-        (SUPPORT, Verdict.CHANGED),
-        (STAGED, Verdict.NO_VERDICT),
+        (REFUNDS, Result.NO_CHANGE),
+        (SUPPORT, Result.CHANGED),
+        (STAGED, Result.NO_RESULT),
     ]
     assert findings[1].change.sentence.startswith("changed about unit 10")
     assert [one.key for one in detected(units, SETTINGS, {}, ["refund*"])] == [REFUNDS]
@@ -75,8 +75,8 @@ def test_a_reference_recording_stands_for_the_agents_it_holds() -> None:
     support, refunds = sorted(
         detected(units, SETTINGS, {SUPPORT: random_units(100)}), key=lambda one: one.change.verdict.value
     )
-    assert (support.change.verdict, support.change.note) == (Verdict.CHANGED, PINNED)
-    assert (refunds.change.verdict, refunds.change.note) == (Verdict.NO_CHANGE, NOT_PINNED)
+    assert (support.change.verdict, support.change.note) == (Result.CHANGED, PINNED)
+    assert (refunds.change.verdict, refunds.change.note) == (Result.NO_CHANGE, NOT_PINNED)
     assert {one.change.note for one in detected(units, SETTINGS, {})} == {""}
 
 
@@ -89,10 +89,10 @@ def test_a_reference_of_another_place_stands_for_who_has_its_name_alone() -> Non
     (unsure,) = detected(units, SETTINGS, several)
     (absent,) = detected(units, SETTINGS, ByName({REFUNDS: random_units(100)}))
 
-    assert (by_name.change.verdict, by_name.change.note) == (Verdict.CHANGED, f"{BY_NAME} ({place(elsewhere)})")
-    assert (exact.change.verdict, exact.change.note) == (Verdict.CHANGED, PINNED)
-    assert (unsure.change.verdict, unsure.change.note) == (Verdict.NO_VERDICT, SEVERAL)
-    assert (absent.change.verdict, absent.change.note) == (Verdict.NO_VERDICT, NOT_PINNED)
+    assert (by_name.change.verdict, by_name.change.note) == (Result.CHANGED, f"{BY_NAME} ({place(elsewhere)})")
+    assert (exact.change.verdict, exact.change.note) == (Result.CHANGED, PINNED)
+    assert (unsure.change.verdict, unsure.change.note) == (Result.NO_RESULT, SEVERAL)
+    assert (absent.change.verdict, absent.change.note) == (Result.NO_RESULT, NOT_PINNED)
 
 
 def test_two_recordings_are_compared_agent_by_agent() -> None:
@@ -102,9 +102,9 @@ def test_two_recordings_are_compared_agent_by_agent() -> None:
     after = {SUPPORT: random_units(60, 2, longer=4), late: random_units(60, 3)}
     findings = compared(before, after, SETTINGS)
     assert verdicts(findings) == {
-        "support": Verdict.CHANGED,
-        "refunds": Verdict.NO_VERDICT,
-        "late": Verdict.NO_VERDICT,
+        "support": Result.CHANGED,
+        "refunds": Result.NO_RESULT,
+        "late": Result.NO_RESULT,
     }
     sentences = {one.key.agent: one.change.sentence for one in findings if one.key is not None}
     assert "in the later recording" in sentences["refunds"]
@@ -115,7 +115,7 @@ def test_two_recordings_are_compared_agent_by_agent() -> None:
 def test_fewer_than_20_units_on_either_side_give_no_verdict(earlier: int, later: int) -> None:
     """However different they are."""
     (finding,) = compared({SUPPORT: random_units(earlier)}, {SUPPORT: random_units(later, 1, longer=9)}, SETTINGS)
-    assert finding.change.verdict is Verdict.NO_VERDICT
+    assert finding.change.verdict is Result.NO_RESULT
     assert f"{earlier} before and {later} after" in finding.change.sentence
 
 
@@ -131,7 +131,7 @@ def test_agents_are_paired_by_key_then_by_name_then_alone() -> None:
 def test_without_any_agent_there_is_no_verdict() -> None:
     """Neither of one recording nor of two."""
     for findings in (detected({}, SETTINGS, {}), compared({}, {}, SETTINGS)):
-        assert [(one.key, one.change.verdict) for one in findings] == [(None, Verdict.NO_VERDICT)]
+        assert [(one.key, one.change.verdict) for one in findings] == [(None, Result.NO_RESULT)]
         assert "the recording" in page(findings)
 
 
@@ -190,10 +190,10 @@ def test_json_has_the_numbers_behind_the_sentence() -> None:
 
 def test_two_recorded_models_differ() -> None:
     """gpt-4.1 and Claude at the airline's tasks, from their spans; the one or the other way round."""
-    gpt, claude = units_of(recorded_runs(GPT_AIRLINE)), units_of(recorded_runs(CLAUDE_AIRLINE))
+    gpt, claude = observations_of(recorded_runs(GPT_AIRLINE)), observations_of(recorded_runs(CLAUDE_AIRLINE))
     for before, after in ((gpt, claude), (claude, gpt)):
         (finding,) = compared(before, after, ChangeSettings())
-        assert finding.change.verdict is Verdict.CHANGED
+        assert finding.change.verdict is Result.CHANGED
         assert "output tokens a model call" in finding.change.sentence
         assert "at tasks that both have" in finding.change.sentence
 
@@ -201,13 +201,13 @@ def test_two_recorded_models_differ() -> None:
 @pytest.mark.parametrize("corpus", [GPT_AIRLINE, CLAUDE_AIRLINE])
 def test_the_halves_of_a_recording_do_not_differ(corpus: str) -> None:
     """In at least 95 % of random splits; ten units a side are too few to say anything."""
-    (units,) = units_of(recorded_runs(corpus)).values()
+    (units,) = observations_of(recorded_runs(corpus)).values()
     found = [compared(*halves(units, seed), ChangeSettings())[0].change.verdict for seed in range(20)]
-    assert found.count(Verdict.CHANGED) <= 1
-    assert found.count(Verdict.NO_VERDICT) == (20 if len(units) < 40 else 0)
+    assert found.count(Result.CHANGED) <= 1
+    assert found.count(Result.NO_RESULT) == (20 if len(units) < 40 else 0)
 
 
-def halves(units: Sequence[Unit], seed: int) -> tuple[UnitsOf, UnitsOf]:
+def halves(units: Sequence[Observation], seed: int) -> tuple[UnitsOf, UnitsOf]:
     """A random split."""
     order = Random(seed).sample(list(units), len(units))
     return {SUPPORT: order[: len(order) // 2]}, {SUPPORT: order[len(order) // 2 :]}

@@ -8,14 +8,14 @@ from otel_reliability.errors import ConfigurationError, UnknownMetric
 from otel_reliability.model.span import RawSpan
 from otel_reliability.report import gate
 from otel_reliability.report.doubt import few_runs
-from otel_reliability.report.gate import Result, TargetState
+from otel_reliability.report.gate import TargetResult, TargetState
 from otel_reliability.report.target import parse
 from tests.report.build import attempts, report, run_spans, runs
 
 FIVE = attempts("refund", True, True, False, True, True)
 
 
-def results(tmp_path: Path, spans: list[RawSpan], *targets: str, min_runs: int = 2) -> list[Result]:
+def results(tmp_path: Path, spans: list[RawSpan], *targets: str, min_runs: int = 2) -> list[TargetResult]:
     """The results on targets."""
     return gate.check(report(tmp_path, spans), [parse(target) for target in targets], min_runs)
 

@@ -17,7 +17,7 @@ from otel_reliability.service.journal_sqlite import Sqlite
 from otel_reliability.service.recording import PAUSE, Recording
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
-from otel_reliability.telemetry.series import Book
+from otel_reliability.telemetry.registry import Registry
 from otel_reliability.testing import FakeClock, agent, model, tool
 
 SETTINGS = Settings(hash_key="00" * 16)
@@ -53,7 +53,7 @@ class Kept:
         clock = Clock(self.fake, self.fake.wall)
         self.engine = Engine(settings, clock=clock, wall=clock.wall, places_return=True)
         self.state = State(settings, self.engine)
-        self.book = Book(clock.wall)
+        self.book = Registry(clock.wall)
         recording = Recording(self.engine, self.book, PAUSE)
         self.state.watchers.append(recording)
         self.state.keepers |= {"book": self.book, "recording": recording}
@@ -104,7 +104,6 @@ class Kept:
         """Everything that is told of the state."""
         fleet = self.engine.fleet
         windows = {key.agent: fleet.agent(key) for key in sorted(fleet.keys())}
-        cells = {name: instrument.items() for name, instrument in self.book.to_state().items()}
         return Look(
             {
                 name: {
@@ -114,7 +113,7 @@ class Kept:
                 for name, state in windows.items()
                 if state is not None
             },
-            {name: {labels: told(cell) for labels, cell in found} for name, found in cells.items()},
+            {f"{name} {labels}": data[:3] for name, labels, data in self.book.to_state()},
             {key: self.engine.sessions.scores(key) for key in fleet.keys()},  # noqa: SIM118 (no dictionary)
             {key: number for key, number in self.engine.accounts.items() if number},
             self.engine.open_runs,

@@ -154,7 +154,7 @@ def test_whoever_takes_our_numbers_may_be_away(
         time.sleep(seconds)
         grown = telling.resident() - before
         print(f"grown by {grown / MEGABYTE:.1f} MB in {seconds:g} s")
-        failed = [one.sum("otel_reliability_exports_total", outcome="unavailable") for one in (telling, handing_on)]
+        failed = [one.sum("otel_reliability_exports_total", outcome="failed") for one in (telling, handing_on)]
         for one in (sink, following, server):
             one.start()
     patience = PATIENCE + seconds  # there is as much to hand on as they were away

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
+from otel_reliability.telemetry.points import Shown, slices
 
 from otel_reliability.change.monitor import Monitor
 from otel_reliability.config import MetricSettings, SessionSettings, Settings, WindowSettings
@@ -20,7 +21,6 @@ from otel_reliability.model.span import Evaluation
 from otel_reliability.service import journal_file, snapshot
 from otel_reliability.service.checkpoints import Checkpoints
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.telemetry.points import Shown, slices
 from otel_reliability.testing import FakeClock, at, run
 from tests.service.keeping import SETTINGS, Kept, halves, request
 from tests.windows.runs import closed
@@ -199,7 +199,7 @@ def test_sessions_close_and_score_by_the_settings_of_now() -> None:
     assert event.reliability == event.scores.reliability.score
     for one in (monitor, monitors[1]):
         one.advance(6.0)
-        assert one.to_state(6.0)["sessions"]["open"] == []
+        assert one.to_data(6.0)["sessions"]["open"] == []
 
 
 def otherwise(kind: type) -> str:
@@ -219,7 +219,6 @@ def test_a_start_tells_what_was_told_before(tmp_path: Path) -> None:
     kept.journal.close()
     kept = Kept(tmp_path, kept.fake)
     assert told_by(kept) == before
-    assert kept.engine.fleet.asleep == 3
 
     kept.take(request(900, agents=1))
     kept.settle()

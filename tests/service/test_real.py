@@ -12,17 +12,15 @@ from otel_reliability.service.refusal import RETRY
 from otel_reliability.testing import traces_protobuf
 from tests.real.collector.handle import Collectors, Config
 from tests.real.pipelines import pipeline
-from tests.real.ports import HOST, free_port
 from tests.real.prometheus.handle import Promtool
 from tests.real.waiting import until
 from tests.real.web import ask
 from tests.service.running import Running, serving
-from tests.telemetry.numbers import prometheus_numbers, spans_of
+from tests.telemetry.numbers import spans_of
 
 pytestmark = pytest.mark.real
 
 SOON = {"initial_interval": "100ms", "max_interval": "300ms", "multiplier": 1.5, "max_elapsed_time": "60s"}
-PER_SERVER = frozenset({"job", "instance", "otel_scope_name", "otel_scope_version", "otel_scope_schema_url"})
 """Labels that say by which way a number came."""
 
 
@@ -82,31 +80,6 @@ def test_the_collector_comes_again_when_it_is_told(collector: Collectors, protoc
         assert moments[1] - moments[0] > 0.8 * RETRY
 
 
-def test_a_gone_agent_is_gone_behind_a_collector_too(collector: Collectors) -> None:
-    """The flag that we send makes the Collector let go of the series at once, not after its own five minutes."""
-    port = free_port()
-    config: Config = {
-        "receivers": {"otlp": {}},
-        "exporters": {"prometheus": {"endpoint": f"{HOST}:{port}"}},
-        "service": {"pipelines": {"metrics": pipeline(["otlp"], ["prometheus"])}},
-    }
-    behind = collector(config)
-    push = {"endpoint": f"http://{behind.grpc}", "interval": "100ms"}
-    with serving({"limits": {"agent_idle": "1h"}}, push=push) as running:
-        running.post("traces", traces_protobuf(spans_of("support", 5, 1)))
-        running.settle()
-        until(
-            lambda: any(("gen_ai_agent_name", "support") in labels for _, labels in _agents(port)),
-            "the agent to be pushed",
-        )
-        running.clock.advance(4_000)
-        running.writer_came_round()
-        until(
-            lambda: not any(("gen_ai_agent_name", "support") in labels for _, labels in _agents(port)),
-            "the agent to be gone",
-        )
-
-
 def test_promtool_finds_nothing_wrong(promtool: Promtool) -> None:
     """Names, types and text are as Prometheus wants them, but that it takes the bits of an entropy for a size."""
     with serving() as running:
@@ -122,17 +95,3 @@ def test_promtool_finds_nothing_wrong(promtool: Promtool) -> None:
     assert done.stdout == ""
     assert complaints == []
 
-
-def _agents(port: int) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """What a Collector's Prometheus exporter tells of agents."""
-    numbers = _numbers(ask(f"http://{HOST}:{port}/metrics").text)
-    return {key: value for key, value in numbers.items() if key[0].startswith("agent_")}
-
-
-def _numbers(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """Samples by name and labels, without those that say by which way they came."""
-    return {(name, _own(dict(labels))): value for (name, labels), value in prometheus_numbers(text).items()}
-
-
-def _own(labels: Mapping[str, str]) -> frozenset[tuple[str, str]]:
-    return frozenset((key, value) for key, value in labels.items() if key not in PER_SERVER | {"__name__"})

@@ -4,7 +4,7 @@ from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.service.recording import Recording
 from otel_reliability.telemetry import names
-from otel_reliability.telemetry.series import Book, Tally
+from otel_reliability.telemetry.registry import CounterSeries, Registry
 from otel_reliability.testing import traces_protobuf
 from tests.real.waiting import until
 from tests.service.running import Running, run_of, runs_of, serving
@@ -89,16 +89,16 @@ def test_what_settles_within_a_second_is_recorded_together() -> None:
         told = [counted(1, 100, 0.3), counted(2, 0.3, 0.3), counted(3, 1.0), counted(4, 0.3, 0.3)]
 
     assert told == [["1"], ["1"], ["2"], ["2"]]
-    series = running.service.book.slices(lambda _, __, cell: cell.value if isinstance(cell, Tally) else 0)
+    series = running.service.book.slices(lambda _, __, cell: cell.value if isinstance(cell, CounterSeries) else 0)
     assert next(values for spec, values in series if spec.name == names.RUNS.name) == [4]
 
 
 def test_what_an_earlier_version_kept_is_taken_over() -> None:
     """It did not say when what has settled is recorded next: that is at once."""
     engine = Engine(Settings())
-    kept = Recording(engine, Book(lambda: 0), pause=1.0)
+    kept = Recording(engine, Registry(lambda: 0), pause=1.0)
     kept()
-    recording = Recording(engine, Book(lambda: 0), pause=1.0)
+    recording = Recording(engine, Registry(lambda: 0), pause=1.0)
     recording.restore(kept.to_state()[:3])
 
     assert recording.to_state() == (*kept.to_state()[:3], 0.0)

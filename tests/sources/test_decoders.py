@@ -92,6 +92,10 @@ SELDOM = [
     span(1, name="execute_tool search", status=2),
     span(1, name="crewai.workflow"),
     span(1, name="support run", attributes={"agent_name": "support"}),
+    span(
+        1,
+        attributes={"llm.request.type": "chat", **{f"gen_ai.completion.0.tool_calls.{n}.name": f"tool-{n}" for n in range(100)}},
+    ),
     span(1, scope="langsmith", attributes={"langsmith.span.kind": "tool"}, events=[("exception", {})]),
     span(
         1,

@@ -1,4 +1,4 @@
-"""An engine with runs of several agents and their book; and what is told of them in each format, as plain values."""
+"""An engine with recorded runs of several agents; and their numbers in each format, as plain values."""
 
 from __future__ import annotations
 
@@ -18,12 +18,9 @@ from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import RawSpan
 from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.ledger import ToolLedger
-from otel_reliability.telemetry.recorder import Recorder
-from otel_reliability.telemetry.series import TRACES, Book
-from otel_reliability.telemetry.standing import Standing
+from otel_reliability.telemetry.recorder import Recorder, readings_of
+from otel_reliability.telemetry.registry import Registry
 from otel_reliability.testing import FakeClock, span
-from otel_reliability.windows.sessions import SessionEvent
-from tests.telemetry.plain_recorder import standing_of
 
 Labels: TypeAlias = frozenset[tuple[str, Any]]
 Numbers: TypeAlias = dict[tuple[str, Labels], Any]
@@ -61,35 +58,35 @@ def spans_of(agent: str, runs: int, first: int) -> list[RawSpan]:
     return found
 
 
-class Told(NamedTuple):
-    """An engine, what it recorded, and the stream that writers read."""
+class Recorded(NamedTuple):
+    """An engine, its registry, and the stream that writers read."""
 
     engine: Engine
-    book: Book
+    registry: Registry
     exposition: Exposition
     clock: FakeClock
-    runs: tuple[Run, ...]
-    standings: Mapping[str, Standing]
-    scored: tuple[SessionEvent, ...]
+    runs: list[Run]
     recorder: Recorder
 
+    def record(self, runs: list[Run]) -> None:
+        """Record runs as final."""
+        self.recorder.record(runs, readings_of(runs, self.engine.fleet))
 
-def told(*agents: str, runs: int = 12, settings: Settings | None = None, own: Iterable[Any] = ()) -> Told:
-    """Each agent with so many runs, all settled and recorded."""
+
+def recorded(*agents: str, runs: int = 12, settings: Settings | None = None, own: Iterable[Any] = ()) -> Recorded:
+    """Each agent with so many runs, all final and recorded."""
     clock = FakeClock(100.0)
     engine = Engine(settings or Settings(), clock=clock, wall=clock.wall, places_return=True)
     for at, agent in enumerate(agents):
         engine.receive(spans_of(agent, runs, 1 + 100 * at))
     engine.flush(CloseReason.SHUTDOWN)
-    settled = tuple(engine.take_settled())
-    standings = {run.run_id: standing_of(run, engine.fleet) for run in settled}
-    book = Book(clock.wall)
-    recorder = Recorder(book, engine.settings, ToolLedger(engine.settings, 1_000), TRACES)
-    recorder.record(settled, standings)
-    scored = tuple(engine.take_scored())
-    recorder.score(scored)
-    points = list(own)
-    return Told(engine, book, Exposition(engine, book, lambda: points), clock, settled, standings, scored, recorder)
+    registry, points = Registry(clock.wall), list(own)
+    recorder = Recorder(registry, engine.settings, ToolLedger(engine.settings, 1_000))
+    exposition = Exposition(engine, registry, lambda: points)
+    found = Recorded(engine, registry, exposition, clock, engine.take_settled(), recorder)
+    found.record(found.runs)
+    recorder.score(engine.take_scored())
+    return found
 
 
 # --- OTLP -------------------------------------------------------------------------------------------------------------
@@ -119,21 +116,19 @@ def attributes_of(point: NumberDataPoint | HistogramDataPoint) -> Labels:
 
 
 def value_of(point: NumberDataPoint | HistogramDataPoint) -> Any:
-    """The value of a point; of a histogram its count, sum, bounds and buckets; None: it has ended."""
-    if point.flags & 1:
-        return None
+    """The value of a point; of a histogram its count, sum, bounds and buckets."""
     if isinstance(point, HistogramDataPoint):
         return point.count, point.sum, tuple(point.explicit_bounds), tuple(point.bucket_counts)
     return getattr(point, point.WhichOneof("value") or "")
 
 
 def otlp_numbers(bodies: Iterable[bytes]) -> Numbers:
-    """Everything that OTLP requests tell. A series stands in them once."""
+    """Every number of OTLP requests. A series stands in them once."""
     found: Numbers = {}
     for metric in metrics_of(bodies):
         for point in points_of(metric):
             key = (metric.name, attributes_of(point))
-            assert key not in found, f"{key} is told twice"
+            assert key not in found, f"{key} stands twice"
             found[key] = value_of(point)
     return found
 
@@ -153,7 +148,7 @@ def prometheus_numbers(text: str) -> Numbers:
     for family in families_of(text):
         for sample in family.samples:
             key = (sample.name, frozenset(sample.labels.items()))
-            assert key not in found, f"{key} is told twice"
+            assert key not in found, f"{key} stands twice"
             found[key] = sample.value
     return found
 

@@ -1,4 +1,4 @@
-"""Receivers of OTLP that answer as a test tells them, and keep what came."""
+"""OTLP receivers that answer as a test tells them, and keep what arrived."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, cast
 import grpc
 
 
-class Came(NamedTuple):
-    """One request as it came, unpacked: its path or method, headers or metadata in lower case, body."""
+class Request(NamedTuple):
+    """A request, decompressed: its path or method, headers or metadata in lower case, body."""
 
     path: str
     headers: Mapping[str, str]
@@ -24,16 +24,12 @@ class Came(NamedTuple):
 
 
 class Receiver:
-    """What came, and what is answered next: (status, headers or trailing metadata); without any, success."""
+    """What arrived, and the next answers: an HTTP status or a `grpc.StatusCode`; without any, success."""
 
     def __init__(self) -> None:
         self.url = ""
-        self.came: list[Came] = []
-        self.answers: deque[tuple[Any, Mapping[str, Any]]] = deque()
-
-    def next(self) -> tuple[Any, Mapping[str, Any]]:
-        """The next answer of a receiver over HTTP."""
-        return self.answers.popleft() if self.answers else (200, {})
+        self.came: list[Request] = []
+        self.answers: deque[Any] = deque()
 
 
 @contextmanager
@@ -47,16 +43,14 @@ def over_http(context: ssl.SSLContext | None = None) -> Generator[Receiver]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             headers = {key.lower(): value for key, value in self.headers.items()}
-            receiver.came.append(Came(self.path, headers, _unpacked(body)))
-            status, more = receiver.next()
-            self.send_response(status)
-            for name, value in more.items():
-                self.send_header(name, value)
+            body = gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body
+            receiver.came.append(Request(self.path, headers, body))
+            self.send_response(receiver.answers.popleft() if receiver.answers else 200)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its base names it so
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
@@ -74,19 +68,17 @@ def over_http(context: ssl.SSLContext | None = None) -> Generator[Receiver]:
 
 
 @contextmanager
-def over_grpc(credentials: Any = None, *, port: int = 0) -> Generator[Receiver]:
-    """A receiver over gRPC, encrypted with server credentials; an answer's status is a `grpc.StatusCode`."""
+def over_grpc(credentials: Any = None) -> Generator[Receiver]:
+    """A receiver over gRPC, encrypted with server credentials."""
     receiver = Receiver()
 
     class Router(grpc.GenericRpcHandler):
         def service(self, handler_call_details: Any) -> Any:
             def handle(body: bytes, context: Any) -> bytes:
                 metadata = {key: str(value) for key, value in context.invocation_metadata()}
-                receiver.came.append(Came(handler_call_details.method, metadata, body))
+                receiver.came.append(Request(handler_call_details.method, metadata, body))
                 if receiver.answers:
-                    code, trailing = receiver.answers.popleft()
-                    context.set_trailing_metadata(tuple(trailing.items()))
-                    context.abort(code, "told so")
+                    context.abort(receiver.answers.popleft(), "as told")
                 return b""
 
             return cast("Any", grpc).unary_unary_rpc_method_handler(handle)
@@ -94,15 +86,11 @@ def over_grpc(credentials: Any = None, *, port: int = 0) -> Generator[Receiver]:
     with ThreadPoolExecutor(2) as pool:
         server: Any = cast("Any", grpc).server(pool, handlers=(Router(),))
         if credentials is None:
-            receiver.url = f"http://127.0.0.1:{server.add_insecure_port(f'127.0.0.1:{port}')}"
+            receiver.url = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
         else:
-            receiver.url = f"https://127.0.0.1:{server.add_secure_port(f'127.0.0.1:{port}', credentials)}"
+            receiver.url = f"https://127.0.0.1:{server.add_secure_port('127.0.0.1:0', credentials)}"
         server.start()
         try:
             yield receiver
         finally:
             server.stop(0).wait()
-
-
-def _unpacked(body: bytes) -> bytes:
-    return gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body

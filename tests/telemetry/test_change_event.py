@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from opentelemetry import _logs as logs
 from opentelemetry import trace
-from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 
-from otel_reliability.change.alarm import Alarm, Summary, Told, ToolShift
+from otel_reliability.change.alarm import Alarm, SignalChange, Summary, ToolShift
 from otel_reliability.change.monitor import Change
 from otel_reliability.config import ChangeSettings, Settings
 from otel_reliability.model.run import AgentKey, CloseReason
-from otel_reliability.telemetry import change_event, names
-from otel_reliability.telemetry.change_event import EVENT_NAME, tell
+from otel_reliability.telemetry import change_event
+from otel_reliability.telemetry.change_event import EVENT_NAME, emit
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.live import live_of
 from tests.report.build import run_spans
@@ -24,8 +23,8 @@ from tests.telemetry.meters import Meters
 from tests.telemetry.spans import provider as tracers
 
 KEY = AgentKey("acme", "shop", "prod", "support", (("service.version", "2"),))
-CALLS = Told("calls", 2e4, 201, 1_700_000_000_000_000_000, Summary(160, 5.2, 5), Summary(18, 12.1, 11))
-PATH = Told("path", 1e4, 203, 1_700_000_000_000_000_000, None, Summary(16, 0.4, 0.5))
+CALLS = SignalChange("calls", 2e4, 201, 1_700_000_000_000_000_000, Summary(160, 5.2, 5), Summary(18, 12.1, 11))
+PATH = SignalChange("path", 1e4, 203, 1_700_000_000_000_000_000, None, Summary(16, 0.4, 0.5))
 CHANGE = Change(KEY, Alarm(218, "run-218", 1_700_000_500_000_000_000, (CALLS, PATH), (ToolShift("refund", 0.0, 0.64),)))
 
 
@@ -40,7 +39,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
 def test_a_change_is_told_by_names_and_numbers() -> None:
     """Whose, by which signals, at which unit, and the values before and after; a summary that is not there is left out."""
     kept = Kept()
-    tell([CHANGE], loggers(kept))
+    emit([CHANGE], loggers(kept))
 
     (record,) = (one.log_record for one in kept.emitted)
     assert (record.event_name, record.timestamp, record.severity_text) == (
@@ -78,28 +77,17 @@ def test_an_event_belongs_to_no_span_that_happens_to_be_open() -> None:
     """It is told by whoever comes by: the span of that thread has nothing to do with it."""
     kept = Kept()
     with tracers().get_tracer("test").start_as_current_span("host"):
-        tell([CHANGE, CHANGE], loggers(kept))
+        emit([CHANGE, CHANGE], loggers(kept))
         assert trace.get_current_span().get_span_context().is_valid
 
     assert [one.log_record.trace_id for one in kept.emitted] == [0, 0]
 
 
-def test_an_exporter_can_write_it() -> None:
-    """OTLP takes the body and all attributes."""
-    kept = Kept()
-    tell([CHANGE], loggers(kept))
-
-    (record,) = encode_logs(kept.emitted).resource_logs[0].scope_logs[0].log_records
-    assert record.event_name == EVENT_NAME
-    assert {item.key for item in record.body.kvlist_value.values} == {"message", "unit", "signals", "tools"}
-    assert {item.key for item in record.attributes} >= {names.SIGNAL, "agent.reliability.change.signals"}
-
-
 def test_without_a_provider_nothing_happens() -> None:
     """The API's own provider takes events and lets them go."""
     before = Guard.faults.copy()
-    tell([CHANGE])
-    tell([CHANGE], logs.NoOpLoggerProvider())
+    emit([CHANGE])
+    emit([CHANGE], logs.NoOpLoggerProvider())
     assert Guard.faults == before
 
 
@@ -111,9 +99,9 @@ def test_a_processor_that_fails_harms_nobody(monkeypatch: pytest.MonkeyPatch) ->
             raise OSError
 
     monkeypatch.setattr(Guard, "loud", False)
-    before = Guard.faults["telling a change as a log event"]
-    tell([CHANGE], loggers(Failing()))
-    assert Guard.faults["telling a change as a log event"] == before + 1
+    before = Guard.faults["emitting a log event"]
+    emit([CHANGE], loggers(Failing()))
+    assert Guard.faults["emitting a log event"] == before + 1
 
 
 def test_a_logger_that_takes_records_only_is_handed_one() -> None:
@@ -128,7 +116,7 @@ def test_a_logger_that_takes_records_only_is_handed_one() -> None:
         def get_logger(self, name: str, *args: Any, **options: Any) -> Any:
             return Old()
 
-    tell([CHANGE], Provider())
+    emit([CHANGE], Provider())
     assert [(one.event_name, one.attributes["signal"]) for one in taken] == [(EVENT_NAME, "calls")]
     assert change_event.event_of(CHANGE).body == taken[0].body
 

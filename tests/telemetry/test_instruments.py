@@ -8,8 +8,8 @@ from otel_reliability.telemetry.instruments import Observed, Point, Snapshot, sn
 from otel_reliability.telemetry.names import Instrument
 from tests.telemetry.meters import Meters
 
-SPECS = [Instrument(f"test.{kind}", kind, "{run}", "For a test.", observed=True) for kind in ("gauge", "counter")]
-SPECS.append(Instrument("test.sum", "up_down_counter", "{run}", "For a test.", observed=True))
+SPECS = [Instrument(f"test.{kind}", kind, "{run}", "For a test.") for kind in ("gauge", "counter")]
+SPECS.append(Instrument("test.sum", "up_down_counter", "{run}", "For a test."))
 
 
 class Source:
@@ -65,16 +65,6 @@ def test_a_collection_that_broke_off_leaves_nothing_stale() -> None:
     assert meters.look().value("test.counter") == 2
 
 
-def test_what_has_no_value_has_no_point() -> None:
-    """Absent is absent: neither 0 nor NaN."""
-    meters, source = Meters(), Source()
-    observed = Observed(meters.provider.get_meter("test"), SPECS, source.take, idle)
-
-    assert meters.metrics() == {}
-    observed.restart()
-    assert (meters.metrics(), source.taken) == ({}, 2)
-
-
 def test_an_error_while_observing_leaves_the_collection_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """The host's own metrics are collected although ours failed; the next collection is tried anew."""
 
@@ -91,5 +81,5 @@ def test_an_error_while_observing_leaves_the_collection_whole(monkeypatch: pytes
     assert meters.look().value("host.requests") == 5
     assert Guard.faults["a collection"] > before
     source = Source(("test.gauge", 1, {}))
-    observed._take = source.take
+    observed._read = source.take
     assert meters.look().value("test.gauge") == 1

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,12 +65,3 @@ def test_tools_keep_the_first_places_and_the_rest_is_other(
     (ceiling,) = ledger.ceilings()
     assert ceiling.used == len(own) <= ceiling.limit
     assert ceiling.hits == sum(named[pair] == names.OTHER for pair in asked)
-
-
-def test_a_full_ledger_turns_new_tools_away() -> None:
-    """400 agents leave room for 549 tools; the next one is `__other__`, and counted."""
-    ledger = ToolLedger(replace(Settings(), limits=LimitSettings(agents=400, tools=200)))
-    given_names = [ledger.name(key(number % 400), f"tool-{number}") for number in range(600)]
-
-    assert given_names.count(names.OTHER) == 51
-    assert ledger.ceilings()[0] == ("tools", 549, 549, 51)

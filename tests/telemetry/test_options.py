@@ -3,13 +3,7 @@ from __future__ import annotations
 import pytest
 
 from otel_reliability.config import Settings
-from otel_reliability.errors import ConfigurationError
 from otel_reliability.telemetry.options import settings_from
-
-
-def test_nobody_says_anything() -> None:
-    """A door without settings takes those of the door before it."""
-    assert settings_from({}) is None
 
 
 def test_the_environment_is_read_and_code_stands_over_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,20 +14,6 @@ def test_the_environment_is_read_and_code_stands_over_it(monkeypatch: pytest.Mon
 
     assert found is not None
     assert (found.metrics.min_runs, found.assembly.linger) == (7, 0.5)
-
-
-def test_window_is_short_for_one_window_of_so_many_runs() -> None:
-    """As the SDK's declarative configuration hands it over: `{reliability: {window: 50}}`."""
-    found = settings_from({"window": 50})
-
-    assert found is not None
-    assert [(window.name, window.last) for window in found.windows] == [("recent", 50)]
-
-
-def test_code_that_says_what_cannot_be_is_told_so() -> None:
-    """A wrong argument is raised where it is given, with all four parts of the message."""
-    with pytest.raises(ConfigurationError, match=r"windows\[0\].last: 'many' is not"):
-        settings_from({"window": "many"})
 
 
 def test_a_wrong_variable_keeps_no_program_from_starting(

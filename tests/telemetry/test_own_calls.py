@@ -47,8 +47,3 @@ def test_equal_calls_of_one_run_all_count() -> None:
     """Two calls at the same instant are two calls."""
     twin = call("search", 1.0)
     assert counted(of("agent", [twin, twin], 1, nested=False, seconds=5)) == [("agent", "search")] * 2
-
-
-def test_unobservable_tools_are_no_calls() -> None:
-    """A run whose tools nobody saw counts none."""
-    assert counted(run(None)) == []

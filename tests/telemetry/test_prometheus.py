@@ -10,11 +10,17 @@ from otel_reliability.telemetry import names
 from otel_reliability.telemetry.exposition import OWN
 from otel_reliability.telemetry.instruments import Point
 from otel_reliability.telemetry.names import Instrument
-from otel_reliability.telemetry.otlp_requests import Requests
+from otel_reliability.telemetry.otlp import AgentMetrics, requests
 from otel_reliability.telemetry.prometheus import Prometheus, family_of, labels_of
-from otel_reliability.telemetry.standing import Standing
-from otel_reliability.testing import call, run
-from tests.telemetry.numbers import RESOURCE, Told, families_of, otlp_numbers, prometheus_numbers, told, translated
+from tests.telemetry.numbers import (
+    RESOURCE,
+    Recorded,
+    families_of,
+    otlp_numbers,
+    prometheus_numbers,
+    recorded,
+    translated,
+)
 
 ALL: tuple[Instrument, ...] = (*names.gauges(), *names.COUNTERS, *names.HISTOGRAMS, *names.STANDARD, *OWN.values())
 OWN_POINTS: list[Point] = [
@@ -29,17 +35,18 @@ TWO_WINDOWS = Settings(
 )
 
 
-def text_of(of: Told, *, openmetrics: bool = False) -> str:
+def text_of(of: Recorded, *, openmetrics: bool = False) -> str:
     """One scrape."""
     return "".join(Prometheus(of.exposition, RESOURCE).text(openmetrics=openmetrics))
 
 
 @pytest.mark.parametrize("openmetrics", [False, True], ids=["text", "openmetrics"])
 @pytest.mark.parametrize("settings", [Settings(), TWO_WINDOWS], ids=["one window", "two windows"])
-def test_a_scrape_says_what_a_push_says(settings: Settings, openmetrics: bool) -> None:
-    """The same names, labels and values by both ways, under the translation that OpenTelemetry specifies."""
-    of = told("support", "refunds", 'a "quoted" \\ name', settings=settings, own=OWN_POINTS)
-    pushed = otlp_numbers(request.body for request in Requests(of.exposition, RESOURCE).write())
+def test_scrape_and_push_have_the_same_numbers(settings: Settings, openmetrics: bool) -> None:
+    """The same names, labels and values, by the translation that OpenTelemetry specifies."""
+    of = recorded("support", "refunds", 'a "quoted" \\ name', settings=settings, own=OWN_POINTS)
+    pushed = otlp_numbers(requests(AgentMetrics(of.exposition).collect(1), RESOURCE))
+    pushed |= {(name, frozenset(labels.items())): value for name, value, labels in OWN_POINTS}
     units = {spec.name: spec.unit for spec in ALL}
     counters = frozenset(spec.name for spec in ALL if spec.kind == "counter")
     scraped = prometheus_numbers(text_of(of, openmetrics=openmetrics))
@@ -52,7 +59,7 @@ def test_a_scrape_says_what_a_push_says(settings: Settings, openmetrics: bool) -
 @pytest.mark.parametrize("openmetrics", [False, True], ids=["text", "openmetrics"])
 def test_each_family_stands_once_with_its_type(openmetrics: bool) -> None:
     """Type and help before its samples, once; a level that may fall is a gauge."""
-    text = text_of(told("support", "refunds", own=OWN_POINTS), openmetrics=openmetrics)
+    text = text_of(recorded("support", "refunds", own=OWN_POINTS), openmetrics=openmetrics)
     families = families_of(text)
     kinds = {family.name: family.type for family in families}
 
@@ -64,9 +71,9 @@ def test_each_family_stands_once_with_its_type(openmetrics: bool) -> None:
     assert kinds["otel_reliability_runs_open"] == "gauge"
 
 
-def test_openmetrics_carries_the_trace_of_the_last_run_of_each_bucket() -> None:
-    """From a bad score to its trace: exemplars on buckets and counters, with a time; plain text has none."""
-    of = told("support")
+def test_openmetrics_has_the_trace_of_the_last_run_of_each_bucket() -> None:
+    """Exemplars on buckets and counters, with a time; plain text has none."""
+    of = recorded("support")
     samples = [sample for family in families_of(text_of(of, openmetrics=True)) for sample in family.samples]
     exemplars: list[Any] = [sample.exemplar for sample in samples if sample.exemplar]
     named = {sample.name for sample in samples if sample.exemplar}
@@ -75,30 +82,19 @@ def test_openmetrics_carries_the_trace_of_the_last_run_of_each_bucket() -> None:
     assert named >= {"agent_reliability_run_score_bucket", "agent_reliability_runs_total"}
     assert {exemplar.labels["trace_id"] for exemplar in exemplars} <= traces
     assert {exemplar.labels["span_id"] for exemplar in exemplars} == {"0000000000000001"}
-    assert {float(exemplar.timestamp) for exemplar in exemplars} == {of.book.wall() / 1e9}
+    assert {float(exemplar.timestamp) for exemplar in exemplars} == {of.registry.wall() / 1e9}
     assert " # " not in text_of(of)
 
 
-def test_a_run_without_a_root_has_no_exemplar() -> None:
-    """There is no span to point to."""
-    of = told()
-    one = run(root_span_id=None, tool_calls=(call("search"),))
-    of.recorder.record([one], {one.run_id: Standing(one.key, 50.0)})
-    text = text_of(of, openmetrics=True)
-
-    assert "agent_reliability_runs_total" in text
-    assert "trace_id" not in text
-
-
-def test_a_gone_agent_is_gone_from_the_next_scrape() -> None:
-    """Prometheus ends a series that is not there any more by itself."""
-    of = told("support", "refunds")
+def test_expired_agent_is_absent_from_the_next_scrape() -> None:
+    """Prometheus ends such series itself."""
+    of = recorded("support", "refunds")
     prometheus = Prometheus(of.exposition, RESOURCE)
     before = "".join(prometheus.text())
     fleet: Any = of.engine.fleet
     key = next(key for key in of.engine.fleet.keys() if key.agent == "refunds")  # noqa: SIM118
     del fleet._agents[key]
-    of.book.keep(set())
+    of.registry.keep(set())
     after = "".join(prometheus.text())
 
     assert 'gen_ai_agent_name="refunds"' in before

@@ -2,21 +2,28 @@ from __future__ import annotations
 
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 
-from otel_reliability.config import Settings, TelemetrySettings
+from otel_reliability.config import LimitSettings, MetricSettings, Settings, TelemetrySettings
+from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, ModelCall, Outcome, Run
+from otel_reliability.telemetry import names
+from otel_reliability.telemetry.instruments import Recorded
 from otel_reliability.telemetry.ledger import ToolLedger
-from otel_reliability.telemetry.recorder import Recorder
-from otel_reliability.telemetry.standing import Standing
+from otel_reliability.telemetry.recorder import Recorder, RunReadings, readings_of
 from otel_reliability.testing import KEY, at, call, run, trace_id
-from otel_reliability.windows.fleet import OTHER_AGENT
+from otel_reliability.windows.fleet import OTHER_AGENT, Fleet
 from tests.telemetry.meters import Collected, Meters
 
 
-def recorded(*runs: Run, standing: Standing | None = None, standard: bool = False) -> Collected:
+def sink_of(meters: Meters) -> Recorded:
+    """The counters and histograms of a provider."""
+    return Recorded(meters.provider.get_meter("test"), (*names.COUNTERS, *names.HISTOGRAMS, *names.STANDARD))
+
+
+def recorded(*runs: Run, readings: RunReadings | None = None, standard: bool = False) -> Collected:
     """What is collected after these runs were recorded."""
     meters, settings = Meters(), Settings(telemetry=TelemetrySettings(standard))
-    recorder = Recorder(meters.provider.get_meter("test"), settings, ToolLedger(settings))
-    recorder.record(runs, {one.run_id: standing or Standing(one.key) for one in runs})
+    recorder = Recorder(sink_of(meters), settings, ToolLedger(settings))
+    recorder.record(runs, {one.run_id: readings or RunReadings(one.key) for one in runs})
     return meters.look()
 
 
@@ -33,7 +40,7 @@ def test_runs_are_counted_by_outcome() -> None:
 def test_a_sampled_run_counts_with_its_weight() -> None:
     """Under head sampling a run stands for several in every counter; histograms hold it once."""
     calls = (call("search", 1, ok=False), call("search", 2, retry=True, chain=3))
-    found = recorded(run(tool_calls=calls, weight=5), standing=Standing(KEY, score=80.0))
+    found = recorded(run(tool_calls=calls, weight=5), readings=RunReadings(KEY, score=80.0))
 
     assert found.value("runs") == 5
     assert found.value("tool_calls", ok=False) == 5
@@ -72,9 +79,9 @@ def test_absent_evidence_is_not_recorded() -> None:
 def test_histograms_hold_the_run_with_its_trace() -> None:
     """Every histogram's exemplar is the run's own trace, not whatever span of the host is current on this thread."""
     host = NonRecordingSpan(SpanContext(99, 99, False, TraceFlags(TraceFlags.SAMPLED)))
-    standing = Standing(KEY, score=87.5, path_distance=0.25)
+    readings = RunReadings(KEY, score=87.5, path_distance=0.25)
     with use_span(host):
-        found = recorded(run(["search"], 7, token_pressure=0.4), standing=standing)
+        found = recorded(run(["search"], 7, token_pressure=0.4), readings=readings)
 
     sums = {name: point.sum for name in ("run.score", "run.path_distance", "run.token_pressure", "run.retries")
             for point in found.points(name)}  # fmt: skip
@@ -96,7 +103,7 @@ def test_a_run_without_a_root_leaves_no_exemplar() -> None:
 
 def test_agents_beyond_the_ceiling_share_counters_and_have_no_histograms() -> None:
     """A mixture of agents can be counted, but it has no distance, pressure or score; nor are its tools named."""
-    found = recorded(run(["search"], token_pressure=0.5), standing=Standing(OTHER_AGENT))
+    found = recorded(run(["search"], token_pressure=0.5), readings=RunReadings(OTHER_AGENT))
 
     assert found.value("runs", gen_ai__agent__name="__other__") == 1
     assert found.value("tool_calls", gen_ai__agent__name="__other__", gen_ai__tool__name="__other__") == 1
@@ -121,8 +128,8 @@ def test_a_nested_run_shares_no_call_with_the_run_above() -> None:
 def test_revisions_are_counted_by_agent() -> None:
     """What late spans changed after a run had closed can be seen."""
     meters, settings = Meters(), Settings()
-    recorder = Recorder(meters.provider.get_meter("test"), settings, ToolLedger(settings))
-    recorder.revise([run(), run(number=2)], {"run-1": Standing(KEY), "run-2": Standing(KEY)})
+    recorder = Recorder(sink_of(meters), settings, ToolLedger(settings))
+    recorder.revise([run(), run(number=2)], {"run-1": RunReadings(KEY), "run-2": RunReadings(KEY)})
 
     assert meters.look().value("run.revisions", gen_ai__agent__name="agent") == 2
 
@@ -139,3 +146,51 @@ def test_the_standard_metrics_come_where_they_are_asked_for() -> None:
         "gen_ai.invoke_agent.tool_calls": 1,
         "gen_ai.invoke_agent.inference_calls": 3,
     }
+
+
+# --- Readings -----------------------------------------------------------------------------------------------------------
+
+
+def fleet_of(*runs: Run, settings: Settings | None = None) -> Fleet:
+    """A fleet with these runs."""
+    fleet = Fleet(settings or Settings(metrics=MetricSettings(min_runs=2)))
+    for one in runs:
+        fleet.apply(RunEvent(RunChange.CLOSED, one), 0.0)
+    return fleet
+
+
+def reading_of(one: Run, fleet: Fleet) -> RunReadings:
+    """The readings of one run."""
+    return readings_of([one], fleet)[one.run_id]
+
+
+def test_readings_are_the_agents_score_and_the_distance_to_its_other_runs() -> None:
+    """The run with the different path is further away than the others."""
+    common = [run(["search", "reply"], number) for number in range(1, 5)]
+    different = run(["guess"], 5)
+    fleet = fleet_of(*common, different)
+    state = fleet.agent(KEY)
+    assert state is not None
+    score = state.windows["recent"].reading("score").value
+
+    assert score is not None
+    assert reading_of(different, fleet) == RunReadings(KEY, score, 1.0)
+    assert reading_of(common[0], fleet) == RunReadings(KEY, score, 0.25)
+
+
+def test_readings_without_enough_data_are_none() -> None:
+    """A single run; a run that left its window; an agent that expired."""
+    only, left = run(["search"]), run(["search"], 9)
+
+    assert reading_of(only, fleet_of(only)) == RunReadings(KEY, None, None)
+    assert reading_of(left, fleet_of(run(["search"], 1), run(["read"], 2))).path_distance is None
+    assert reading_of(left, fleet_of()) == RunReadings(OTHER_AGENT)
+
+
+def test_agent_beyond_the_limit_counts_as_other() -> None:
+    """The second agent, where one is allowed."""
+    first, second = run(number=1), run(number=2, key=KEY._replace(agent="another"))
+    fleet = fleet_of(first, second, settings=Settings(limits=LimitSettings(agents=1)))
+
+    assert reading_of(first, fleet).counted_as == KEY
+    assert reading_of(second, fleet).counted_as == OTHER_AGENT

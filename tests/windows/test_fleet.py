@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from otel_reliability.config import LimitSettings, MetricSettings, Settings, WindowSettings
 from otel_reliability.metrics import laws
 from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows.fleet import OTHER_AGENT, Fleet
 from otel_reliability.windows.paths import PathTable
-from otel_reliability.windows.roster import Roster
+from otel_reliability.windows.row_range import RowRange, Rule
 from otel_reliability.windows.rows import row_of
-from otel_reliability.windows.rule import Ends, Rule
 from tests.metrics.reference import NAIVE, naive
 from tests.windows.runs import KEY, closed, histories, revised, run, settled, withdrawn
 
@@ -114,17 +114,17 @@ def right_at_every_step(events: Sequence[RunEvent]) -> bool:
     return True
 
 
-def spent_at_once(roster: Roster) -> int:
+def spent_at_once(window: RowRange) -> int:
     """No spares are kept."""
-    return roster.spares
+    return window.spares
 
 
-def spent_too_soon(roster: Roster) -> int:
+def spent_too_soon(window: RowRange) -> int:
     """One spare is kept."""
-    return max(roster.spares - 1, 0)
+    return max(window.spares - 1, 0)
 
 
-def starts_early(rule: Rule, rows: Ends) -> int:
+def starts_early(rule: Rule, rows: list[Row]) -> int:
     """The window is one run too long."""
     return max(len(rows) - rule.n - 1, 0)
 
@@ -136,11 +136,10 @@ def does_nothing(*_: object) -> None:
 @pytest.mark.parametrize(
     ("place", "bug"),
     [
-        ("roster.Roster._spent", spent_at_once),
-        ("roster.Roster._spent", spent_too_soon),
-        ("roster.Roster._go_on", does_nothing),
-        ("rule.Rule.start", starts_early),
-        ("roster.Roster.remove", does_nothing),
+        ("row_range.RowRange._spent", spent_at_once),
+        ("row_range.RowRange._spent", spent_too_soon),
+        ("row_range.Rule.start", starts_early),
+        ("row_range.RowRange.remove", does_nothing),
         ("fleet.Fleet._forget_if_empty", does_nothing),
     ],
 )

@@ -1,19 +1,10 @@
 from __future__ import annotations
 
-import copy
-import gc
-import sys
-from random import Random
 from typing import Any
-
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from otel_reliability.metrics.sessions import SessionScore
 from otel_reliability.model.run import AgentKey
-from otel_reliability.windows.compiled import NATIVE
-from otel_reliability.windows.recent_sessions import LAST, PlainLatest, RecentSessions, new_latest
+from otel_reliability.windows.recent_sessions import LAST, RecentSessions
 from otel_reliability.windows.session import SessionScores
 
 
@@ -86,45 +77,14 @@ def test_a_session_scored_again_counts_once() -> None:
     """With its new score, in its new place."""
     found = recent(scored(1, 0.2), scored(2, 0.5), scored(1, 0.9)._replace(end_ns=3))
 
-    assert found.ids() == ["s2", "s1"]
+    assert [one.session_id for one in found.sessions()] == ["s2", "s1"]
     assert values(found)["min_session_reliability"] == 0.5
 
 
-@pytest.mark.skipif(NATIVE is None, reason="the compiled module (native/) is not installed")
-@given(st.integers(0, 2**32), st.sampled_from((1, 5, 100)))
-@settings(max_examples=60)
-def test_the_latest_are_the_same_where_they_are_compiled(seed: int, most: int) -> None:
-    """Sessions told of once and again, dropped, and ending at the same time or beyond all that is meant."""
-    dice, ours, oracle = Random(seed), new_latest(most), PlainLatest(most)
-    for at in range(dice.choice((20, 400))):
-        session_id = f"s{dice.randrange(3 * most)}"
-        if dice.random() < 0.1:
-            ours.drop(session_id)
-            oracle.drop(session_id)
-        end = dice.choice((at, at, at, at - dice.randrange(9), at // 10, 1 << 63, 1 << 80, -(1 << 80), (1 << 63) - 1))
-        closed = (end, session_id, dice.choice((None, dice.random())), None, 1, 0, ())
-        ours.add(closed)
-        oracle.add(closed)
-        assert (len(ours), ours.order()) == (len(oracle), oracle.order())
-
-
-@pytest.mark.skipif(NATIVE is None, reason="the compiled module (native/) is not installed")
-def test_whoever_lets_go_of_the_latest_lets_go_of_them() -> None:
-    """Those that went before, too."""
-    name = f"session {gc.isenabled()}"
-    before, latest = sys.getrefcount(name), new_latest(5)
-    for at in range(20):
-        latest.add((at % 13, name if at % 2 else f"{at}", None, None, 0, 0, (name,)))
-        if at % 3:
-            latest.drop(f"{at}")
-    del latest
-    assert sys.getrefcount(name) == before
-
-
-def test_recent_sessions_may_be_written_down() -> None:
-    """And are what they were."""
+def test_recent_sessions_are_made_again_of_their_sessions() -> None:
+    """As they were, and apart from the first."""
     found = recent(scored(1), scored(3), scored(2, None, 0.5))
-    again = copy.deepcopy(found)
-    assert (again.ids(), again.readings()) == (found.ids(), found.readings())
+    again = RecentSessions(found.sessions())
+    assert (again.sessions(), again.readings()) == (found.sessions(), found.readings())
     again.drop("s1")
     assert (len(again), len(found)) == (2, 3)

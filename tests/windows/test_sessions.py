@@ -11,7 +11,6 @@ from otel_reliability.config import LimitSettings, SessionSettings, Settings
 from otel_reliability.metrics.sessions import agent_consistency, agent_reliability
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.model.span import Evaluation
-from otel_reliability.windows import session as one_session
 from otel_reliability.windows import sessions as module
 from otel_reliability.windows.recent_sessions import RecentSessions
 from otel_reliability.windows.session import closed_of
@@ -232,7 +231,7 @@ def test_beyond_the_ceiling_the_first_to_have_closed_is_forgotten() -> None:
     assert [found.session_id for found in sessions.scores(KEY)] == ["b"]
     recent = sessions.recent(KEY)
     assert recent is not None
-    assert recent.ids() == ["a", "b"]
+    assert [one.session_id for one in recent.sessions()] == ["a", "b"]
 
 
 def test_beyond_the_ceiling_the_longest_idle_session_closes_early() -> None:
@@ -247,7 +246,7 @@ def test_beyond_the_ceiling_the_longest_idle_session_closes_early() -> None:
 
 def test_an_endless_session_keeps_its_newest_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of more runs than a session may have the newest count, and those left out are counted."""
-    monkeypatch.setattr(module, "MOST_RUNS", 2)
+    monkeypatch.setattr(module, "MAX_RUNS", 2)
     sessions = told(*(judged(number, confidence=number / 10) for number in (3, 1, 2, 4)))
 
     [event] = sessions.close_all()
@@ -263,8 +262,7 @@ def test_an_agent_of_no_session_is_forgotten() -> None:
     assert sessions.recent(KEY) is not None
     sessions.apply(withdrawn(judged(1, confidence=0.9)), 3.0)
     assert sessions.recent(KEY) is None
-    assert not sessions._agents
-    assert not sessions._numbered
+    assert len(sessions) == 0
 
 
 def test_a_run_may_leave_a_session_empty_where_there_is_no_room_for_another() -> None:
@@ -280,7 +278,7 @@ def test_a_run_may_leave_a_session_empty_where_there_is_no_room_for_another() ->
 
 def test_runs_of_all_sessions_together_have_a_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the sessions are, no more runs are remembered."""
-    monkeypatch.setattr(module, "MOST_TRACES", 3)
+    monkeypatch.setattr(module, "MAX_TRACES", 3)
     sessions = told(*(judged(number, f"s{number % 2}", confidence=0.5) for number in range(1, 9)))
 
     assert sessions.traces <= 3
@@ -303,25 +301,41 @@ RUNS = st.lists(
 
 
 def state(sessions: Sessions) -> list[Any]:
-    """All that is said of all agents' closed sessions, and how much is remembered."""
+    """The scores of all agents' closed sessions, and how much is remembered."""
     keys = [KEY._replace(agent=agent) for agent in ("one", "two")]
     recents = [sessions.recent(key) or RecentSessions() for key in keys]
     readings = [recent.readings() for recent in recents]
     return [[sessions.scores(key) for key in keys], readings, sessions.traces, len(sessions)]
 
 
-@pytest.mark.parametrize("few", [1, 8])
 @given(runs=RUNS, others=RUNS, seed=st.randoms(use_true_random=False), step=st.sampled_from([0.0, 1.0, IDLE]))
-def test_what_is_said_depends_on_the_runs_alone(
-    runs: list[Run], others: list[Run], seed: Any, step: float, few: int
-) -> None:
-    """Order of arrival, ticks between, revisions and withdrawals leave no trace in the scores, nor does how traces are held."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(one_session, "FEW", few)
-        mixed, plain = mixed_up(runs, others, seed, step), told(*runs)
+def test_scores_depend_on_the_runs_alone(runs: list[Run], others: list[Run], seed: Any, step: float) -> None:
+    """Order of arrival, ticks between, revisions and withdrawals leave no trace in the scores."""
+    mixed, plain = mixed_up(runs, others, seed, step), told(*runs)
     plain.close_all()
 
     assert state(mixed) == state(plain)
+
+
+@given(runs=RUNS, others=RUNS, seed=st.randoms(use_true_random=False), step=st.sampled_from([0.0, 1.0, IDLE]))
+def test_sessions_restored_after_a_restart_score_as_before(
+    runs: list[Run], others: list[Run], seed: Any, step: float
+) -> None:
+    """Open and closed sessions go on as if nothing had happened, now and after more runs."""
+    sessions, restored = mixed_up(others, [], seed, step), Sessions(JUDGED_ONLY)
+    for second, run in enumerate(runs[:6]):
+        sessions.apply(closed(run), 10.0**6 + second)
+    sessions.tick(10.0**6 + 6)
+    keys = [(KEY._replace(agent=agent), one) for agent in ("one", "two") for one in "ab"]
+    found = [(key, one, data) for key, one in keys if (data := sessions.to_data(key, one)) is not None]
+    restored.restore(sorted(found, key=lambda kept: kept[2][1]))
+    assert state(restored) == state(sessions)
+    for run in runs[6:]:
+        sessions.apply(closed(run), 10.0**6 + 60)
+        restored.apply(closed(run), 10.0**6 + 60)
+    for now in (10.0**6 + 70, 10.0**6 + IDLE + 3, 10.0**7):
+        assert restored.tick(now) == sessions.tick(now)
+    assert state(restored) == state(sessions)
 
 
 def mixed_up(runs: list[Run], others: list[Run], seed: Any, step: float) -> Sessions:

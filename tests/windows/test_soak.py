@@ -62,14 +62,10 @@ def changes(dice: random.Random, number: int) -> Iterator[RunEvent]:
 def anew(state: AgentState, window: AgentWindow) -> AgentWindow:
     """A window that is told the same rows, and nothing before them."""
     rule = next(rule for rule in SETTINGS.windows if rule.name == window.name)
-    fresh = AgentWindow(rule, SETTINGS, frozenset(), _let_go)
+    fresh = AgentWindow(rule, SETTINGS)
     for row in window.rows():
         fresh.insert(row)
     return fresh
-
-
-def _let_go(row: object) -> None:
-    """Its rows are another window's."""
 
 
 def compare(number: int, looks: int) -> None:

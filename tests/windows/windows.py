@@ -12,12 +12,7 @@ from otel_reliability.windows.window import AgentWindow
 
 def window_over(rows: Iterable[Row], settings: Settings = DEFAULTS) -> AgentWindow:
     """A window that holds all of the rows."""
-    window = AgentWindow(WindowSettings("all", last=10_000), settings, set(), _let_go)
+    window = AgentWindow(WindowSettings("all", last=10_000), settings)
     for row in rows:
         window.insert(row)
     return window
-
-
-def _let_go(row: Row) -> None:
-    """A window over all rows lets go of none."""
-    raise AssertionError(f"{row.run_id} was let go of")

@@ -1,4 +1,4 @@
-"""The last word: spans that failed and lost every attribute, told by `<operation> <name>` (Q25).
+"""Spans that failed and lost every attribute, recognized by `<operation> <name>` (Q25).
 
 Source: openlit 1.35 and 1.45, google-adk 1.x: the calls and runs that failed, the very ones that matter.
 """

@@ -67,7 +67,7 @@ def _input(*parts: object) -> int | None:
 
 
 def _tool(span: SpanView) -> Answer:
-    """A tool; its `.execution` child tells the same call again, and whether it failed."""
+    """A tool; its `.execution` child reports the same call again, and whether it failed."""
     name = values.text(span.get("tool_name"))
     if name is None:
         return NOTHING

@@ -79,7 +79,7 @@ NO_TOOL_SPANS: Final = frozenset(
 
 
 class GenAI(Convention):
-    """Spans that name their operation, and older ones that can be told by their other keys."""
+    """Spans that name their operation, and older ones that are recognized by their other keys."""
 
     name: ClassVar[str] = "OTel GenAI"
     keys: ClassVar[frozenset[str]] = frozenset(
@@ -100,7 +100,7 @@ class GenAI(Convention):
 
 
 def by_operation(operation: str, span: SpanView) -> Answer:
-    """What a span with a named operation is. Operations that are no step (embeddings, create_agent, …) are nothing."""
+    """Return what a span with a named operation is. Operations that are no step (embeddings, create_agent, …) are nothing."""
     if operation in MODEL_OPERATIONS:
         return model(span)
     if operation in TOOL_OPERATIONS:
@@ -126,7 +126,7 @@ def _without_operation(span: SpanView) -> Answer | None:
 
 
 def agent_facts(span: SpanView) -> InvocationFacts:
-    """What an `invoke_agent` span says."""
+    """Return what an `invoke_agent` span says."""
     return InvocationFacts(
         name=values.first(span, (AGENT_NAME, OLD_AGENT_NAME), values.name),
         tokens=own_totals(span),
@@ -136,7 +136,7 @@ def agent_facts(span: SpanView) -> InvocationFacts:
 
 
 def workflow_facts(span: SpanView) -> InvocationFacts:
-    """What an `invoke_workflow` span says: its explicit name."""
+    """Return what an `invoke_workflow` span says: its explicit name."""
     return InvocationFacts(name=values.name(span.get(WORKFLOW_NAME)))
 
 
@@ -181,7 +181,7 @@ def finish_reasons(span: SpanView) -> list[str]:
 
 
 def asks_for_tools(reasons: Iterable[str]) -> bool:
-    """Whether these finish reasons of a model say that it asked for tools."""
+    """Return whether these finish reasons of a model say that it asked for tools."""
     return not TOOL_WORDS.isdisjoint(reasons)
 
 
@@ -197,7 +197,7 @@ def model(span: SpanView) -> Answer:
 
 
 def model_facts(span: SpanView, *, asking: bool = True) -> tuple[ModelFacts, bool | None]:
-    """What a model call says, and whether it says itself that it failed; `asking`: also what its messages ask for."""
+    """Return what a model call says, and whether it says itself that it failed; `asking`: also what its messages ask for."""
     reasons = finish_reasons(span)
     facts = ModelFacts(
         model=values.text(span.get(RESPONSE_MODEL)),

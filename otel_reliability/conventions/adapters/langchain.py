@@ -1,4 +1,4 @@
-"""LangChain and LangGraph: what a graph is, for every dialect that is told through LangChain's callbacks.
+"""LangChain and LangGraph: what a graph is, for every dialect that goes through LangChain's callbacks.
 
 Sources: opentelemetry-instrumentation-genai-langchain 1.3b0, whose scope is read here; OpenInference, LangSmith, Langfuse and
 MLflow over LangChain 1.4 and LangGraph 1.2, which use `chain`.
@@ -17,7 +17,7 @@ AGENT_NAME: Final = "lc_agent_name"
 """The key of LangChain's metadata that names the agent a callback belongs to."""
 THREAD: Final = "thread_id"
 GENERIC_GRAPHS: Final = frozenset({"LangGraph", "RunnableSequence"})
-"""Names that LangChain gives to graphs nobody named."""
+"""Names that LangChain gives to graphs without one."""
 
 
 class GenAILangChain(Convention):
@@ -29,7 +29,7 @@ class GenAILangChain(Convention):
     needs: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
 
     def read(self, span: SpanView) -> Answer | None:
-        """A workflow that somebody named is the agent where nothing stands above it (Q1); the rest is OTel GenAI."""
+        """A workflow with a name of its own is the agent where nothing stands above it (Q1); the rest is OTel GenAI."""
         if span.get(genai.OPERATION) != "invoke_workflow":
             return None
         named = graph_name(span.get(genai.WORKFLOW_NAME))
@@ -52,13 +52,13 @@ def thread_of(metadata: object) -> str | None:
 
 
 def graph_name(value: object) -> str | None:
-    """The name of a graph, None where nobody gave it one."""
+    """The name of a graph, None where it has none of its own."""
     found = values.name(value)
     return None if found in GENERIC_GRAPHS else found
 
 
 def chain(name: str, agent_name: object) -> tuple[Kind, InvocationFacts]:
-    """A chain that bears its `lc_agent_name` is an agent (Q4, Q19); any other is one if nothing stands above it (Q1, Q20)."""
+    """A chain named as its `lc_agent_name` is an agent (Q4, Q19); any other is one if nothing stands above it (Q1, Q20)."""
     named = graph_name(name)
     if named is not None and agent_name == name:
         return Kind.AGENT, InvocationFacts(name=named)

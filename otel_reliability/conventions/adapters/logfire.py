@@ -18,7 +18,7 @@ ERROR_LEVEL: Final = 17
 
 
 class Logfire(Convention):
-    """Spans of logfire that are told by their message template."""
+    """Spans of logfire, by their message template."""
 
     name: ClassVar[str] = "logfire"
     scopes: ClassVar[tuple[str, ...]] = ("logfire",)

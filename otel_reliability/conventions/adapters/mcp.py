@@ -1,4 +1,4 @@
-"""MCP client and server spans: one call is told up to four times.
+"""MCP client and server spans: one call is reported up to four times.
 
 Source: mcp 2.3 and fastmcp 4.1; the convention says `execute_tool`, the built-in spans name no operation.
 """

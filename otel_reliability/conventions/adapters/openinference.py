@@ -166,7 +166,7 @@ def _managed(span: SpanView) -> Iterator[str]:
 
 
 def _chain(span: SpanView) -> Answer:
-    """A container. In LangChain a root graph is the agent (Q1), and so is a chain that bears its `lc_agent_name` (Q19)."""
+    """A container. In LangChain a root graph is the agent (Q1), and so is a chain named as its `lc_agent_name` (Q19)."""
     if _is_event(span):
         return NOTHING
     scope = span.scope
@@ -202,7 +202,7 @@ def usage(span: SpanView) -> Any:
 
 
 def known_usage(counts: Mapping[str, Any]) -> Tokens | None:
-    """The same of values that are read already."""
+    """Return the same of values that are read already."""
     found = genai.known(genai.tokens(counts, (PROMPT_TOKENS,), (COMPLETION_TOKENS,)))
     return found or genai.known(genai.tokens(counts, genai.INPUT_TOKENS, genai.OUTPUT_TOKENS))
 
@@ -252,7 +252,7 @@ def _call(span: SpanView, name: str | None) -> Any:
 
 
 def _is_event(span: SpanView) -> bool:
-    """Q16: BeeAI tells events as spans: `tool.search.wikipedia.start-12`."""
+    """Q16: BeeAI exports events as spans: `tool.search.wikipedia.start-12`."""
     return span.scope.startswith(BEEAI) and _EVENT_SPAN.search(span.name) is not None
 
 

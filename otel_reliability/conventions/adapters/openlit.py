@@ -52,7 +52,7 @@ def _langgraph(span: SpanView, operation: object) -> Answer | None:
 
 
 def _agent(span: SpanView) -> Answer:
-    """Q24: crew and task say `invoke_agent` too, without an agent's name; CrewAI's tools are never told here."""
+    """Q24: crew and task say `invoke_agent` too, without an agent's name; CrewAI's tools are never reported here."""
     silent = _is_crewai(span)
     named = values.name(span.get(genai.AGENT_NAME))
     if named is None:
@@ -62,6 +62,6 @@ def _agent(span: SpanView) -> Answer:
 
 
 def _bare_agent(span: SpanView) -> Answer:
-    """Q25: a failed span lost its attributes, the framework's name with them; CrewAI's tools are never told, so none are."""
+    """Q25: a failed span lost its attributes, the framework's name with them; CrewAI's tools are never reported."""
     named = values.name(span.name.removeprefix(AGENT_SPAN))
     return Answer(Kind.AGENT, InvocationFacts(name=named, weak=True, emits_no_tools=True))

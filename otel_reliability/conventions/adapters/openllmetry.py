@@ -59,7 +59,7 @@ class OpenLLMetry(Convention):
     prefixes: ClassVar[tuple[str, ...]] = (COMPLETION,)
 
     def read(self, span: SpanView) -> Answer | None:
-        """Read by Traceloop's kind; without one, CrewAI's crew and the older model spans are told apart."""
+        """Read by Traceloop's kind; without one, CrewAI's crew and the older model spans are recognized."""
         kind = span.get(SPAN_KIND)
         if kind is None:
             return _without_kind(span)
@@ -117,7 +117,7 @@ def _session() -> Any:
 
 
 def _target(span: SpanView) -> str | None:
-    """`support_agent → unknown.handoff` goes to whoever starts next (Q37)."""
+    """`support_agent → unknown.handoff` goes to the agent that starts next (Q37)."""
     named = values.name(span.get(TO_AGENT))
     if named is None:
         named = values.name(span.name.removesuffix(".handoff").rpartition("→")[2].strip())

@@ -22,7 +22,7 @@ class PydanticAI(Convention):
     needs: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
 
     def read(self, span: SpanView) -> Answer | None:
-        """What a model asked for says nothing of tools here: a run without a tool span called none."""
+        """Return what a model asked for says nothing of tools here: a run without a tool span called none."""
         if span.get(genai.OPERATION) != "chat":
             return None
         facts, failed = genai.model_facts(span, asking=False)

@@ -6,12 +6,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.exact import units
+from otel_reliability.metrics._support.groups import RunGroup, Share, TaskMean, of_one_task
+from otel_reliability.metrics._support.means import mean_of_present, present
 from otel_reliability.metrics.consistency.spread import Spread, variation
-from otel_reliability.metrics.evidence import CONFIDENCE, TASK, UNDISTURBED
-from otel_reliability.metrics.exact import units
-from otel_reliability.metrics.groups import Group, Share
-from otel_reliability.metrics.means import mean_of_present, present
-from otel_reliability.metrics.task_mean import TaskMean, of_one_task
+from otel_reliability.metrics.data import CONFIDENCE, TASK, UNDISTURBED
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Row
 
@@ -37,14 +36,12 @@ def confidence_consistency(tasks: Iterable[Sequence[float | None]]) -> float | N
     return mean_of_present(steadiness(variation(present(confidences))) for confidences in tasks)
 
 
-class _Confidences(Group):
+class _Confidences(RunGroup):
     __slots__ = ("_spread",)
 
     def __init__(self) -> None:
+        super().__init__()
         self._spread = Spread()
-
-    def __len__(self) -> int:
-        return self._spread.count
 
     def add(self, row: Row) -> None:
         if row.confidence is not None:
@@ -55,19 +52,19 @@ class _Confidences(Group):
             self._spread.evict(units(row.confidence))
 
     def share(self) -> Share | None:
-        return of_one_task(steadiness(self._spread.variation()), self._spread.count)
+        return of_one_task(steadiness(self._spread.variation()), self.runs)
 
 
 class ConfidenceConsistency(TaskMean[_Confidences]):
     """C_conf over the window: per task, then the mean over tasks with 2 confidences, each weighing the same.
 
-    State: exact sums of confidences and of their squares, one pair a task. Reading looks at the tasks that changed.
+    State: exact sums of confidences and of their squares, one pair a task. Reading computes the tasks that changed.
 
     >>> from otel_reliability.metrics.examples import row
     >>> metric = ConfidenceConsistency()
     >>> for confidence in (0.5, None, 1.0):
     ...     metric.add(row(task="refund", confidence=confidence))
-    >>> print(f"{metric.read().value:.4f}", metric.read().runs)
+    >>> print(f"{metric.value().value:.4f}", metric.value().runs)
     0.6241 2
 
     References: HAL Reliability, *Methodology*, "Confidence Consistency".
@@ -75,25 +72,23 @@ class ConfidenceConsistency(TaskMean[_Confidences]):
 
     __slots__ = ()
 
-    wants = UNDISTURBED | TASK | CONFIDENCE
+    requires = UNDISTURBED | TASK | CONFIDENCE
 
     spec = MetricSpec(
         name="confidence_consistency",
         title="Confidence consistency (C_conf)",
         family="consistency",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="higher",
         description="Whether the agent is equally sure of itself in each attempt at a task.",
         formula="mean over tasks of exp(−s/mean of confidence), s with K − 1",
         evidence="2 runs of one task with a confidence, of a mean above 0",
         source="HAL reliability, evaluation methodology: C_conf",
         improve="Ask for the confidence in the same words and at the same point of each run.",
+        interval="tasks",
     )
 
-    def new_task(self, settings: Settings) -> Callable[[], _Confidences]:
+    def new_group(self, settings: Settings) -> Callable[[], _Confidences]:
         return _Confidences
 
     def counts(self, row: Row) -> bool:
-        return row.confidence is not None
+        return row.confidence is not None and super().counts(row)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from otel_reliability.metrics.aggregates import aggregate
-from otel_reliability.metrics.base import Derived
-from otel_reliability.metrics.means import mean_of_present
-from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.metrics._support.aggregates import Composite
+from otel_reliability.metrics._support.means import mean_of_present
+from otel_reliability.model.reading import MetricSpec
 
 
 def consistency(
@@ -30,9 +27,10 @@ def consistency(
     return mean_of_present((outcome, trajectory, resource))
 
 
-class Consistency(Derived):
+class Consistency(Composite):
     """R_Con, from the readings of its parts. The reading names the parts that existed.
 
+    >>> from otel_reliability.model.reading import Reading
     >>> parts = {"outcome_consistency": Reading(1.0, 8), "resource_consistency": Reading(0.5, 9)}
     >>> Consistency().derive(parts)
     Reading(value=0.75, runs=9, parts=('outcome_consistency', 'resource_consistency'), note='')
@@ -46,17 +44,13 @@ class Consistency(Derived):
         name="consistency",
         title="Consistency (R_Con)",
         family="consistency",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="higher",
         description="How repeatable the agent's work is: outcomes, trajectories and resources, a third each.",
         formula="⅓ C_out + ⅓ mean(C_traj_d, C_traj_s) + ⅓ C_res, renormalised over the parts that exist",
         evidence="any of its parts",
         source="HAL reliability, evaluation methodology: R_Con",
-        improve="Look at its lowest part first.",
+        improve="Inspect its lowest part first.",
+        interval="comparison",
     )
     needs = ("outcome_consistency", "trajectory_distribution", "trajectory_sequence", "resource_consistency")
-
-    def derive(self, readings: Mapping[str, Reading]) -> Reading:
-        return aggregate(self.needs, readings, consistency)
+    formula = staticmethod(consistency)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from otel_reliability.metrics.means import mean_of_present
-from otel_reliability.metrics.outcomes import TaskOutcomes, mean_over_tasks, passes
+from otel_reliability.metrics._support.means import mean_of_present
+from otel_reliability.metrics._support.outcomes import TaskOutcomes, mean_over_tasks, passes
 from otel_reliability.model.reading import MetricSpec, Reading
 
 
@@ -21,7 +21,7 @@ def agreement(passed: int, runs: int) -> float | None:
 def outcome_agreement(tasks: Iterable[Sequence[float]]) -> float | None:
     """The mean agreement of the tasks with at least 2 attempts, each task weighing the same.
 
-    Unlike C_out as published it tells 99 of 100 from 50 of 100. `tasks` holds the outcomes of the attempts at each task;
+    Unlike C_out as published it differs between 99 of 100 and 50 of 100. `tasks` holds the outcomes of the attempts at each task;
     an outcome below 1 is a failure.
 
     >>> round(outcome_agreement([[1, 1, 1, 1, 0], [0, 0]]), 2)
@@ -40,7 +40,7 @@ class OutcomeAgreement(TaskOutcomes):
     >>> metric = OutcomeAgreement()
     >>> for outcome in ("success", "success", "success", "failure"):
     ...     metric.add(row(task="refund", outcome=Outcome(outcome)))
-    >>> metric.read()
+    >>> metric.value()
     Reading(value=0.25, runs=4, parts=(), note='')
 
     References: the code behind HAL Reliability, *Methodology*, as it computes "Outcome Consistency" today.
@@ -52,16 +52,14 @@ class OutcomeAgreement(TaskOutcomes):
         name="outcome_agreement",
         title="Outcome agreement",
         family="consistency",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="higher",
         description="How far the outcomes of repeated attempts at a task lean to one side: 1 all alike, 0 half and half.",
         formula="mean over tasks of (2p̂ − 1)²",
         evidence="2 runs of one task with a known outcome",
         source="HAL reliability, code of its authors: C_out as computed today",
-        improve="Look at the tasks nearest to half and half: there the agent decides by chance.",
+        improve="Inspect the tasks nearest to half and half: there the agent decides by chance.",
+        interval="tasks",
     )
 
-    def read(self) -> Reading:
-        return self.told(mean_over_tasks(self.repeated(), agreement))
+    def value(self) -> Reading:
+        return self.noted(mean_over_tasks(self.repeated(), agreement))

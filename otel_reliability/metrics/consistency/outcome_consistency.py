@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.means import clamp, mean_of_present
+from otel_reliability.metrics._support.outcomes import TaskOutcomes, mean_over_tasks, passes
+from otel_reliability.metrics._support.profiles import Profile
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.consistency.outcome_agreement import agreement
-from otel_reliability.metrics.means import clamp, mean_of_present
-from otel_reliability.metrics.outcomes import TaskOutcomes, mean_over_tasks, passes
-from otel_reliability.metrics.profiles import Profile
 from otel_reliability.model.reading import MetricSpec, Reading
 
 EPSILON: Final = 1e-8
@@ -59,7 +59,7 @@ class OutcomeConsistency(TaskOutcomes):
     >>> metric = OutcomeConsistency()
     >>> for task, outcome in (("a", "success"), ("a", "success"), ("b", "success"), ("b", "failure"), ("c", "failure")):
     ...     metric.add(row(task=task, outcome=Outcome(outcome)))
-    ...     print(metric.read().value)
+    ...     print(metric.value().value)
     None
     1.0
     1.0
@@ -75,20 +75,18 @@ class OutcomeConsistency(TaskOutcomes):
         name="outcome_consistency",
         title="Outcome consistency (C_out)",
         family="consistency",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="higher",
         description="Whether repeated attempts at a task end alike: as published, the share of unanimous tasks.",
         formula="mean over tasks of 1 − s²/(p̂(1 − p̂) + 1e-8), s² with K − 1, cut to [0, 1]; hal-harness: (2p̂ − 1)²",
         evidence="2 runs of one task with a known outcome",
         source="HAL reliability, evaluation methodology: C_out",
-        improve="Look at the tasks with mixed outcomes: what did the runs that failed do differently?",
+        improve="Inspect the tasks with mixed outcomes: what did the runs that failed do differently?",
+        interval="tasks",
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
         self._of_task = sameness if settings.metrics.profile == "published" else agreement
 
-    def read(self) -> Reading:
-        return self.told(mean_over_tasks(self.repeated(), self._of_task))
+    def value(self) -> Reading:
+        return self.noted(mean_over_tasks(self.repeated(), self._of_task))

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.exact import units
+from otel_reliability.metrics._support.groups import RunGroup, Share, TaskMean, of_one_task
+from otel_reliability.metrics._support.means import mean_of_present, present
 from otel_reliability.metrics.consistency.confidence_consistency import steadiness
 from otel_reliability.metrics.consistency.spread import Spread, variation
-from otel_reliability.metrics.exact import units
-from otel_reliability.metrics.groups import Group, Share
-from otel_reliability.metrics.means import mean_of_present, present
-from otel_reliability.metrics.task_mean import TaskMean, of_one_task
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Row
 
@@ -21,7 +20,7 @@ KINDS: Final = ("cost", "time", "model_calls", "actions", ERRORS, "latency")
 
 
 def is_evidence(kind: str, amount: float) -> bool:
-    """Whether an attempt's amount of a resource counts: 0 is missing, for most meters report 0 for *not measured*.
+    """Return whether an attempt's amount of a resource counts: 0 is missing, for most meters report 0 for *not measured*.
 
     Errors keep their zeros: no failed call is a fact.
 
@@ -53,7 +52,7 @@ def _evidence(kind: str, amounts: Sequence[float | None]) -> list[float]:
 
 
 def amounts(row: Row) -> tuple[int | None, ...]:
-    """What a run cost, in the order of `KINDS`, where it is evidence: whole numbers, each kind in a unit of its own."""
+    """Return the cost of a run, in the order of `KINDS`, where it counts: whole numbers, each kind in a unit of its own."""
     return (
         units(row.cost) if row.cost else None,
         max(row.end_ns - row.start_ns, 0) or None,
@@ -64,44 +63,39 @@ def amounts(row: Row) -> tuple[int | None, ...]:
     )
 
 
-class _Resources(Group):
-    __slots__ = ("_runs", "_spreads")
+class _Resources(RunGroup):
+    __slots__ = ("_spreads",)
 
     def __init__(self) -> None:
-        self._runs = 0
+        super().__init__()
         self._spreads = tuple(Spread() for _ in KINDS)
 
-    def __len__(self) -> int:
-        return self._runs
-
     def add(self, row: Row) -> None:
-        self._runs += 1
         for spread, amount in zip(self._spreads, amounts(row), strict=True):
             if amount is not None:
                 spread.add(amount)
 
     def evict(self, row: Row) -> None:
-        self._runs -= 1
         for spread, amount in zip(self._spreads, amounts(row), strict=True):
             if amount is not None:
                 spread.evict(amount)
 
     def share(self) -> Share | None:
         kinds = mean_of_present(spread.variation() for spread in self._spreads)
-        return of_one_task(steadiness(kinds), self._runs)
+        return of_one_task(steadiness(kinds), self.runs)
 
 
 class ResourceConsistency(TaskMean[_Resources]):
     """C_res over the window: per task, then the mean over tasks that have a kind of resource to compare.
 
-    State: for each kind of resource a count, a sum and a sum of squares in whole numbers, a task. Reading looks at the tasks
+    State: for each kind of resource a count, a sum and a sum of squares in whole numbers, a task. Reading computes the tasks
     that changed.
 
     >>> from otel_reliability.metrics.examples import row
     >>> metric = ResourceConsistency()
     >>> for cost in (1.0, 2.0, 3.0):
     ...     metric.add(row(task="refund", start_ns=0, end_ns=0, cost=cost))
-    >>> print(f"{metric.read().value:.4f}")
+    >>> print(f"{metric.value().value:.4f}")
     0.6065
 
     References: HAL Reliability, *Methodology*, "Resource Consistency".
@@ -113,19 +107,14 @@ class ResourceConsistency(TaskMean[_Resources]):
         name="resource_consistency",
         title="Resource consistency (C_res)",
         family="consistency",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="higher",
         description="Whether attempts at a task take about the same money, time, model calls, tool calls, errors and latency.",
         formula="mean over tasks of exp(−mean CV over the kinds with evidence), CV with K − 1",
         evidence="2 runs of one task",
         source="HAL reliability, evaluation methodology: C_res",
         improve="Find the kind that varies most, then the runs at its ends: retries and detours cost first.",
+        interval="tasks",
     )
 
-    def new_task(self, settings: Settings) -> Callable[[], _Resources]:
+    def new_group(self, settings: Settings) -> Callable[[], _Resources]:
         return _Resources
-
-    def counts(self, row: Row) -> bool:
-        return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from otel_reliability.metrics.exact import units
+from otel_reliability.metrics._support.exact import units
 
 
 class Spread:

@@ -9,10 +9,10 @@ from functools import lru_cache, partial
 from itertools import combinations
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.apart import ONE, Shares
+from otel_reliability.metrics._support.means import clamp, mean_of_present
+from otel_reliability.metrics._support.pairs import ONE, Distances
+from otel_reliability.metrics._support.profiles import Profile
 from otel_reliability.metrics.consistency.trajectories import TrajectoryMean
-from otel_reliability.metrics.means import clamp, mean_of_present
-from otel_reliability.metrics.profiles import Profile
 from otel_reliability.model.reading import MetricSpec
 
 
@@ -42,7 +42,7 @@ def divergence(left: Mapping[str, float], right: Mapping[str, float]) -> float:
 
 @lru_cache(maxsize=16_384)
 def common(p: float, q: float) -> float:
-    """What a tool that both sides use adds: p log₂(p/m) + q log₂(q/m), m their mean. Few proportions occur, and often.
+    """Return the term of a tool that both sides use: p log₂(p/m) + q log₂(q/m), m their mean. Few proportions occur, and often.
 
     >>> common(0.5, 0.5)
     0.0
@@ -52,7 +52,7 @@ def common(p: float, q: float) -> float:
 
 
 def distance(left: Mapping[str, float], right: Mapping[str, float], profile: Profile = "published") -> float:
-    """How far apart two attempts are: the Jensen–Shannon *distance* √JSD, under `hal-harness` the divergence JSD.
+    """Return the distance of two attempts: the Jensen–Shannon *distance* √JSD, under `hal-harness` the divergence JSD.
 
     >>> round(distance({"a": 0.5, "b": 0.5}, {"a": 0.25, "b": 0.25, "c": 0.25, "d": 0.25}), 6)
     0.557923
@@ -92,7 +92,7 @@ def apart(code: str, other: str, profile: Profile) -> int:
     return int(distance(spelled(code), spelled(other), profile) * ONE)
 
 
-def distances(code: str, others: Sequence[str], profile: Profile = "published") -> list[int]:
+def distances(code: str, others: list[str], profile: Profile = "published") -> list[int]:
     """The distance of a path to each other, in the whole units of `pairs`.
 
     >>> [share / ONE for share in distances("ab", ["ba", "cc"])]
@@ -112,7 +112,7 @@ class TrajectoryDistribution(TrajectoryMean):
     >>> metric = TrajectoryDistribution()
     >>> for path in ("search reply", "reply search", "search ask reply close"):
     ...     metric.add(row(path, task="refund", outcome=Outcome.SUCCESS))
-    ...     print(metric.read().value)
+    ...     print(metric.value().value)
     None
     1.0
     0.6280
@@ -127,16 +127,14 @@ class TrajectoryDistribution(TrajectoryMean):
         name="trajectory_distribution",
         title="Trajectory distribution consistency (C_traj_d)",
         family="consistency",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="higher",
         description="Whether the successful attempts at a task use their tools in the same proportions, in any order.",
         formula="mean over tasks of 1 − mean over pairs of √JSD, base 2; hal-harness: of JSD",
         evidence="2 successful runs of one task with tool calls",
         source="HAL reliability, evaluation methodology: C_traj_d",
         improve="See which tools only some of the successful runs use, and whether they are needed.",
+        interval="comparison",
     )
 
-    def shares(self, settings: Settings) -> Shares:
+    def distances(self, settings: Settings) -> Distances[str]:
         return partial(distances, profile=settings.metrics.profile)

@@ -6,23 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
-import Levenshtein
-
 from otel_reliability.config import Settings
-from otel_reliability.metrics.apart import Shares, edit_shares
+from otel_reliability.metrics._support.means import mean_of_present
+from otel_reliability.metrics._support.pairs import Distances, edit_shares
 from otel_reliability.metrics.consistency.trajectories import TrajectoryMean
-from otel_reliability.metrics.means import mean_of_present
 from otel_reliability.model.reading import MetricSpec
-
-
-def edit_share(left: Sequence[str], right: Sequence[str]) -> float:
-    """Levenshtein distance (insert, delete, replace at cost 1) over the longer length; 0 for two empty paths.
-
-    >>> edit_share(["a", "b"], ["a", "b", "c", "d"])
-    0.5
-    """
-    longest = max(len(left), len(right))
-    return Levenshtein.distance(left, right) / longest if longest else 0.0
+from otel_reliability.statistics.edits import edit_share
 
 
 def trajectory_sequence(tasks: Iterable[Sequence[Sequence[str]]]) -> float | None:
@@ -53,7 +42,7 @@ class TrajectorySequence(TrajectoryMean):
     >>> metric = TrajectorySequence()
     >>> for path in ("search reply", "search reply", "search ask reply close"):
     ...     metric.add(row(path, task="refund", outcome=Outcome.SUCCESS))
-    ...     print(metric.read().value)
+    ...     print(metric.value().value)
     None
     1.0
     0.6667
@@ -68,16 +57,14 @@ class TrajectorySequence(TrajectoryMean):
         name="trajectory_sequence",
         title="Trajectory sequence consistency (C_traj_s)",
         family="consistency",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="higher",
         description="Whether the successful attempts at a task take the same steps in the same order.",
         formula="mean over tasks of 1 − mean over pairs of Levenshtein / longer length",
         evidence="2 successful runs of one task with tool calls",
         source="HAL reliability, evaluation methodology: C_traj_s",
-        improve="See where the paths of successful runs first diverge, and settle on one way in the prompt.",
+        improve="See where the paths of successful runs first diverge, and choose one way in the prompt.",
+        interval="comparison",
     )
 
-    def shares(self, settings: Settings) -> Shares:
+    def distances(self, settings: Settings) -> Distances[str]:
         return edit_shares

@@ -18,7 +18,7 @@ LONGEST: Final = 1_000
 def entry(passed: int, k: int) -> int:
     """⌊100 · (c/k)^k⌋ for c passes among the first k attempts.
 
-    A float tells the whole number unless it comes within a millionth of one; then whole numbers decide, so that the
+    A float gives the whole number unless it comes within a millionth of one; then whole numbers decide, so that the
     truncation is always right. The float spares powers of a million digits.
 
     >>> entry(3, 4), entry(1, 2), entry(99_999, 100_000)
@@ -58,7 +58,7 @@ class DecayCurve(WorstTask):
     >>> metric = DecayCurve()
     >>> for outcome in ("success", "success", "success", "failure"):
     ...     metric.add(row(task="refund", outcome=Outcome(outcome)))
-    >>> metric.read().value, [(attributes[0][1], reading.value) for attributes, reading in metric.series()]
+    >>> metric.value().value, [(attributes[0][1], reading.value) for attributes, reading in metric.series()]
     (31.0, [('1', 100.0), ('2', 100.0), ('4', 31.0)])
 
     References: mcptest, *Reliability reporting beyond pass^k*, "Reliability Decay Curve".
@@ -71,7 +71,6 @@ class DecayCurve(WorstTask):
         title="Reliability decay",
         family="passes",
         unit="{percent}",
-        low=0.0,
         high=100.0,
         direction="higher",
         description="The estimate that all of the first k attempts at a task pass, as k grows. Of several tasks the worst.",

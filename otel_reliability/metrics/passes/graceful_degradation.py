@@ -36,7 +36,7 @@ class GracefulDegradation(WorstTask):
     >>> metric = GracefulDegradation()
     >>> for outcome in ("success", "success", "success", "failure"):
     ...     metric.add(row(task="refund", outcome=Outcome(outcome)))
-    ...     print(metric.read().value)
+    ...     print(metric.value().value)
     100.0
     100.0
     100.0
@@ -52,7 +52,6 @@ class GracefulDegradation(WorstTask):
         title="Graceful degradation",
         family="passes",
         unit="{percent}",
-        low=0.0,
         high=100.0,
         direction="higher",
         description="100 when every attempt at a task passed; late failures cost most. Of several tasks the worst.",

@@ -1,4 +1,4 @@
-"""How many runs a pass rate needs, and what a number of runs can tell."""
+"""Sample sizes: the runs that a pass rate needs, and the precision that a number of runs gives."""
 
 from __future__ import annotations
 

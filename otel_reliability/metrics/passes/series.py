@@ -1,13 +1,15 @@
-"""pass@k and pass^k over a window: one reading for each k that every task can bear."""
+"""pass@k and pass^k over a window: one reading for each k for which every task has attempts."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from math import comb
 from typing import Final
 
-from otel_reliability.metrics.outcomes import Shape, TaskOutcomes, mean_over_tasks
-from otel_reliability.model.reading import NO_EVIDENCE, Reading
+from otel_reliability.metrics._support.means import mean_of_present
+from otel_reliability.metrics._support.outcomes import Shape, TaskOutcomes, mean_over_tasks, passes
+from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 
 LARGEST_K: Final = 8
 EMITTED_K: Final = (1, 2, 4, 8)
@@ -31,13 +33,13 @@ class PassSeries(TaskOutcomes):
         """The reading for each k, from 1 on."""
         shapes = self.attempted()
         least = min((runs for runs, _ in shapes), default=0)
-        return {k: self.told(self._at(shapes, k)) for k in range(1, min(least, LARGEST_K) + 1)}
+        return {k: self.noted(self._at(shapes, k)) for k in range(1, min(least, LARGEST_K) + 1)}
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         """The reading at the greatest k there is; its note names it."""
         shapes = self.attempted()
         k = min((*(runs for runs, _ in shapes), LARGEST_K))
-        return self.told(self._at(shapes, k)._replace(note=f"k = {k}")) if shapes else NO_EVIDENCE
+        return self.noted(self._at(shapes, k)._replace(note=f"k = {k}")) if shapes else NO_EVIDENCE
 
     def series(self) -> tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]:
         found = self.by_k()
@@ -45,3 +47,112 @@ class PassSeries(TaskOutcomes):
 
     def _at(self, shapes: Mapping[Shape, int], k: int) -> Reading:
         return mean_over_tasks(shapes, lambda passed, runs: self.estimate(passed, runs, k))
+
+
+def any_of(passed: int, runs: int, k: int) -> float:
+    """1 − C(n − c, k) / C(n, k): the chance that k of the n attempts, drawn without replacement, hold a pass.
+
+    >>> any_of(1, 4, 2)
+    0.5
+    """
+    return 1.0 - comb(runs - passed, k) / comb(runs, k)
+
+
+def pass_at_k(tasks: Iterable[Sequence[float]], k: int) -> float | None:
+    """pass@k, unbiased: the mean of 1 − C(n − c, k)/C(n, k) over the tasks with at least k attempts; None without any.
+
+    `tasks` holds the outcomes of the attempts at each task; an outcome below 1 is a failure. Grows with k.
+
+    >>> pass_at_k([[1, 0, 0, 0], [1, 1, 1, 1]], 2)
+    0.75
+    """
+    counted = ((passes(outcomes), len(outcomes)) for outcomes in tasks)
+    return mean_of_present(any_of(passed, runs, k) for passed, runs in counted if runs >= k)
+
+
+class PassAtK(PassSeries):
+    """pass@k over the window, a series of k; the plain reading is that at the greatest k.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = PassAtK()
+    >>> for task, outcome in (("a", "success"), ("a", "failure"), ("b", "failure"), ("b", "failure"), ("b", "failure")):
+    ...     metric.add(row(task=task, outcome=Outcome(outcome)))
+    >>> {k: reading.value for k, reading in metric.by_k().items()}
+    {1: 0.25, 2: 0.5}
+
+    References: M. Chen et al., *Evaluating Large Language Models Trained on Code* (2021).
+    """
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="pass_at_k",
+        title="pass@k",
+        family="passes",
+        direction="higher",
+        description="The chance that at least one of k attempts at a task succeeds.",
+        formula="mean over tasks of 1 − C(n − c, k)/C(n, k), k = 1 … min(least n, 8)",
+        evidence="k runs of each task with a known outcome; without task ids k runs",
+        source="Chen et al. 2021, Evaluating Large Language Models Trained on Code: pass@k, unbiased",
+        improve="Far above pass^k, the agent can do the work but not dependably: inspect what its failed attempts did otherwise.",
+        interval="tasks",
+    )
+
+    def estimate(self, passed: int, runs: int, k: int) -> float:
+        return any_of(passed, runs, k)
+
+
+def all_of(passed: int, runs: int, k: int) -> float:
+    """C(c, k) / C(n, k): the chance that k of the n attempts, drawn without replacement, are all passes.
+
+    >>> all_of(3, 4, 2)
+    0.5
+    """
+    return comb(passed, k) / comb(runs, k)
+
+
+def pass_hat_k(tasks: Iterable[Sequence[float]], k: int) -> float | None:
+    """pass^k, unbiased: the mean of C(c, k)/C(n, k) over the tasks with at least k attempts; None without any.
+
+    `tasks` holds the outcomes of the attempts at each task; an outcome below 1 is a failure. Falls as k grows; at k = 1 it
+    is the mean pass rate.
+
+    >>> pass_hat_k([[1, 1, 1, 0], [1, 1, 1, 1]], 2)
+    0.75
+    """
+    counted = ((passes(outcomes), len(outcomes)) for outcomes in tasks)
+    return mean_of_present(all_of(passed, runs, k) for passed, runs in counted if runs >= k)
+
+
+class PassHatK(PassSeries):
+    """pass^k over the window, a series of k; the plain reading is that at the greatest k.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = PassHatK()
+    >>> for task, outcome in (("a", "success"), ("a", "failure"), ("b", "success"), ("b", "success"), ("b", "success")):
+    ...     metric.add(row(task=task, outcome=Outcome(outcome)))
+    >>> {k: reading.value for k, reading in metric.by_k().items()}
+    {1: 0.75, 2: 0.5}
+
+    References: S. Yao et al., *τ-bench: A Benchmark for Tool-Agent-User Interaction in Real-World Domains* (2024).
+    """
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="pass_hat_k",
+        title="pass^k",
+        family="passes",
+        direction="higher",
+        description="The chance that all of k attempts at a task succeed.",
+        formula="mean over tasks of C(c, k)/C(n, k), k = 1 … min(least n, 8)",
+        evidence="k runs of each task with a known outcome; without task ids k runs",
+        source="Yao et al. 2024, tau-bench: pass^k, unbiased",
+        improve="Raise the tasks that pass sometimes before those that never do: they cost pass^k most.",
+        interval="tasks",
+    )
+
+    def estimate(self, passed: int, runs: int, k: int) -> float:
+        return all_of(passed, runs, k)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from math import isqrt
 
-from otel_reliability.metrics.outcomes import TaskOutcomes
+from otel_reliability.metrics._support.outcomes import TaskOutcomes
 from otel_reliability.metrics.passes.worst_task import Numbers, worst_of
 from otel_reliability.model.reading import MetricSpec, Reading
 
@@ -34,7 +34,7 @@ class VarianceAmplification(TaskOutcomes):
     >>> metric = VarianceAmplification()
     >>> for task, outcome in (("a", "success"), ("a", "failure"), ("b", "success")):
     ...     metric.add(row(task=task, outcome=Outcome(outcome)))
-    >>> metric.read()
+    >>> metric.value()
     Reading(value=100.0, runs=3, parts=(), note='worst of 2 tasks')
 
     References: mcptest, *Reliability reporting beyond pass^k*, "Variance Amplification Factor".
@@ -47,7 +47,6 @@ class VarianceAmplification(TaskOutcomes):
         title="Variance amplification",
         family="passes",
         unit="{percent}",
-        low=0.0,
         high=100.0,
         direction="lower",
         description="How flaky the attempts at a task are: 0 all end alike, 100 half and half. Of several tasks the worst.",
@@ -57,8 +56,8 @@ class VarianceAmplification(TaskOutcomes):
         improve="Compare a passing and a failing attempt of the flakiest task, step by step.",
     )
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         found: Counter[Numbers] = Counter()
         for (runs, passed), tasks in self.attempted().items():
             found[runs, variance_amplification(passed, runs) or 0] += tasks
-        return self.told(worst_of(max, found))
+        return self.noted(worst_of(max, found))

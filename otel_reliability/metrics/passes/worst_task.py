@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.outcomes import noted, recount
 from otel_reliability.metrics.base import DEFAULTS, Metric
-from otel_reliability.metrics.evidence import OUTCOME, UNDISTURBED
-from otel_reliability.metrics.outcomes import recount, told
-from otel_reliability.metrics.passes.attempts import Attempts
+from otel_reliability.metrics.data import OUTCOME, UNDISTURBED
+from otel_reliability.metrics.passes.attempts import Attempt, attempt_of
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import Row
 
@@ -33,53 +34,62 @@ def worst_of(worst: Callable[[Iterable[int]], int], tasks: Mapping[Numbers, int]
 
 
 class WorstTask(Metric):
-    """A metric that looks at the order of each task's attempts, and answers for the worst task: the least number.
+    """A metric that depends on the order of each task's attempts, and reports the worst task: the least number.
 
-    State: one entry a run. Reading looks through the attempts of the tasks that changed since the last one; the others keep
-    their numbers. Where no run names a task, the window is taken as attempts at one.
+    State: one entry a run. Reading computes the numbers of the tasks that changed since the last one. Where no run names a
+    task, the window is taken as attempts at one.
     """
 
-    __slots__ = ("_attempts", "_by_status", "_numbers", "_tasks")
+    __slots__ = ("_by_status", "_changed", "_numbers", "_tasks", "_worst")
 
-    wants = UNDISTURBED | OUTCOME
+    requires = UNDISTURBED | OUTCOME
 
     of_outcomes = True
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
-        self._attempts = Attempts()
         self._by_status = 0
+        self._tasks: dict[str | None, list[Attempt]] = {}
+        self._changed: dict[str | None, None] = {}
         self._numbers: dict[str | None, Numbers] = {}
-        self._tasks: dict[Numbers, int] = {}
+        self._worst: dict[Numbers, int] = {}
 
     @abstractmethod
     def numbers(self, outcomes: Sequence[bool]) -> Numbers:
-        """What the attempts at one task, of which there is at least one, give."""
+        """Return the numbers of the attempts at one task, of which there is at least one."""
 
     def add(self, row: Row) -> None:
-        if self._attempts.add(row):
+        attempt = attempt_of(row)
+        if attempt is not None:
             self._by_status += row.by_status
+            insort(self._tasks.setdefault(row.task, []), attempt)
+            self._changed[row.task] = None
 
     def evict(self, row: Row) -> None:
-        if self._attempts.evict(row):
+        attempt = attempt_of(row)
+        if attempt is not None:
             self._by_status -= row.by_status
+            attempts = self._tasks[row.task]
+            del attempts[bisect_left(attempts, attempt)]
+            self._changed[row.task] = None
 
-    def read(self) -> Reading:
-        return told(worst_of(min, self.tasks()), self._by_status)
+    def value(self) -> Reading:
+        return noted(worst_of(min, self.tasks()), self._by_status)
 
     def tasks(self) -> Mapping[Numbers, int]:
-        """How many tasks have the same numbers."""
-        for task in self._attempts.changed:
+        """Return how many tasks have the same numbers."""
+        for task in self._changed:
             self._renew(task)
-        self._attempts.changed.clear()
-        if self._tasks or None not in self._numbers:
-            return self._tasks
-        return {self._numbers[None]: 1}
+        self._changed = {}
+        return self._worst or ({self._numbers[None]: 1} if None in self._numbers else {})
 
     def _renew(self, task: str | None) -> None:
         old = self._numbers.pop(task, None)
-        outcomes = self._attempts.outcomes(task)
-        if outcomes:
+        attempts = self._tasks[task]
+        if attempts:
+            outcomes = [success for _, _, success in attempts]
             self._numbers[task] = (len(outcomes), *self.numbers(outcomes))
+        else:
+            del self._tasks[task]
         if task is not None:
-            recount(self._tasks, old, self._numbers.get(task))
+            recount(self._worst, old, self._numbers.get(task))

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, Metric
-from otel_reliability.metrics.evidence import CONFIDENCE, OUTCOME
-from otel_reliability.metrics.exact import ExactSum
-from otel_reliability.metrics.means import clamp, mean_of_present
-from otel_reliability.metrics.outcomes import told
-from otel_reliability.metrics.predictability.samples import sample_of, samples
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
-from otel_reliability.model.row import Row
+from otel_reliability.metrics._support.exact import ExactSum
+from otel_reliability.metrics._support.means import mean_of_present
+from otel_reliability.metrics.base import DEFAULTS
+from otel_reliability.metrics.predictability.samples import ConfidenceMetric, samples
+from otel_reliability.model.reading import MetricSpec
 
 
 def squared_error(confidence: float, success: bool) -> float:
@@ -36,7 +33,7 @@ def brier_score(confidences: Sequence[float | None], outcomes: Sequence[float]) 
     return None if error is None else 1.0 - error
 
 
-class BrierScore(Metric):
+class BrierScore(ConfidenceMetric):
     """P_brier over the window. State: a count and the exact sum of the squared errors.
 
     >>> from otel_reliability.metrics.examples import row
@@ -44,7 +41,7 @@ class BrierScore(Metric):
     >>> metric = BrierScore()
     >>> for confidence, outcome in ((0.5, "success"), (0.9, "failure"), (0.9, "completed")):
     ...     metric.add(row(confidence=confidence, outcome=Outcome(outcome)))
-    ...     print(metric.read().value)
+    ...     print(metric.value().value)
     0.75
     0.47
     0.47
@@ -53,47 +50,27 @@ class BrierScore(Metric):
     Probability* (1950).
     """
 
-    __slots__ = ("_by_status", "_errors", "_runs")
-
-    wants = CONFIDENCE | OUTCOME
-
-    of_outcomes = True
+    __slots__ = ("_errors",)
 
     spec = MetricSpec(
         name="brier_score",
         title="Brier score (P_brier)",
         family="predictability",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="higher",
         description="How close the agent's confidence comes to what happened; 0.75 is what a constant ½ gets.",
         formula="1 − mean (c − y)²",
         evidence="1 run with a confidence and a known outcome",
         source="HAL reliability, evaluation methodology: P_brier",
-        improve="Look at calibration and discrimination: which of the two is poor?",
+        improve="Inspect calibration and discrimination: which of the two is poor?",
+        interval="runs",
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
-        self._by_status = 0
-        self._runs = 0
         self._errors = ExactSum()
 
-    def add(self, row: Row) -> None:
-        self._move(row, 1)
+    def count_sample(self, confidence: float, success: bool, sign: int) -> None:
+        self._errors.add(squared_error(confidence, success), sign)
 
-    def evict(self, row: Row) -> None:
-        self._move(row, -1)
-
-    def _move(self, row: Row, step: int) -> None:
-        sample = sample_of(row)
-        if sample is not None:
-            self._runs += step
-            self._by_status += step * row.by_status
-            self._errors.add(squared_error(*sample), step)
-
-    def read(self) -> Reading:
-        if not self._runs:
-            return NO_EVIDENCE
-        return told(Reading(clamp(1.0 - self._errors.mean(self._runs)), self._runs), self._by_status)
+    def estimate(self) -> float | None:
+        return 1.0 - self._errors.mean(self._runs)

@@ -8,14 +8,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, Metric
-from otel_reliability.metrics.evidence import CONFIDENCE, OUTCOME
-from otel_reliability.metrics.exact import ExactSum
-from otel_reliability.metrics.means import clamp
-from otel_reliability.metrics.outcomes import told
-from otel_reliability.metrics.predictability.samples import sample_of, samples
-from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
-from otel_reliability.model.row import Row
+from otel_reliability.metrics._support.exact import ExactSum
+from otel_reliability.metrics.base import DEFAULTS
+from otel_reliability.metrics.predictability.samples import ConfidenceMetric, samples
+from otel_reliability.model.reading import MetricSpec
 
 BINS: Final = 10
 EDGES: Final = (*(index * 0.1 for index in range(BINS)), 1.0)
@@ -51,7 +47,7 @@ def calibration(confidences: Sequence[float | None], outcomes: Sequence[float]) 
     return 1.0 - math.fsum(abs(math.fsum(gap)) for gap in gaps) / len(found) if found else None
 
 
-class Calibration(Metric):
+class Calibration(ConfidenceMetric):
     """P_cal over the window. State: a count, and of each bin the exact sum of success − confidence.
 
     >>> from otel_reliability.metrics.examples import row
@@ -59,7 +55,7 @@ class Calibration(Metric):
     >>> metric = Calibration()
     >>> for confidence, outcome in ((0.8, "success"), (0.8, "failure"), (0.1, "failure")):
     ...     metric.add(row(confidence=confidence, outcome=Outcome(outcome)))
-    ...     print(metric.read().value)
+    ...     print(metric.value().value)
     0.8
     0.7
     0.7667
@@ -68,53 +64,30 @@ class Calibration(Metric):
     Calibrated Probabilities Using Bayesian Binning* (2015).
     """
 
-    __slots__ = ("_by_status", "_gaps", "_runs")
-
-    wants = CONFIDENCE | OUTCOME
-
-    of_outcomes = True
+    __slots__ = ("_gaps",)
 
     spec = MetricSpec(
         name="calibration",
         title="Calibration (P_cal)",
         family="predictability",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="higher",
         description="Whether as many runs succeed as their confidence promised.",
         formula="1 − Σ over ten equal bins of n_b/N · |accuracy_b − mean confidence_b|",
         evidence="1 run with a confidence and a known outcome",
         source="HAL reliability, evaluation methodology: P_cal",
         improve="If it promises too much, ask it for reasons against its answer before it states a confidence.",
+        interval="comparison",
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
-        self._by_status = 0
-        self._runs = 0
         self._gaps = tuple(ExactSum() for _ in range(BINS))
 
-    def add(self, row: Row) -> None:
-        self._move(row, 1)
-
-    def evict(self, row: Row) -> None:
-        self._move(row, -1)
-
-    def _move(self, row: Row, step: int) -> None:
-        sample = sample_of(row)
-        if sample is None:
-            return
-        confidence, success = sample
-        self._runs += step
-        self._by_status += step * row.by_status
+    def count_sample(self, confidence: float, success: bool, sign: int) -> None:
         index = bin_of(confidence)
         if index is not None:
-            self._gaps[index].add(float(success), step)
-            self._gaps[index].remove(confidence, step)
+            self._gaps[index].add(float(success), sign)
+            self._gaps[index].remove(confidence, sign)
 
-    def read(self) -> Reading:
-        if not self._runs:
-            return NO_EVIDENCE
-        error = math.fsum(abs(gap.value) for gap in self._gaps) / self._runs
-        return told(Reading(clamp(1.0 - error), self._runs), self._by_status)
+    def estimate(self) -> float | None:
+        return 1.0 - math.fsum(abs(gap.value) for gap in self._gaps) / self._runs

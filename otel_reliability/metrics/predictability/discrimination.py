@@ -45,7 +45,7 @@ class Discrimination(RankedSamples):
     >>> metric = Discrimination()
     >>> for confidence, outcome in ((0.9, "success"), (0.6, "failure"), (0.6, "success")):
     ...     metric.add(row(confidence=confidence, outcome=Outcome(outcome)))
-    ...     print(metric.read().value)
+    ...     print(metric.value().value)
     None
     1.0
     0.75
@@ -60,16 +60,14 @@ class Discrimination(RankedSamples):
         name="discrimination",
         title="Discrimination (P_auroc)",
         family="predictability",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="higher",
         description="Whether the agent is surer of the runs that succeed than of those that fail; 0.5 is chance.",
         formula="(concordant + ½ tied) / (n₊ · n₋)",
         evidence="a successful and a failed run, both with a confidence",
         source="HAL reliability, evaluation methodology: P_auroc",
-        improve="Below 0.5 its confidence misleads: do not route by it. Let a second model judge instead.",
+        improve="Below 0.5 its confidence misleads: do not route by it. Let a second model evaluate instead.",
+        interval="comparison",
     )
 
-    def _value(self, found: Sequence[Block]) -> float | None:
+    def formula(self, found: Sequence[Block]) -> float | None:
         return area(found)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from otel_reliability.metrics.aggregates import aggregate
-from otel_reliability.metrics.base import Derived
-from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.metrics._support.aggregates import Composite
+from otel_reliability.model.reading import MetricSpec
 
 
 def predictability(brier_score: float | None) -> float | None:
@@ -18,9 +15,10 @@ def predictability(brier_score: float | None) -> float | None:
     return brier_score
 
 
-class Predictability(Derived):
+class Predictability(Composite):
     """R_Pred, from the reading of the Brier score.
 
+    >>> from otel_reliability.model.reading import Reading
     >>> Predictability().derive({"brier_score": Reading(0.9, 12)})
     Reading(value=0.9, runs=12, parts=('brier_score',), note='')
 
@@ -33,17 +31,13 @@ class Predictability(Derived):
         name="predictability",
         title="Predictability (R_Pred)",
         family="predictability",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="higher",
         description="Whether the agent's own confidence can be relied on.",
         formula="P_brier",
         evidence="1 run with a confidence and a known outcome",
         source="HAL reliability, evaluation methodology: R_Pred",
-        improve="Look at calibration and discrimination: which of the two is poor?",
+        improve="Inspect calibration and discrimination: which of the two is poor?",
+        interval="comparison",
     )
     needs = ("brier_score",)
-
-    def derive(self, readings: Mapping[str, Reading]) -> Reading:
-        return aggregate(self.needs, readings, predictability)
+    formula = staticmethod(predictability)

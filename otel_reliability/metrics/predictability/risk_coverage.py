@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.means import clamp
+from otel_reliability.metrics._support.profiles import Profile
 from otel_reliability.metrics.base import DEFAULTS
-from otel_reliability.metrics.means import clamp
 from otel_reliability.metrics.predictability.samples import Block, RankedSamples, blocks, samples, totals
-from otel_reliability.metrics.profiles import Profile
 from otel_reliability.model.reading import MetricSpec
 
 EPSILON: Final = 1e-8
@@ -87,7 +87,7 @@ class RiskCoverage(RankedSamples):
     >>> metric = RiskCoverage()
     >>> for confidence, outcome in ((0.9, "success"), (0.6, "failure"), (0.7, "failure"), (0.65, "success")):
     ...     metric.add(row(confidence=confidence, outcome=Outcome(outcome)))
-    ...     print(metric.read().value)
+    ...     print(metric.value().value)
     None
     1.0
     1.0
@@ -103,20 +103,18 @@ class RiskCoverage(RankedSamples):
         name="risk_coverage",
         title="Risk–coverage (P_rc)",
         family="predictability",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="higher",
         description="How much is gained by taking only the agent's surest answers: 1 the best choice, 0 no better than chance.",
         formula="1 − (A − A*) / (A_rand − A* + 1e-8), cut to [0, 1]; A: mean error share among the i surest, i = 1 … N",
         evidence="a successful and a failed run, both with a confidence",
         source="HAL reliability, evaluation methodology: P_rc",
-        improve="Its surest failures cost most: look at the failed runs of the highest confidence.",
+        improve="Its surest failures cost most: inspect the failed runs of the highest confidence.",
+        interval="comparison",
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
         self._profile: Profile = settings.metrics.profile
 
-    def _value(self, found: Sequence[Block]) -> float | None:
+    def formula(self, found: Sequence[Block]) -> float | None:
         return selective_gain(found, self._profile)

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, Metric
-from otel_reliability.metrics.evidence import CONFIDENCE, OUTCOME
-from otel_reliability.metrics.means import clamp
-from otel_reliability.metrics.outcomes import told
+from otel_reliability.metrics._support.means import clamp
+from otel_reliability.metrics._support.outcomes import noted
+from otel_reliability.metrics.base import DEFAULTS, SumMetric
+from otel_reliability.metrics.data import CONFIDENCE, OUTCOME
 from otel_reliability.model.reading import NO_EVIDENCE, Reading
 from otel_reliability.model.row import Row
 
@@ -57,54 +57,61 @@ def sample_of(row: Row) -> tuple[float, bool] | None:
     return None if success is None else (row.confidence, success)
 
 
-class RankedSamples(Metric):
-    """A metric that looks at the window's samples in the order of their confidence.
+class ConfidenceMetric(SumMetric):
+    """A metric of the (confidence, success) samples of the baseline runs that have both."""
 
-    State: two integers a distinct confidence. Reading sorts the distinct confidences, O(D log D) and what the formula costs,
-    and only when a sample has come or gone since the last read.
-    """
+    __slots__ = ("_by_status", "_runs")
 
-    __slots__ = ("_blocks", "_by_status", "_reading")
-
-    wants = CONFIDENCE | OUTCOME
+    requires = CONFIDENCE | OUTCOME
 
     of_outcomes = True
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
-        self._by_status = 0
-        self._blocks: dict[float, list[int]] = {}
-        self._reading: Reading | None = NO_EVIDENCE
+        self._by_status = self._runs = 0
 
     @abstractmethod
-    def _value(self, found: Sequence[Block]) -> float | None:
-        """The formula."""
+    def count_sample(self, confidence: float, success: bool, sign: int) -> None:
+        """A sample enters (1) or leaves (-1)."""
 
-    def add(self, row: Row) -> None:
-        self._move(row, 1)
+    @abstractmethod
+    def estimate(self) -> float | None:
+        """Return the value of the samples, of which there is at least one."""
 
-    def evict(self, row: Row) -> None:
-        self._move(row, -1)
-
-    def _move(self, row: Row, step: int) -> None:
+    def count(self, row: Row, sign: int) -> None:
         sample = sample_of(row)
-        if sample is None:
-            return
-        confidence, success = sample
-        block = self._blocks.get(confidence)
-        if block is None:
-            block = self._blocks[confidence] = [0, 0]
-        block[0] += step
-        block[1] += step * (not success)
-        if not block[0]:
-            del self._blocks[confidence]
-        self._by_status += step * row.by_status
-        self._reading = None
+        if sample is not None:
+            self._runs += sign
+            self._by_status += sign * row.by_status
+            self.count_sample(*sample, sign)
 
-    def read(self) -> Reading:
-        if self._reading is None:
-            found = [(value, runs, failures) for value, (runs, failures) in sorted(self._blocks.items(), reverse=True)]
-            value = self._value(found)
-            reading = NO_EVIDENCE if value is None else Reading(clamp(value), totals(found)[0])
-            self._reading = told(reading, self._by_status)
-        return self._reading
+    def value(self) -> Reading:
+        value = self.estimate() if self._runs else None
+        return NO_EVIDENCE if value is None else noted(Reading(clamp(value), self._runs), self._by_status)
+
+
+class RankedSamples(ConfidenceMetric):
+    """A metric of the samples in the order of their confidence.
+
+    State: two integers a distinct confidence. Reading sorts the distinct confidences, O(D log D) and the cost of the formula.
+    """
+
+    __slots__ = ("_blocks",)
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._blocks: dict[float, tuple[int, int]] = {}
+
+    @abstractmethod
+    def formula(self, found: Sequence[Block]) -> float | None:
+        """Return the value of blocks, the most confident first."""
+
+    def count_sample(self, confidence: float, success: bool, sign: int) -> None:
+        runs, failures = self._blocks.get(confidence, (0, 0))
+        if runs + sign:
+            self._blocks[confidence] = (runs + sign, failures + sign * (not success))
+        else:
+            del self._blocks[confidence]
+
+    def estimate(self) -> float | None:
+        return self.formula([(value, *block) for value, block in sorted(self._blocks.items(), reverse=True)])

@@ -1,4 +1,4 @@
-"""Sessions: what the traces of one conversation tell together. Pure functions of signals that others judged."""
+"""Sessions: scores of the traces of one conversation. Pure functions of evaluated signals."""
 
 from __future__ import annotations
 

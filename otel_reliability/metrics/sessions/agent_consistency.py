@@ -52,7 +52,7 @@ def agent_consistency(
 
 
 def root_mean_square(uncertainties: Sequence[float]) -> float:
-    """What the uncertainties of a session's traces, of which there is at least one, come to.
+    """Return the root mean square of the uncertainties of a session's traces, of which there is at least one.
 
     >>> root_mean_square([0.6, 0.8])
     0.7071067811865476

@@ -59,7 +59,7 @@ def agent_reliability(
 
 
 def tail_risk(steps: Collection[float]) -> tuple[float, float, float]:
-    """What the risks of a session's traces, of which there is at least one, come to: (raw, mean of the top, greatest).
+    """Return the tail risk of the risks of a session's traces, of which there is at least one: (raw, mean of the top, greatest).
 
     >>> tail_risk([0.25, 0.5])
     (0.5, 0.5, 0.5)

@@ -1,4 +1,4 @@
-"""What a session's score means in words."""
+"""Bands of a session's score, in words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONSISTENCY_BANDS: Final = (
 
 
 def reliability_band(score: float) -> str:
-    """What an agent_reliability score means: from 0.9, 0.7, 0.5, 0.3 and below, without gaps between.
+    """Return the band of an agent_reliability score: from 0.9, 0.7, 0.5, 0.3 and below, without gaps between.
 
     >>> reliability_band(0.695)
     'Moderate risk — some traces show concerning behavior'
@@ -34,7 +34,7 @@ def reliability_band(score: float) -> str:
 
 
 def consistency_band(score: float) -> str:
-    """What an agent_consistency score means, by the same cuts.
+    """Return the band of an agent_consistency score, by the same cuts.
 
     >>> consistency_band(0.9)
     'Highly consistent — smooth operation across all traces'

@@ -1,4 +1,4 @@
-"""The scores of a session without what explains them: most sessions are scored once, and nobody asks why."""
+"""Session scores without their explanation, which few readers ask for."""
 
 from __future__ import annotations
 

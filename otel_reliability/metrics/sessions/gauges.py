@@ -1,4 +1,4 @@
-"""What an agent's recent sessions give together: the mean, and the worst."""
+"""Gauges of an agent's recent sessions: the mean, and the worst."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ SESSION_RELIABILITY: Final = MetricSpec(
     title="Session reliability",
     family=FAMILY,
     unit="{score}",
-    low=0.0,
-    high=1.0,
     direction="higher",
     description="Whether the agent never failed badly in a session: mean over its last 100 closed sessions.",
     formula="mean of 1 − (0.9 · mean of the top 15 % of trace risks + 0.1 · the greatest)",
     evidence=EVIDENCE,
     source="PandaProbe, session metrics: agent_reliability",
-    improve="Look at the flagged traces of the worst sessions, and at the signal that set their risk.",
+    improve="Inspect the flagged traces of the worst sessions, and the signal that set their risk.",
 )
 
 WORST_SESSION_RELIABILITY: Final = SESSION_RELIABILITY._replace(
@@ -38,8 +36,6 @@ SESSION_CONSISTENCY: Final = MetricSpec(
     title="Session consistency",
     family=FAMILY,
     unit="{score}",
-    low=0.0,
-    high=1.0,
     direction="higher",
     description="Whether the agent performed smoothly through a session: mean over its last 100 closed sessions.",
     formula="mean of 1 − √(mean over traces of ((1 + Σ w · risk) · w_conf · (1 − confidence))²)",

@@ -44,12 +44,12 @@ class SessionScore(NamedTuple):
 
 
 def empty_session() -> SessionScore:
-    """What the reference says of a session it has nothing of."""
+    """Return the reference's score of a session without traces or signals."""
     return SessionScore(1.0, NO_TRACES, {"note": "empty_session"})
 
 
 def not_evaluable() -> SessionScore:
-    """What the reference says of a session none of whose traces it can use."""
+    """Return the reference's score of a session without a usable trace."""
     return SessionScore(1.0, NOT_EVALUABLE, {})
 
 

@@ -1,4 +1,4 @@
-"""What a reading says where the arguments of calls were not in the telemetry."""
+"""The note of a reading where the arguments of calls were not in the telemetry."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ CRITICAL_BELOW: Final = 50
 
 
 def badge_text(score: float, trust: float | None = None) -> str:
-    """The line of the badge. Trust is somebody else's score of 0 to 100; without it the reliability half stands alone.
+    """Return the line of the badge. Trust is the user's score of 0 to 100; without it the reliability half stands alone.
 
     >>> badge_text(87, trust=94)
     '✅ SECURED 94/100 | 🟢 STABLE 87/100'

@@ -7,10 +7,10 @@ from collections.abc import Hashable
 from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.counts import Multiset
+from otel_reliability.metrics._support.groups import Groups, RunGroup, Share
 from otel_reliability.metrics.base import DEFAULTS, Metric
-from otel_reliability.metrics.counts import Multiset
-from otel_reliability.metrics.evidence import LIKENESS, UNDISTURBED
-from otel_reliability.metrics.groups import Group, Groups, Share
+from otel_reliability.metrics.data import LIKENESS, UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, OTHER_TASK, Row
 
@@ -20,17 +20,15 @@ WHOLE_PATH: Final = None
 """The name of the decision that a run without named branches offers: the path it took."""
 
 
-class Branches(Group):
+class Branches(RunGroup):
     """The decisions of runs with like input: for each decision, how often each branch was taken."""
 
     __slots__ = ("_branches", "_runs")
 
     def __init__(self) -> None:
+        super().__init__()
         self._branches: dict[str | None, Multiset[str]] = {}
         self._runs: Counter[tuple[str | None, ...]] = Counter()
-
-    def __len__(self) -> int:
-        return self._runs.total()
 
     def add(self, row: Row) -> None:
         decisions = decisions_of(row)
@@ -67,13 +65,13 @@ class BranchInstability(Metric):
     class or task that names no branch offers its whole path as one decision. Without class and task only named branches
     count, those of all such runs together. Groups of one run do not dilute. State: integers, for each distinct branch.
 
-    The source's example, one complaint told five times:
+    The source's example, one complaint sent five times:
 
     >>> from otel_reliability.metrics.examples import row
     >>> instability = BranchInstability()
     >>> for branch in ("routine", "routine", "escalate", "routine", "escalate"):
     ...     instability.add(row(input_class="late order", branches={"kind": branch}))
-    ...     print(instability.read().value)
+    ...     print(instability.value().value)
     None
     0.0
     0.3333
@@ -85,22 +83,19 @@ class BranchInstability(Metric):
 
     __slots__ = ("_groups",)
 
-    wants = UNDISTURBED | LIKENESS
-    alike = True
+    requires = UNDISTURBED | LIKENESS
 
     spec = MetricSpec(
         name="branch_instability",
         title="Branch instability",
         family="stability",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="lower",
         description="The share of decisions that took another than the usual branch although the input was alike.",
         formula="Σ (n − modal) / Σ n",
         evidence="2 runs of one input class or task, or with the same named branch",
         source="AgentCop, Reliability Layer",
         improve="Write down the rule of the decision that flips most, and let code take it where the rule is plain.",
+        interval="comparison",
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
@@ -109,23 +104,23 @@ class BranchInstability(Metric):
 
     def add(self, row: Row) -> None:
         if row.condition == BASELINE and decisions_of(row):
-            self._groups.touch(likeness_of(row)).add(row)
+            self._groups.add(likeness_of(row), row)
 
     def evict(self, row: Row) -> None:
         if row.condition == BASELINE and decisions_of(row):
-            self._groups.touch(likeness_of(row)).evict(row)
+            self._groups.evict(likeness_of(row), row)
 
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         groups = self._groups
-        groups.settle()
+        groups.update()
         deviating, total = groups.sums
         return Reading(deviating.value / total.value, groups.runs) if total.value else NO_EVIDENCE
 
 
 def likeness_of(row: Row) -> Hashable:
-    """What makes two inputs alike: the input class, else the task, else nothing (None).
+    """Return the key of alike inputs: the input class, else the task, else nothing (None).
 
-    The runs of tasks beyond the ceiling have nothing in common.
+    The runs of tasks beyond the limit have nothing in common.
     """
     if row.input_class is not None:
         return ("class", row.input_class)

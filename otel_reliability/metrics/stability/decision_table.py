@@ -13,7 +13,7 @@ from otel_reliability.model.row import BASELINE, Row
 class Decision(NamedTuple):
     """One decision among runs of like input: the branches taken, the most frequent first, each with its runs.
 
-    `kind` is `class` or `task`, `name` which one; both are empty where no run tells what its input was.
+    `kind` is `class` or `task`, `name` which one; both are empty where no run names its input.
     """
 
     kind: str
@@ -23,12 +23,12 @@ class Decision(NamedTuple):
 
     @property
     def runs(self) -> int:
-        """How many runs took the decision."""
+        """Number of runs that took the decision."""
         return sum(runs for _, runs in self.branches)
 
     @property
     def deviating(self) -> int:
-        """How many of them did not take the usual branch."""
+        """Number of them that did not take the usual branch."""
         return sum(runs for _, runs in self.branches[1:])
 
 

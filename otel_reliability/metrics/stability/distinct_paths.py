@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, Metric
-from otel_reliability.metrics.compiled import codes_of
-from otel_reliability.metrics.counts import Multiset
-from otel_reliability.metrics.evidence import PATH, UNDISTURBED
-from otel_reliability.metrics.groups import known
+from otel_reliability.metrics._support.counts import Multiset
+from otel_reliability.metrics.base import DEFAULTS, SumMetric
+from otel_reliability.metrics.data import PATH, UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
-from otel_reliability.model.row import BASELINE, Path, Row
+from otel_reliability.model.row import BASELINE, Row
 
 
-class DistinctPaths(Metric):
+class DistinctPaths(SumMetric):
     """The number of different paths that the window's runs took, all tasks together.
 
     State: integers, for each distinct path.
@@ -23,7 +19,7 @@ class DistinctPaths(Metric):
     >>> paths = DistinctPaths()
     >>> for row in rows_of("search reply", "search reply", "reply"):
     ...     paths.add(row)
-    >>> paths.read()
+    >>> paths.value()
     Reading(value=2.0, runs=3, parts=(), note='')
 
     References: stands beside path entropy, whose normalised value depends on the number of runs.
@@ -31,15 +27,13 @@ class DistinctPaths(Metric):
 
     __slots__ = ("_paths",)
 
-    wants = UNDISTURBED | PATH
-    alike = True
+    requires = UNDISTURBED | PATH
 
     spec = MetricSpec(
         name="distinct_paths",
         title="Distinct paths",
         family="stability",
         unit="{path}",
-        low=0.0,
         high=None,
         direction="lower",
         description="How many different orders of tool calls the window's runs took.",
@@ -53,21 +47,10 @@ class DistinctPaths(Metric):
         super().__init__(settings)
         self._paths = Multiset[str]()
 
-    def add(self, row: Row) -> None:
-        self.count(row, 1)
-
-    def evict(self, row: Row) -> None:
-        self.count(row, -1)
-
-    def count(self, row: Row, times: int) -> None:
+    def count(self, row: Row, sign: int) -> None:
         if row.path is not None and row.condition == BASELINE:
-            self._paths.count(row.path.code, times)
+            self._paths.count(row.path.code, sign)
 
-    def tell(self, row: Row, paths: Mapping[Path | None, int]) -> None:
-        if row.condition == BASELINE:
-            those, times = known(paths)
-            self._paths.count_all(codes_of(those), times)
-
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         runs = self._paths.total
         return Reading(float(self._paths.distinct), runs) if runs else NO_EVIDENCE

@@ -1,4 +1,4 @@
-"""Where the paths of runs first diverge, and in what shares."""
+"""First divergence of the paths of runs, with shares."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Divergence(NamedTuple):
 
     @property
     def deviating(self) -> int:
-        """How many runs did not take the most frequent turn."""
+        """Number of runs that did not take the most frequent turn."""
         return sum(turn.runs for turn in self.turns[1:])
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.apart import ONE
-from otel_reliability.metrics.base import DEFAULTS, Lender, Metric
-from otel_reliability.metrics.evidence import TASK, UNDISTURBED
-from otel_reliability.metrics.groups import Group, Groups, Share
-from otel_reliability.metrics.means import clamp
-from otel_reliability.metrics.pairs import Fellows, LatestBy, PairSums
-from otel_reliability.metrics.task_mean import repeats_a_task
+from otel_reliability.metrics._support.groups import TaskMean
+from otel_reliability.metrics._support.pairs import ONE, LatestPairs
+from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
 
@@ -21,7 +17,7 @@ Effects: TypeAlias = frozenset[tuple[str, bytes | None]]
 NONE: Effects = frozenset()
 
 
-def effects_apart(one: Effects, others: Sequence[Effects]) -> list[int]:
+def effects_apart(one: Effects, others: list[Effects]) -> list[int]:
     """The Jaccard distance of a set of effects to each other, in units of 2^-52; two empty sets are the same.
 
     Where either side does not know the arguments of a call, the two are compared by the names of the tools.
@@ -39,7 +35,7 @@ def effects_apart(one: Effects, others: Sequence[Effects]) -> list[int]:
 
 
 def arguments_known(effects: Effects) -> bool:
-    """Whether the arguments of all these effects are known."""
+    """Return whether the arguments of all these effects are known."""
     return all(arguments is not None for _, arguments in effects)
 
 
@@ -52,46 +48,17 @@ def _tools(effects: Effects) -> frozenset[object]:
     return frozenset(tool for tool, _ in effects)
 
 
-def _takes(row: Row) -> bool:
-    return row.effects is not None and repeats_a_task(row)
-
-
-def _effects(row: Row) -> Effects:
+def effects_of(row: Row) -> Effects:
+    """Return the effects of a run."""
     return NONE if row.effects is None else row.effects
 
 
-class EffectPairs(Group):
-    """The pairs of one task's runs."""
-
-    __slots__ = ("_runs", "pairs")
-
-    def __init__(self, limit: int, fellows: Fellows | None) -> None:
-        self._runs = 0
-        self.pairs = LatestBy(limit, PairSums(effects_apart), _effects, fellows)
-
-    def __len__(self) -> int:
-        return self._runs
-
-    def add(self, row: Row) -> None:
-        self._runs += 1
-        self.pairs.add(row)
-
-    def evict(self, row: Row) -> None:
-        self._runs -= 1
-        self.pairs.evict(row)
-
-    def share(self) -> Share | None:
-        distance = self.pairs.mean()
-        runs = len(self.pairs)
-        return None if distance is None else Share((1.0 - distance,), runs, runs, self.pairs.left_out)
-
-
-class EffectAgreement(Metric):
+class EffectAgreement(TaskMean[LatestPairs[Effects]]):
     """1 − the mean Jaccard distance of the effects of two attempts at one task, over all pairs; tasks weigh as many as runs.
 
-    An *effect* is a call that did not fail and whose tool is judged to change something, with the hash of its arguments less
-    their free text (`model.tools`); a read is none. 1: every attempt left the same changes, by whatever path. 0: no two
-    attempts share one. It tells which *tasks* an agent is about to fail, without labels: measured on three sets of public
+    An *effect* is a call that did not fail and whose tool is classified as changing something, with the hash of its arguments
+    without free text (`model.tools`); a read is none. 1: every attempt left the same changes, by whatever path. 0: no two
+    attempts share one. It shows which *tasks* an agent is about to fail, without labels: measured on three sets of public
     runs, a run's distance to the other attempts ranks failures with an AUROC of .78 to .89, where the distance of paths
     reaches .61 to .86. Within a task it does not say which attempt is wrong.
 
@@ -103,7 +70,7 @@ class EffectAgreement(Metric):
     >>> agreement = EffectAgreement()
     >>> for effects in ({("cancel", b"1")}, {("cancel", b"1")}, {("cancel", b"2"), ("refund", b"3")}):
     ...     agreement.add(row("", task="refund", effects=frozenset(effects)))
-    ...     print(agreement.read().value)
+    ...     print(agreement.value().value)
     None
     1.0
     0.3333
@@ -112,55 +79,48 @@ class EffectAgreement(Metric):
     docs/validation.md.
     """
 
-    __slots__ = ("_fellows", "_groups", "_unknown")
-
-    wants = UNDISTURBED | TASK
+    __slots__ = ("_unknown",)
 
     spec = MetricSpec(
         name="effect_agreement",
         title="Effect agreement",
         family="stability",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="higher",
         description="How far two attempts at one task end in the same changes: 1 the same, 0 nothing in common.",
         formula="1 − mean over pairs of a task of |A △ B| / |A ∪ B|",
         evidence="2 runs of a task with observable tools",
         source="Jaccard (1912)",
-        improve="Look at the tasks of least agreement and at the effects in which their attempts part; if a tool is judged "
+        improve="Inspect the tasks of least agreement and the effects in which their attempts part; if a tool is classified "
         "wrongly, name it in tools.effects or tools.reads.",
+        interval="comparison",
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
-        limit = settings.limits.paths
-        self._fellows: Fellows | None = None
-        self._groups = Groups(lambda: EffectPairs(limit, self._fellows), 1)
         self._unknown = 0
 
-    def lend(self, lender: Lender) -> None:
-        self._fellows = Fellows(lender, _takes, lambda row: row.task)
+    def new_group(self, settings: Settings) -> Callable[[], LatestPairs[Effects]]:
+        return lambda: LatestPairs(settings.limits.paths, effects_apart, effects_of, self.rows_with())
+
+    def counts(self, row: Row) -> bool:
+        return row.effects is not None and super().counts(row)
 
     def add(self, row: Row) -> None:
-        if row.effects is not None and repeats_a_task(row):
-            self._groups.touch(row.task).add(row)
-            self._unknown += not arguments_known(row.effects)
+        super().add(row)
+        self._unknown += self.counts(row) and not arguments_known(effects_of(row))
 
     def evict(self, row: Row) -> None:
-        if row.effects is not None and repeats_a_task(row):
-            self._groups.touch(row.task).evict(row)
-            self._unknown -= not arguments_known(row.effects)
+        super().evict(row)
+        self._unknown -= self.counts(row) and not arguments_known(effects_of(row))
 
-    def read(self) -> Reading:
-        groups = self._groups
-        groups.settle()
-        if not groups.weight:
-            return NO_EVIDENCE
-        return Reading(clamp(groups.sums[0].mean(groups.weight)), groups.runs, note=self._note())
+    def value(self) -> Reading:
+        reading = super().value()
+        return reading if reading.value is None else reading._replace(note=self._note())
 
-    def distance(self, row: Row) -> Reading:
+    def distance(self, row: Row, *, inside: bool = True) -> Reading:
         """effect_distance of one run: its mean distance to the *other* runs of its task that are now in the window.
+
+        `inside`: the run itself is in the window.
 
         >>> from otel_reliability.metrics.examples import row
         >>> agreement = EffectAgreement()
@@ -172,16 +132,16 @@ class EffectAgreement(Metric):
         >>> agreement.distance(one)
         Reading(value=1.0, runs=1, parts=(), note='')
         """
-        group = self._groups.get(row.task) if row.effects is not None and repeats_a_task(row) else None
-        found = None if group is None else group.pairs.distance(row)
+        group = self.group_of(row)
+        found = None if group is None else group.distance(row, inside=inside)
         return NO_EVIDENCE if found is None else Reading(*found)
 
     def _note(self) -> str:
         told: list[str] = []
         if self._unknown:
             told.append(f"arguments unknown in {self._unknown} runs: their effects are compared by tool name")
-        if self._groups.left_out:
+        if self.groups.left_out:
             told.append(
-                f"{self._groups.left_out} earlier runs are left out: only the latest distinct effects are compared"
+                f"{self.groups.left_out} earlier runs are left out: only the latest distinct effects are compared"
             )
         return "; ".join(told)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.groups import repeats_a_task
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.stability.effect_agreement import EffectAgreement
-from otel_reliability.metrics.task_mean import repeats_a_task
 from otel_reliability.model.row import Row
 
 
@@ -36,7 +36,7 @@ class TaskEffects(NamedTuple):
 
 
 def tasks_by_disagreement(rows: Iterable[Row], settings: Settings = DEFAULTS) -> list[TaskEffects]:
-    """A line for each task of at least 2 runs, the one to look at first; of equals, by name.
+    """Return a line for each task of at least 2 runs, the least agreement first; of equals, by name.
 
     >>> from otel_reliability.metrics.examples import row
     >>> def attempt(task, *effects):
@@ -64,7 +64,7 @@ def _line(task: str, attempts: Sequence[Row], settings: Settings) -> TaskEffects
     agreement = EffectAgreement(settings)
     for row in attempts:
         agreement.add(row)
-    reading = agreement.read()
+    reading = agreement.value()
     known = [row.success for row in attempts if row.success is not None]
     disagreement = 0.0 if reading.value is None else 1.0 - reading.value
     return TaskEffects(task, reading.runs, disagreement, _partings(attempts), len(known), known.count(False))

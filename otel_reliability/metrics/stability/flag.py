@@ -18,7 +18,7 @@ class Flag(Derived):
 
     A flag warns and changes nothing: an agent at 0.81 may well be STABLE, and is called "UNSTABLE by token pressure" beside
     that. As a reading: how many flags are set, their names in `parts`. As emitted: one series a flag, 1 set, 0 not. No
-    value where no flag can be judged. State: none.
+    value where no flag can be evaluated. State: none.
 
     >>> Flag().derive({"token_budget_pressure": Reading(0.81, 20)}).parts
     ('token_pressure_high',)
@@ -35,8 +35,6 @@ class Flag(Derived):
         title="Flags",
         family="stability",
         unit="{flag}",
-        low=0.0,
-        high=1.0,
         direction="lower",
         description="Warnings beside the score: token_pressure_high where the context window is on average above 80 % full.",
         formula="1 if token_budget_pressure > 0.8, else 0",

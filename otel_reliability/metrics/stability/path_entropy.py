@@ -6,40 +6,34 @@ import math
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.compiled import codes_of
-from otel_reliability.metrics.counts import Multiset
-from otel_reliability.metrics.groups import PathCountMetric, PathGroup, Share
-from otel_reliability.metrics.means import clamp
+from otel_reliability.metrics._support.counts import Multiset
+from otel_reliability.metrics._support.groups import PathGroup, PathMetric, Share
+from otel_reliability.metrics._support.means import clamp
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Path
 
 
 class PathCounts(PathGroup):
-    """How often each path was taken in one group of runs."""
+    """Counts of the paths of one group of runs."""
 
     __slots__ = ("_paths",)
 
     def __init__(self) -> None:
+        super().__init__()
         self._paths = Multiset[str]()
-
-    def __len__(self) -> int:
-        return self._paths.total
 
     def count(self, path: Path, times: int) -> None:
         self._paths.count(path.code, times)
 
-    def count_all(self, paths: list[Path], times: list[int]) -> None:
-        self._paths.count_all(codes_of(paths), times)
-
     def share(self) -> Share | None:
-        runs = self._paths.total
+        runs = self.runs
         if runs < 2:
             return None
         bits = self._paths.bits()
         return Share((clamp(bits / math.log2(runs)), bits, self._paths.modal / runs), runs, runs)
 
 
-class PathEntropy(PathCountMetric[PathCounts]):
+class PathEntropy(PathMetric[PathCounts]):
     """Shannon entropy of the paths of n runs over its maximum: H = −Σ p log2 p, value H / log2 n.
 
     0: every run took the same path. 1: every run took its own. A path is the ordered tool names of a run; a run that called
@@ -53,7 +47,7 @@ class PathEntropy(PathCountMetric[PathCounts]):
     ...     "search_kb summarize respond", "call_api parse search_kb respond", "search_kb call_api respond"
     ... ):
     ...     entropy.add(row)
-    ...     print(entropy.read().value)
+    ...     print(entropy.value().value)
     None
     1.0
     1.0
@@ -67,9 +61,6 @@ class PathEntropy(PathCountMetric[PathCounts]):
         name="path_entropy",
         title="Path entropy",
         family="stability",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="lower",
         description="How much the order of tool calls varies from run to run: 0 always the same, 1 never twice the same.",
         formula="H(paths) / log2 n",
@@ -77,6 +68,7 @@ class PathEntropy(PathCountMetric[PathCounts]):
         source="AgentCop, Reliability Layer",
         improve="Find where paths first diverge, and make that decision explicit: in the prompt, in the tool descriptions, "
         "or in code.",
+        interval="comparison",
     )
     companions = (
         MetricSpec(
@@ -84,7 +76,6 @@ class PathEntropy(PathCountMetric[PathCounts]):
             title="Path entropy in bits",
             family="stability",
             unit="{bit}",
-            low=0.0,
             high=None,
             direction="lower",
             description="The entropy of the paths before it is divided by its maximum: it does not fall as the window grows.",
@@ -92,20 +83,19 @@ class PathEntropy(PathCountMetric[PathCounts]):
             evidence="2 runs of a task with observable tools",
             source="Shannon (1948)",
             improve="As for path entropy.",
+            interval="comparison",
         ),
         MetricSpec(
             name="modal_path_share",
             title="Share of the usual path",
             family="stability",
-            unit="{ratio}",
-            low=0.0,
-            high=1.0,
             direction="higher",
             description="The share of runs that took the most frequent path of their task.",
             formula="Σ modal / Σ n over tasks of ≥ 2 runs",
             evidence="2 runs of a task with observable tools",
             source="this project",
             improve="As for path entropy.",
+            interval="comparison",
         ),
     )
     values = 3
@@ -113,5 +103,6 @@ class PathEntropy(PathCountMetric[PathCounts]):
     def new_group(self, settings: Settings) -> Callable[[], PathCounts]:
         return PathCounts
 
-    def beside(self) -> tuple[Reading, ...]:
-        return (self.mean(1), self.mean(2))
+    def companion_values(self) -> tuple[Reading, ...]:
+        self.groups.update()
+        return (self.groups.mean(1), self.groups.mean(2))

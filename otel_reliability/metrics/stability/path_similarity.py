@@ -5,48 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, Lender
-from otel_reliability.metrics.compiled import codes_of
-from otel_reliability.metrics.groups import PathGroup, PathTellMetric, Share
-from otel_reliability.metrics.pairs import Fellows, LatestPairs
+from otel_reliability.metrics._support.groups import PathMetric
+from otel_reliability.metrics._support.pairs import LatestPairs, edit_shares, path_code
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
-from otel_reliability.model.row import Path, Row
+from otel_reliability.model.row import Row
 
 
-class PathPairs(PathGroup):
-    """The pairs of one group of runs."""
-
-    __slots__ = ("_runs", "pairs")
-
-    def __init__(self, limit: int, fellows: Fellows | None) -> None:
-        self._runs = 0
-        self.pairs = LatestPairs(limit, fellows=fellows)
-
-    def __len__(self) -> int:
-        return self._runs
-
-    def add(self, row: Row) -> None:
-        self._runs += 1
-        self.pairs.add(row)
-
-    def evict(self, row: Row) -> None:
-        self._runs -= 1
-        self.pairs.evict(row)
-
-    def count(self, path: Path, times: int) -> None:
-        self.count_all([path], [times])
-
-    def count_all(self, paths: list[Path], times: list[int]) -> None:
-        self._runs += sum(times)
-        self.pairs.count_all(codes_of(paths), times)
-
-    def share(self) -> Share | None:
-        distance = self.pairs.mean()
-        runs = len(self.pairs)
-        return None if distance is None else Share((1.0 - distance,), runs, runs, self.pairs.left_out)
-
-
-class PathSimilarity(PathTellMetric[PathPairs]):
+class PathSimilarity(PathMetric[LatestPairs[str]]):
     """The mean over all pairs of runs of 1 − Levenshtein distance / longer length of their paths.
 
     1: all runs took the same path; 0: no two share a step. Two empty paths are alike. Where path entropy sees two different
@@ -58,52 +23,42 @@ class PathSimilarity(PathTellMetric[PathPairs]):
     >>> similarity = PathSimilarity()
     >>> for row in rows_of("search read reply", "search reply", "search read reply"):
     ...     similarity.add(row)
-    >>> print(f"{similarity.read().value:.4f}")
+    >>> print(f"{similarity.value().value:.4f}")
     0.7778
 
     References: V. I. Levenshtein, *Binary codes capable of correcting deletions, insertions and reversals* (1966); the
     trajectory consistency of *Towards a Science of AI Agent Reliability*, over all runs instead of the successful ones.
     """
 
-    __slots__ = ("_fellows",)
-
-    alike_while_few = True
+    __slots__ = ()
 
     spec = MetricSpec(
         name="path_similarity",
         title="Path similarity",
         family="stability",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="higher",
         description="How much of their order of tool calls two runs of a task share on average: 1 all of it, 0 nothing.",
         formula="mean over pairs of 1 − Levenshtein / longer length",
         evidence="2 runs of a task with observable tools",
         source="Levenshtein (1966)",
-        improve="Look at the runs unlike the others, and at where paths first diverge.",
+        improve="Inspect the runs unlike the others, and where paths first diverge.",
+        interval="comparison",
     )
 
-    def __init__(self, settings: Settings = DEFAULTS) -> None:
-        super().__init__(settings)
-        self._fellows: Fellows | None = None
+    def new_group(self, settings: Settings) -> Callable[[], LatestPairs[str]]:
+        return lambda: LatestPairs(settings.limits.paths, edit_shares, path_code, self.rows_with())
 
-    def lend(self, lender: Lender) -> None:
-        self._fellows = Fellows(lender, self.takes, self.group_of)
-
-    def new_group(self, settings: Settings) -> Callable[[], PathPairs]:
-        return lambda: PathPairs(settings.limits.paths, self._fellows)
-
-    def read(self) -> Reading:
-        reading = self.mean(0)
+    def value(self) -> Reading:
+        reading = super().value()
         left_out = self.groups.left_out
         note = f"{left_out} earlier runs are left out: only the latest distinct paths of a task are compared"
         return reading._replace(note=note) if left_out else reading
 
-    def distance(self, row: Row) -> Reading:
+    def distance(self, row: Row, *, inside: bool = True) -> Reading:
         """path_distance of one run: its mean distance to the *other* runs that are now in its group.
 
         A run unlike the others is worth a look; which of them is wrong, it does not say. No value without another run.
+        `inside`: the run itself is in the window.
 
         >>> from otel_reliability.metrics.examples import rows_of
         >>> similarity = PathSimilarity()
@@ -113,6 +68,6 @@ class PathSimilarity(PathTellMetric[PathPairs]):
         >>> similarity.distance(odd).value, similarity.distance(usual).value
         (1.0, 0.5)
         """
-        group = self.groups.get(self.group_of(row)) if self.takes(row) else None
-        found = None if group is None else group.pairs.distance(row)
+        group = self.group_of(row)
+        found = None if group is None else group.distance(row, inside=inside)
         return NO_EVIDENCE if found is None else Reading(*found)

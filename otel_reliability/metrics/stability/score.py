@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.means import clamp
 from otel_reliability.metrics.base import DEFAULTS, Derived
-from otel_reliability.metrics.means import clamp
 from otel_reliability.model.reading import MetricSpec, Reading
 
 PENALTIES: Final[Mapping[str, float]] = {
@@ -48,7 +48,6 @@ class Score(Derived):
         title="Reliability score",
         family="stability",
         unit="{score}",
-        low=0.0,
         high=100.0,
         direction="higher",
         description="100 less what variance, retries and a full context window cost.",
@@ -57,6 +56,7 @@ class Score(Derived):
         evidence="min_runs runs, and parts worth 60 of the 100 points",
         source="AgentCop, Reliability Layer",
         improve="Begin with the part that costs most points.",
+        interval="comparison",
     )
     needs = (*PENALTIES, "window.runs")
 
@@ -82,7 +82,7 @@ class Score(Derived):
 
 
 def costs_of(readings: Mapping[str, Reading]) -> dict[str, float]:
-    """What each part with evidence costs, in points.
+    """Return the penalty of each part with data, in points.
 
     >>> costs_of({name: Reading(0.5 if name == "path_entropy" else None, 9) for name in PENALTIES})
     {'path_entropy': 7.5}

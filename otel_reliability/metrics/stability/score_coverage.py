@@ -24,7 +24,6 @@ class ScoreCoverage(Derived):
         title="Score coverage",
         family="stability",
         unit="{score}",
-        low=0.0,
         high=100.0,
         direction="higher",
         description="How many of the score's 100 points rest on evidence.",

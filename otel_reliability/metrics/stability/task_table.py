@@ -53,16 +53,16 @@ def _line(task: str | None, rows: list[Row], settings: Settings) -> TaskRow:
     for row in rows:
         for metric in (entropy, distinct, similarity, variance, variation):
             metric.add(row)
-    bits, modal = entropy.beside()
-    paths = distinct.read().value
+    bits, modal = entropy.companion_values()
+    paths = distinct.value().value
     return TaskRow(
         task_id=task,
         runs=len(rows),
-        path_entropy=entropy.read().value,
+        path_entropy=entropy.value().value,
         path_entropy_bits=bits.value,
         modal_path_share=modal.value,
         distinct_paths=None if paths is None else round(paths),
-        path_similarity=similarity.read().value,
-        tool_variance=variance.read().value,
-        tool_call_variation=variation.read().value,
+        path_similarity=similarity.value().value,
+        tool_variance=variance.value().value,
+        tool_call_variation=variation.value().value,
     )

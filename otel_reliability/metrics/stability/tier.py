@@ -39,8 +39,6 @@ class TierGrade(Derived):
         title="Reliability tier",
         family="stability",
         unit="{tier}",
-        low=0.0,
-        high=1.0,
         direction="neutral",
         description="Which tier the score falls in: 1 for that tier, 0 for the others.",
         formula="STABLE from 80, VARIABLE from 60, UNSTABLE from 40, else CRITICAL",

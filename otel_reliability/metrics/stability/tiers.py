@@ -11,10 +11,10 @@ PLACES: Final = 9
 
 
 class Tier(enum.Enum):
-    """What a score is worth: from which whole number on, its sign, and what it means."""
+    """A grade: its least whole number, its sign, and its meaning."""
 
     STABLE = (80, "🟢", "Behaviour is consistent and predictable.")
-    VARIABLE = (60, "🟡", "Some variance: look at what costs most before going to production.")
+    VARIABLE = (60, "🟡", "Some variance: inspect what costs most before going to production.")
     UNSTABLE = (40, "🟠", "High variance: tune the agent before relying on it in production.")
     CRITICAL = (0, "🔴", "Severe instability: do not run in production.")
 

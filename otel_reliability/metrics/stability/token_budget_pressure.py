@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, Metric
-from otel_reliability.metrics.evidence import PRESSURE, UNDISTURBED
-from otel_reliability.metrics.exact import FINE, FixedSum
-from otel_reliability.metrics.means import clamp
+from otel_reliability.metrics._support.exact import FixedSum
+from otel_reliability.metrics._support.means import clamp
+from otel_reliability.metrics.base import DEFAULTS, SumMetric
+from otel_reliability.metrics.data import PRESSURE, UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
 
 
-class TokenBudgetPressure(Metric):
+class TokenBudgetPressure(SumMetric):
     """The mean over runs of the tokens of a run's fullest model call over its model's context limit, each cut at 1.
 
     Runs without tokens or without a known limit are left out; none with both: no value. Above 0.8 the *flag*
@@ -23,7 +23,7 @@ class TokenBudgetPressure(Metric):
     >>> pressure = TokenBudgetPressure()
     >>> for tokens in (24_300, 61_200, 98_400, 121_000, 115_000):
     ...     pressure.add(row(pressure=tokens / 128_000))
-    >>> print(f"{pressure.read().value:.1%}")
+    >>> print(f"{pressure.value().value:.1%}")
     65.6%
 
     References: AgentCop, *Reliability Layer*, "Token Budget Pressure".
@@ -31,21 +31,19 @@ class TokenBudgetPressure(Metric):
 
     __slots__ = ("_runs", "_sum")
 
-    wants = UNDISTURBED | PRESSURE
+    requires = UNDISTURBED | PRESSURE
 
     spec = MetricSpec(
         name="token_budget_pressure",
         title="Token budget pressure",
         family="stability",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="lower",
         description="How full the context window gets, averaged over runs: 1 is at the limit, where answers get truncated.",
         formula="mean of min(tokens of the fullest model call / context limit, 1)",
         evidence="1 run with tokens and a known context limit",
         source="AgentCop, Reliability Layer",
         improve="Shorten tool results before they go to the model, summarise long conversations, or take a larger window.",
+        interval="runs",
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
@@ -53,17 +51,11 @@ class TokenBudgetPressure(Metric):
         self._runs = 0
         self._sum = FixedSum()
 
-    def add(self, row: Row) -> None:
+    def count(self, row: Row, sign: int) -> None:
         pressure = row.pressure
         if pressure is not None and row.condition == BASELINE:
-            self._runs += 1
-            self._sum.units += int((pressure if 0.0 <= pressure <= 1.0 else clamp(pressure)) * FINE)
+            self._runs += sign
+            self._sum.add(clamp(pressure), sign)
 
-    def evict(self, row: Row) -> None:
-        pressure = row.pressure
-        if pressure is not None and row.condition == BASELINE:
-            self._runs -= 1
-            self._sum.units -= int((pressure if 0.0 <= pressure <= 1.0 else clamp(pressure)) * FINE)
-
-    def read(self) -> Reading:
+    def value(self) -> Reading:
         return Reading(self._sum.mean(self._runs), self._runs) if self._runs else NO_EVIDENCE

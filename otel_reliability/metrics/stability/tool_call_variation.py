@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.compiled import count_calls, steps_of, tools_of
-from otel_reliability.metrics.groups import PathCountMetric, PathGroup, Share
+from otel_reliability.metrics._support.groups import PathGroup, PathMetric, Share
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Path
 
@@ -15,41 +14,31 @@ from otel_reliability.model.row import Path
 class CallCounts(PathGroup):
     """Σ calls and Σ calls² of each tool, over one group of runs."""
 
-    __slots__ = ("_runs", "_sums")
+    __slots__ = ("_sums",)
 
     def __init__(self) -> None:
-        self._runs = 0
+        super().__init__()
         self._sums: dict[str, tuple[int, int]] = {}
 
-    def __len__(self) -> int:
-        return self._runs
-
     def count(self, path: Path, times: int) -> None:
-        self._runs += times
         sums, steps = self._sums, path.steps
-        for tool in tools_of(steps) if isinstance(steps, str) else set(steps):
+        for tool in set(steps):
             calls = steps.count(tool)
             total, squares = sums.pop(tool, (0, 0))
             total += times * calls
             if total:
                 sums[tool] = (total, squares + times * calls * calls)
 
-    def count_all(self, paths: list[Path], times: list[int]) -> None:
-        if count_calls is not None and count_calls(self._sums, steps_of(paths), times):
-            self._runs += sum(times)
-        else:
-            super().count_all(paths, times)
-
     def share(self) -> Share | None:
-        if self._runs < 2:
+        if self.runs < 2:
             return None
-        spreads = [math.sqrt(self._runs * squares - total * total) / total for total, squares in self._sums.values()]
+        spreads = [math.sqrt(self.runs * squares - total * total) / total for total, squares in self._sums.values()]
         halves = [spread / 2.0 if spread < 2.0 else 1.0 for spread in spreads]
         value = math.fsum(halves) / len(halves) if halves else 0.0
-        return Share((value,), self._runs, self._runs)
+        return Share((value,), self.runs, self.runs)
 
 
-class ToolCallVariation(PathCountMetric[CallCounts]):
+class ToolCallVariation(PathMetric[CallCounts]):
     """The mean over tools of min(s / mean, 2) / 2 of the calls per run; s over n, a run that never called the tool counts 0.
 
     With Σ and Σ² of a tool's calls, s / mean = √(n·Σ² − (Σ)²) / Σ. 0: each tool is called equally often in every run. A tool
@@ -60,7 +49,7 @@ class ToolCallVariation(PathCountMetric[CallCounts]):
     >>> variation = ToolCallVariation()
     >>> for row in rows_of("search reply", "search search search reply"):
     ...     variation.add(row)
-    >>> variation.read().value
+    >>> variation.value().value
     0.125
 
     References: the code of agentcop 0.4.12, `reliability` (there called tool variance).
@@ -72,15 +61,13 @@ class ToolCallVariation(PathCountMetric[CallCounts]):
         name="tool_call_variation",
         title="Tool call variation",
         family="stability",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="lower",
         description="How much the number of calls of each tool varies from run to run, averaged over tools.",
         formula="mean over tools of min(s / mean, 2) / 2",
         evidence="2 runs of a task with observable tools",
         source="agentcop 0.4.12",
-        improve="Look at the tools whose call counts vary most: give them limits, or let one call do the work of many.",
+        improve="Inspect the tools whose call counts vary most: give them limits, or let one call do the work of many.",
+        interval="comparison",
     )
 
     def new_group(self, settings: Settings) -> Callable[[], CallCounts]:

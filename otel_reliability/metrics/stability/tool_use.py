@@ -22,7 +22,7 @@ class ToolUse(NamedTuple):
 
     @property
     def rare(self) -> bool:
-        """Whether fewer than one run in five used it."""
+        """True if fewer than one run in five used it."""
         return self.share < RARE
 
 

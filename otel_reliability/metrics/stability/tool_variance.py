@@ -5,36 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.compiled import ToolSet, sets_of
-from otel_reliability.metrics.counts import Multiset
-from otel_reliability.metrics.groups import PathCountMetric, PathGroup, Share
+from otel_reliability.metrics._support.counts import Multiset
+from otel_reliability.metrics._support.groups import PathGroup, PathMetric, Share
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Path
 
 
 class ToolSets(PathGroup):
-    """How often each set of tools was used in one group of runs."""
+    """Counts of the sets of tools of one group of runs."""
 
     __slots__ = ("_sets",)
 
     def __init__(self) -> None:
-        self._sets = Multiset[ToolSet]()
-
-    def __len__(self) -> int:
-        return self._sets.total
+        super().__init__()
+        self._sets = Multiset[str | tuple[str, ...]]()
 
     def count(self, path: Path, times: int) -> None:
-        self._sets.count(sets_of([path])[0], times)
-
-    def count_all(self, paths: list[Path], times: list[int]) -> None:
-        self._sets.count_all(sets_of(paths), times)
+        steps = path.steps
+        tools = sorted(set(steps))
+        self._sets.count("".join(tools) if isinstance(steps, str) else tuple(tools), times)
 
     def share(self) -> Share | None:
-        runs = self._sets.total
-        return Share((self._sets.evenness(),), runs, runs) if runs >= 2 else None
+        return Share((self._sets.evenness(),), self.runs, self.runs) if self.runs >= 2 else None
 
 
-class ToolVariance(PathCountMetric[ToolSets]):
+class ToolVariance(PathMetric[ToolSets]):
     """Shannon entropy of the *sets* of tools that n runs used, over its maximum log2 n.
 
     0: every run used the same tools, in whatever order and however often. 1: every run used another set. Computed per task
@@ -48,7 +43,7 @@ class ToolVariance(PathCountMetric[ToolSets]):
     >>> variance = ToolVariance()
     >>> for row in rows_of(*[usual] * 14, *[email] * 3, database, *[without] * 2):
     ...     variance.add(row)
-    >>> print(f"{variance.read().value:.2f}")
+    >>> print(f"{variance.value().value:.2f}")
     0.31
 
     References: AgentCop, *Reliability Layer*, "Tool Variance". It gives no formula; of the simple definitions this is the one
@@ -61,15 +56,13 @@ class ToolVariance(PathCountMetric[ToolSets]):
         name="tool_variance",
         title="Tool variance",
         family="stability",
-        unit="{ratio}",
-        low=0.0,
-        high=1.0,
         direction="lower",
         description="How much the set of tools used varies from run to run: 0 always the same set, 1 never twice the same.",
         formula="H(sets of tools) / log2 n",
         evidence="2 runs of a task with observable tools",
         source="AgentCop, Reliability Layer",
-        improve="Look at the rare tools: take away those the task does not need, and say in the prompt when to use the others.",
+        improve="Inspect the rare tools: take away those the task does not need, and say in the prompt when to use the others.",
+        interval="comparison",
     )
 
     def new_group(self, settings: Settings) -> Callable[[], ToolSets]:

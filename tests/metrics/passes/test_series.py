@@ -6,9 +6,7 @@ from hypothesis import strategies as st
 from otel_reliability.metrics.base import Metric
 from otel_reliability.metrics.examples import row
 from otel_reliability.metrics.passes.decay_curve import DecayCurve
-from otel_reliability.metrics.passes.pass_at_k import PassAtK
-from otel_reliability.metrics.passes.pass_hat_k import PassHatK
-from otel_reliability.metrics.passes.series import LARGEST_K
+from otel_reliability.metrics.passes.series import LARGEST_K, PassAtK, PassHatK
 from otel_reliability.model.run import Outcome
 
 
@@ -48,7 +46,7 @@ def test_powers_of_two_are_emitted() -> None:
 
 def test_the_plain_reading_is_that_at_the_greatest_k() -> None:
     """And says so."""
-    reading = over_passes("a", "a", "a", passed=2).read()
+    reading = over_passes("a", "a", "a", passed=2).value()
 
     assert (reading.value, reading.runs, reading.note) == (0.0, 3, "k = 3")
 

@@ -12,4 +12,4 @@ def test_runs_of_equally_flaky_tasks_all_count() -> None:
         for attempt in range(4):
             metric.add(row(task=task, outcome=Outcome.SUCCESS if attempt < passed else Outcome.FAILURE))
 
-    assert metric.read() == (87.0, 8, (), "worst of 2 tasks")
+    assert metric.value() == (87.0, 8, (), "worst of 2 tasks")

@@ -1,0 +1,124 @@
+"""An observation: the numbers of one run, or of a whole session, that change detection compares.
+
+The turns of one conversation depend on one another, so they cannot be observations of their own: a bet on the next turn would
+win without any change. Where an agent's runs carry session ids, the session is the observation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from otel_reliability.model.run import Outcome, Run
+
+Steps: TypeAlias = tuple[str, ...]
+
+MAX_STEPS: Final = 1_000
+"""Maximum steps of a path that are kept, so that the 40 reference paths stay small."""
+
+_FAILURES: Final = {Outcome.SUCCESS: 0, Outcome.FAILURE: 1}
+
+
+class Observation(NamedTuple):
+    """The numbers of one observation. None: the telemetry has no data, which is not 0.
+
+    `failures` is the number of failed runs among those whose outcome is known. `largest_input` is the greatest input of
+    one model call, in tokens: it shows a growing context where the sum over calls would not. `replies` is the number of
+    model calls with known output tokens, `reply_tokens` the sum of these.
+    """
+
+    id: str
+    start_ns: int
+    end_ns: int
+    path: Steps | None
+    calls: int | None
+    failed_calls: int | None
+    output_tokens: int | None
+    largest_input: int | None
+    failures: int | None
+    reply_tokens: int = 0
+    replies: int = 0
+    task: str | None = None
+
+    @classmethod
+    def from_data(cls, data: Iterable[Any]) -> Observation:
+        """Return the observation of a list of its fields, as JSON gives it."""
+        observation = cls(*data)
+        return observation._replace(path=None if observation.path is None else tuple(observation.path))
+
+
+def counts_for_change(run: Run) -> bool:
+    """Return whether a run is observed at all: top-level, baseline and complete."""
+    return not run.nested and not run.incomplete and run.condition == "baseline"
+
+
+def observation_of(run: Run) -> Observation:
+    """Return the numbers of one run."""
+    calls, path = run.tool_calls, run.path
+    replies = [call.output_tokens for call in run.model_calls if call.output_tokens is not None]
+    inputs = [call.input_tokens for call in run.model_calls if call.input_tokens is not None]
+    return Observation(
+        run.run_id,
+        run.start_ns,
+        run.end_ns,
+        None if path is None else path[:MAX_STEPS],
+        None if calls is None else len(calls),
+        None if calls is None else sum([not call.ok for call in calls]),
+        run.output_tokens,
+        max(inputs, default=None),
+        _FAILURES.get(run.outcome),
+        sum(replies),
+        len(replies),
+        run.task_id,
+    )
+
+
+def joined(session_id: str, runs: Sequence[Observation]) -> Observation:
+    """Return the observation of a session: its runs' numbers summed, their paths joined, in the order of their ends.
+
+    A number that one of the runs lacks is absent: a sum of some of the turns would look like a change. Outcomes are summed
+    over the runs that have one.
+    """
+    if len(runs) == 1:
+        path = runs[0].path
+        return runs[0]._replace(id=session_id, path=None if path is None else path[:MAX_STEPS])
+    ordered = in_order(runs)
+    tasks = {run.task for run in ordered}
+    failures = [run.failures for run in ordered if run.failures is not None]
+    return Observation(
+        id=session_id,
+        start_ns=min(run.start_ns for run in ordered),
+        end_ns=ordered[-1].end_ns,
+        path=_joined_path(ordered),
+        calls=_sum(run.calls for run in ordered),
+        failed_calls=_sum(run.failed_calls for run in ordered),
+        output_tokens=_sum(run.output_tokens for run in ordered),
+        largest_input=max((run.largest_input for run in ordered if run.largest_input is not None), default=None),
+        failures=sum(failures) if failures else None,
+        reply_tokens=sum(run.reply_tokens for run in ordered),
+        replies=sum(run.replies for run in ordered),
+        task=tasks.pop() if len(tasks) == 1 else None,
+    )
+
+
+def in_order(observations: Iterable[Observation]) -> list[Observation]:
+    """Return observations in the order in which a file enters them: by end, then by id."""
+    return sorted(observations, key=lambda one: (one.end_ns, one.id))
+
+
+def _joined_path(runs: Sequence[Observation]) -> Steps | None:
+    steps: list[str] = []
+    for run in runs:
+        if run.path is None:
+            return None
+        steps.extend(run.path)
+    return tuple(steps[:MAX_STEPS])
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    total = 0
+    for number in numbers:
+        if number is None:
+            return None
+        total += number
+    return total

@@ -1,0 +1,72 @@
+"""Whether tasks come in blocks: then observations are not exchangeable, and there is no result on change.
+
+A benchmark that runs task 1 eight times, then task 2 eight times, changes its numbers every eight observations although the
+agent stays the same. Neighbours then share a task far more often than chance would have it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from itertools import pairwise
+from math import sqrt
+from typing import Final
+
+from otel_reliability.change.rank import WINDOW
+
+MIN_OBSERVATIONS: Final = 20
+SIGNIFICANT: Final = 4.0
+"""Standard deviations above the expected number of equal neighbours, under a random order."""
+
+MATERIAL: Final = 0.2
+"""Share of the possible excess of equal neighbours. Blocks of two reach .5; a mix that changes once from six tasks to six
+others, which is a change to report, .09."""
+
+
+def in_blocks(tasks: Iterable[Hashable]) -> bool:
+    """Return whether equal tasks follow one another far more often than in a random order of the same tasks.
+
+    With n observations of which n_t have task t, a random order has Σ n_t (n_t - 1) / n equal neighbours, with the variance
+    of the runs test for several categories.
+
+    >>> in_blocks([1] * 8 + [2] * 8 + [3] * 8), in_blocks([1, 2, 3] * 8), in_blocks([1] * 24)
+    (True, False, False)
+
+    References: F. Barton, F. David, *Multiple runs*, Biometrika 44, 1957.
+    """
+    order = list(tasks)
+    n = len(order)
+    counts = Counter(order).values()
+    if n < MIN_OBSERVATIONS or len(counts) < 2:
+        return False
+    squares, cubes = sum(c * c for c in counts), sum(c * c * c for c in counts)
+    expected = (squares - n) / n
+    variance = (squares * (squares + n * (n + 1)) - 2 * n * cubes - n**3) / (n * n * (n - 1))
+    excess = sum(one == other for one, other in pairwise(order)) - expected
+    return excess >= SIGNIFICANT * sqrt(variance) and excess >= MATERIAL * (n - 1 - expected)
+
+
+class TaskOrder:
+    """The tasks of the last 500 observations that have one, as checksums."""
+
+    __slots__ = ("_latest",)
+
+    def __init__(self, latest: Iterable[int] = ()) -> None:
+        self._latest = array("I", latest)
+
+    def add(self, task: str) -> None:
+        """Add the next observation's task."""
+        self._latest.append(zlib.crc32(task.encode("utf-8", "surrogatepass")))
+        if len(self._latest) > WINDOW:
+            del self._latest[0]
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether they come in blocks."""
+        return in_blocks(self._latest)
+
+    def to_data(self) -> list[int]:
+        """Return the checksums, oldest first."""
+        return self._latest.tolist()

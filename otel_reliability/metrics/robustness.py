@@ -1,0 +1,191 @@
+"""Robustness: how much of its accuracy does the agent keep under a perturbation?
+
+R_fault, R_struct and R_prompt are one formula under three conditions; R_Rob is their mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from otel_reliability.config import Settings
+from otel_reliability.metrics._support.aggregates import Composite
+from otel_reliability.metrics._support.means import mean_of_present
+from otel_reliability.metrics._support.outcomes import noted, passes
+from otel_reliability.metrics.base import DEFAULTS, SumMetric
+from otel_reliability.metrics.data import OUTCOME
+from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.row import BASELINE, Row
+
+
+def kept_share(passes: int, runs: int, baseline_passes: int, baseline_runs: int) -> float | None:
+    """min(accuracy under the condition / baseline accuracy, 1); None without runs of both or a baseline above 0.
+
+    >>> kept_share(2, 4, 4, 4), kept_share(4, 4, 1, 4), kept_share(2, 2, 0, 2)
+    (0.5, 1.0, None)
+    """
+    if not runs or not baseline_passes:
+        return None
+    return min(passes / runs / (baseline_passes / baseline_runs), 1.0)
+
+
+def kept_accuracy(perturbed: Sequence[float], baseline: Sequence[float]) -> float | None:
+    """The share of its baseline accuracy that the agent keeps, from the outcomes of its runs under a condition and without.
+
+    This is R_fault, R_struct and R_prompt, by what disturbed the runs. Accuracies are over the runs of all tasks together;
+    an outcome below 1 is a failure.
+
+    >>> kept_accuracy([1, 0, 0, 0], [1, 1, 1, 1])
+    0.25
+    """
+    return kept_share(passes(perturbed), len(perturbed), passes(baseline), len(baseline))
+
+
+class KeptAccuracy(SumMetric):
+    """min(accuracy of the runs under `condition` / baseline accuracy, 1). State: four integers.
+
+    Accuracies are over the runs of all tasks together; no value without runs of both sides, or where no baseline run
+    succeeds. These are the only metrics that perturbed runs change. The runs of a reading are those of both sides, which its
+    note counts.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = FaultRobustness()
+    >>> for condition, outcome in (("baseline", "success"), ("fault", "success"), ("fault", "failure")):
+    ...     metric.add(row(condition=condition, outcome=Outcome(outcome)))
+    >>> metric.value()
+    Reading(value=0.5, runs=3, parts=(), note='2 fault, 1 baseline')
+
+    References: HAL Reliability, *Methodology*, "Robustness".
+    """
+
+    __slots__ = ("_by_status", "_passed", "_runs")
+
+    requires = OUTCOME
+
+    of_outcomes = True
+
+    condition: ClassVar[str]
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._by_status = 0
+        self._runs = {self.condition: 0, BASELINE: 0}
+        self._passed = {self.condition: 0, BASELINE: 0}
+
+    def count(self, row: Row, sign: int) -> None:
+        success = row.success
+        if success is not None and row.condition in self._runs:
+            self._by_status += sign * row.by_status
+            self._runs[row.condition] += sign
+            self._passed[row.condition] += sign * success
+
+    def value(self) -> Reading:
+        runs, baseline = self._runs[self.condition], self._runs[BASELINE]
+        value = kept_share(self._passed[self.condition], runs, self._passed[BASELINE], baseline)
+        if value is None:
+            return NO_EVIDENCE
+        reading = Reading(value, runs + baseline, note=f"{runs} {self.condition}, {baseline} baseline")
+        return noted(reading, self._by_status)
+
+
+def _spec(condition: str, name: str, title: str, symbol: str, description: str, improve: str) -> MetricSpec:
+    return MetricSpec(
+        name=name,
+        title=f"{title} ({symbol})",
+        family="robustness",
+        direction="higher",
+        description=description,
+        formula="min(accuracy under the condition / baseline accuracy, 1)",
+        evidence=f"a run marked reliability.condition={condition} and a successful baseline run, outcomes known",
+        source=f"HAL reliability, evaluation methodology: {symbol}",
+        improve=improve,
+        interval="comparison",
+    )
+
+
+class FaultRobustness(KeptAccuracy):
+    """R_fault: accuracy kept when tools and services fail."""
+
+    __slots__ = ()
+
+    condition = "fault"
+    spec = _spec(
+        condition,
+        "fault_robustness",
+        "Fault robustness",
+        "R_fault",
+        "How much of its accuracy the agent keeps when tools and services fail.",
+        "Give failed calls a bounded retry and a way round, and let the agent say when a tool is down.",
+    )
+
+
+class StructureRobustness(KeptAccuracy):
+    """R_struct: accuracy kept when the form of the input changes."""
+
+    __slots__ = ()
+
+    condition = "structure"
+    spec = _spec(
+        condition,
+        "structure_robustness",
+        "Structure robustness",
+        "R_struct",
+        "How much of its accuracy the agent keeps when the form of its input changes.",
+        "Parse inputs by schema, not by position, and test with renamed fields and other orders.",
+    )
+
+
+class PromptRobustness(KeptAccuracy):
+    """R_prompt: accuracy kept when the prompt is worded differently."""
+
+    __slots__ = ()
+
+    condition = "prompt"
+    spec = _spec(
+        condition,
+        "prompt_robustness",
+        "Prompt robustness",
+        "R_prompt",
+        "How much of its accuracy the agent keeps when the prompt is worded differently.",
+        "Inspect the wordings that fail: move what they leave open into the system prompt.",
+    )
+
+
+def robustness(fault: float | None, structure: float | None, prompt: float | None) -> float | None:
+    """R_Rob: the mean of R_fault, R_struct and R_prompt, over those that exist.
+
+    >>> robustness(0.5, 0.75, 0.25), robustness(None, 0.5, None)
+    (0.5, 0.5)
+    """
+    return mean_of_present((fault, structure, prompt))
+
+
+class Robustness(Composite):
+    """R_Rob, from the readings of its parts. The reading names the parts that exist.
+
+    >>> Robustness().derive({"fault_robustness": Reading(0.5, 8), "prompt_robustness": Reading(1.0, 6)})
+    Reading(value=0.75, runs=8, parts=('fault_robustness', 'prompt_robustness'), note='')
+
+    References: HAL Reliability, *Methodology*, "Robustness".
+    """
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="robustness",
+        title="Robustness (R_Rob)",
+        family="robustness",
+        direction="higher",
+        description="How much of its accuracy the agent keeps when it is disturbed.",
+        formula="mean of R_fault, R_struct and R_prompt over those that exist",
+        evidence="any of its parts",
+        source="HAL reliability, evaluation methodology: R_Rob",
+        improve="Inspect its lowest part first.",
+        interval="comparison",
+    )
+    needs = ("fault_robustness", "structure_robustness", "prompt_robustness")
+    formula = staticmethod(robustness)
+
+
+ROWS = (FaultRobustness, StructureRobustness, PromptRobustness, Robustness)

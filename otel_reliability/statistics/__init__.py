@@ -1,0 +1,10 @@
+"""Statistics that metrics, change detection and reports share. Pure functions of numbers and sequences.
+
+- `intervals`: Wilson's interval, the jackknife, Student's quantile.
+- `resampling`: the bootstrap.
+- `permutation`: permutation tests of two samples.
+- `significance`: p-values of several tests at once.
+- `edits`: edit distances.
+
+Only `resampling` and `permutation` need numpy, so import them where a report is made, not where spans are received.
+"""

@@ -1,0 +1,301 @@
+"""The queue between the host's threads and the engine: what is kept of a span until it is read.
+
+The SDK calls `on_end` on the thread of the user's agent, so a span is only copied there: names, numbers, times, and the text of
+tool arguments up to a limit. A span with text of messages is read at once, and only hashes of it are kept.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from sys import getsizeof
+from typing import Any, Final
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import Link, SpanContext
+
+from otel_reliability.conventions.reader import Reader
+from otel_reliability.engine import Engine, Opened
+from otel_reliability.errors import MalformedSpan
+from otel_reliability.model.attributes import HeldAttributes
+from otel_reliability.model.span import AgentSpan, Kind, ModelFacts, RawSpan, Resource, SpanRef
+from otel_reliability.sources import sdk
+from otel_reliability.sources.batch import SPAN_ID_BYTES, TRACE_ID_BYTES
+from otel_reliability.telemetry.attribute_plans import AttributePlan, AttributePlans, Attributes
+from otel_reliability.telemetry.guard import Guard
+from otel_reliability.telemetry.open_spans import MAX_OPEN, OpenSpans
+
+SMALL_TEXT: Final = 128
+"""Maximum characters of arguments that are held without a slot: a full queue of them takes a few MiB."""
+MAX_TEXT_BYTES: Final = 16 * 1024
+"""Maximum bytes of arguments or a result that are held until the queue is drained; longer ones are hashed at once."""
+MAX_TEXTS: Final = 1_920
+"""Slots: texts that may be held at a time. They take 30 MiB, with the small ones about 32."""
+MAX_MESSAGE: Final = 64 * 1024
+"""Maximum characters of messages that are searched for tool calls."""
+MAX_NON_AGENT: Final = 4_096
+"""Keys, names and scopes of non-agent spans that are remembered, of each so many."""
+MAX_NON_AGENT_CHARACTERS: Final = 256
+"""Maximum length of one that is remembered."""
+NEVER: Final = 2**63
+"""A time in nanoseconds that no span starts at."""
+
+MESSAGES: Final = ("gen_ai.output.messages", "gen_ai.completion.", "llm.output_messages.", "ai.response.toolCalls")
+"""Prefixes of the keys of messages, in which tool calls are searched for."""
+FINISH: Final = frozenset({"gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason"})
+
+_READ: Final = Guard("reading a span")
+_NUMBERS: Final = frozenset({bool, int, float})
+_LAST_TRACE: Final = 2 ** (8 * TRACE_ID_BYTES) - 1
+_LAST_SPAN: Final = 2 ** (8 * SPAN_ID_BYTES) - 1
+
+
+class SpanQueue:
+    """Spans of one processor that wait for the engine.
+
+    Any thread may call `start`, `put` and `refuse`; one thread at a time may call the rest.
+
+    Most spans of a host are of web servers and databases. A *non-agent span* carries no key that a convention reads, no event,
+    and a name and a scope that no convention knows. All that matters of it is its parent, which was noted when it started. So
+    `non_agent` keeps its id only. The hook recognizes one by `keys`, `names` and `scopes`, which are learnt from earlier spans.
+    Spans that started before `since` (nanoseconds) take the general path: it is not known whether their start was noted.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._reader: Reader = engine.reader
+        self._plans = AttributePlans(engine.reader)
+        self._queue: deque[Any] = deque()
+        self._open = OpenSpans()
+        self._lost: deque[tuple[int, int]] = deque(maxlen=MAX_OPEN)
+        self._slots = deque(range(MAX_TEXTS))
+        self.started = self._open.started
+        self.non_agent: deque[int] = deque()
+        self.keys: set[str] = set()
+        self.names: set[str] = set()
+        self.scopes: set[str] = set()
+        self.since = NEVER
+        self.latest_ns = 0
+        """When one of the last non-agent spans ended."""
+
+    def __len__(self) -> int:
+        return len(self._queue) + len(self.non_agent)
+
+    # --- On the host's threads ----------------------------------------------------------------------------------------
+
+    def start(self, context: SpanContext | None, parent: SpanContext | None) -> None:
+        """Note that a span has started."""
+        if context is not None:
+            self.started.extend((context.span_id, parent or context))
+
+    def put(self, span: Any) -> int:
+        """Keep a span and return how many wait beside the non-agent ones. One that cannot be read is counted.
+
+        The fields are read where the SDK keeps them, under names with an underscore: the public properties copy and lock, which
+        would cost ten times as much. Spans of other SDKs are read by their public names.
+        """
+        try:
+            context, parent, scope, name = span._context, span._parent, span._instrumentation_scope, span._name
+            kind, start, end, status = span._kind, span._start_time, span._end_time, span._status._status_code
+            resource, events, attributes = span._resource, span._events._dq, span._attributes._dict
+        except AttributeError:
+            context, parent, scope, name, kind, start, end, status, resource, events, attributes = _public_fields(span)
+        waiting, keys = self._queue, tuple(attributes)
+        plan = self._plans[keys]
+        slots = 0
+        for key in plan.texts:
+            if attributes[key].__class__ is not str or len(attributes[key]) > SMALL_TEXT or plan.messages:
+                slots = self._slots_for(attributes, plan)
+                break
+        if slots is None or events:
+            self._slots.extend(range(slots or 0))
+            self._read_now(span, {key: attributes[key] for key in plan.keys})
+            return len(waiting)
+        if not plan.keys and self.started and scope is not None and name.__class__ is str:
+            self._learn(scope.name, name, keys)
+        waiting.append(
+            (
+                plan, slots, () if parent is not None else [Link(link.context) for link in span.links],
+                context[0], context[1], context[4], parent, name, kind, start, end, status, resource, scope, plan.get(attributes),
+            )
+        )  # fmt: skip
+        return len(waiting)
+
+    def refuse(self, span: ReadableSpan) -> None:
+        """Note that a span ended and will never be read: its run need not wait for it."""
+        context = span.context
+        if context is not None:
+            self._lost.append((context.trace_id, context.span_id))
+
+    def _learn(self, scope: str, name: str, keys: Iterable[str]) -> None:
+        """Remember the keys, the name and the scope of a span without any key that a convention reads."""
+        if self.since == NEVER:
+            self.since = time.time_ns()
+        if self._reader.is_ordinary(scope, name):
+            for known, new in ((self.keys, keys), (self.names, (name,)), (self.scopes, (scope,))):
+                known.update(one for one in new if len(known) < MAX_NON_AGENT and len(one) <= MAX_NON_AGENT_CHARACTERS)
+
+    def _read_now(self, span: ReadableSpan, attributes: Attributes) -> None:
+        read = read_span(span, self._engine, attributes)
+        if read is None:
+            self.refuse(span)
+        else:
+            self._queue.append(read)
+
+    def _slots_for(self, attributes: Attributes, plan: AttributePlan) -> int | None:
+        """Take slots for the arguments and return how many; None if the span has text that must be read at once."""
+        for key in plan.messages:
+            if attributes[key].__class__ not in _NUMBERS:
+                return None
+        slots = 0
+        for key in plan.arguments:
+            value = attributes[key]
+            if value.__class__ is str:
+                if len(value) > SMALL_TEXT:
+                    slots += 1
+                    if getsizeof(value) > MAX_TEXT_BYTES:
+                        return None
+            elif value.__class__ not in _NUMBERS:
+                return None
+        for taken in range(slots):
+            try:
+                self._slots.pop()
+            except IndexError:
+                self._slots.extend(range(taken))
+                return None
+        return slots
+
+    # --- On the thread that drains ------------------------------------------------------------------------------------
+
+    def read_all(self, limit: int, *, until_root: bool = False) -> Iterator[AgentSpan]:
+        """Remove and read up to `limit` non-agent spans and up to `limit` others; `until_root`: of each until a root."""
+        # Counted before `update`: of spans that end later it may not be known yet that they started.
+        counts = len(self.non_agent), len(self._queue)
+        self._open.update()
+        for read, count in zip((self._read_non_agent, self._read), counts, strict=True):
+            for _ in range(min(limit, count)):
+                try:
+                    span = read()
+                except IndexError:
+                    break
+                if span is not None:
+                    yield span
+                    if until_root and span.parent_id is None:
+                        break
+
+    def opened_since(self) -> Iterator[Opened]:
+        """Yield the spans that have started since the last call and have not ended."""
+        self._open.update()
+        yield from self._open.report()
+
+    def lost_since(self) -> Iterator[SpanRef]:
+        """Yield the spans that have ended since the last call and will never be read."""
+        self._open.update()
+        for _ in range(len(self._lost)):
+            trace_id, span_id = self._lost.popleft()
+            self._open.end(span_id)
+            yield trace_id.to_bytes(TRACE_ID_BYTES), span_id.to_bytes(SPAN_ID_BYTES)
+
+    def _read_non_agent(self) -> AgentSpan | None:
+        """Read the next non-agent span; None, and counted, if its start was forgotten. `IndexError` if there is none."""
+        span_id = self.non_agent.popleft()
+        above = self._open.end(span_id)
+        found = None if above is None else non_agent_span(span_id, above, self.latest_ns)
+        if found is None:
+            self._engine.count("refused", "place_unknown")
+        return found
+
+    def _read(self) -> AgentSpan | None:
+        """Read the next other span; None, and counted, if it cannot be read. `IndexError` if there is none."""
+        kept = self._queue.popleft()
+        if isinstance(kept, AgentSpan):
+            self._open.end(int.from_bytes(kept.span_id))
+            return kept
+        (
+            plan, slots, links, trace_id, span_id, state, parent, name, kind, start, end, status, resource, scope, values,
+        ) = kept  # fmt: skip
+        attributes = HeldAttributes(zip(plan.keys, values, strict=True))
+        if slots:
+            self._slots.extend(range(slots))
+        parts = (
+            trace_id, span_id, parent, name, kind, start, end, status, attributes, (), links, scope, resource, state,
+        )  # fmt: skip
+        found = _read(self._engine, sdk.raw, parts)
+        if found is None:
+            self._lost.append((trace_id, span_id))
+        else:
+            self._open.end(span_id)
+        return found
+
+
+def non_agent_span(span_id: int, above: SpanContext, end_ns: int) -> AgentSpan | None:
+    """Return the span below `above` (its parent, or itself: a root); None if one of the ids is out of range.
+
+    >>> non_agent_span(7, SpanContext(5, 7, is_remote=False), 1).parent_id
+    >>> non_agent_span(8, SpanContext(5, 7, is_remote=True), 1).parent_id.hex()
+    '0000000000000007'
+    """
+    trace_id, above_id, remote = above[0], above[1], above[2]
+    if not (0 < trace_id <= _LAST_TRACE and 0 < span_id <= _LAST_SPAN and 0 < above_id <= _LAST_SPAN):
+        return None
+    return AgentSpan(
+        trace_id.to_bytes(TRACE_ID_BYTES),
+        span_id.to_bytes(SPAN_ID_BYTES),
+        None if above_id == span_id else above_id.to_bytes(SPAN_ID_BYTES),
+        parent_remote=remote and above_id != span_id,
+        start_ns=end_ns,
+        end_ns=end_ns,
+        span_kind=0,
+        kind=Kind.OTHER,
+        failed=False,
+        facts=None,
+        scope="",
+        resource=_NO_RESOURCE,
+    )
+
+
+_NO_RESOURCE: Final = Resource()
+
+
+def read_span(span: ReadableSpan, engine: Engine, attributes: Attributes | None = None) -> AgentSpan | None:
+    """Return the agent span; None, and counted, if it cannot be read. `attributes` replaces those of the span."""
+    return _read(engine, sdk.read, (span,), attributes)
+
+
+def _read(
+    engine: Engine, make: Callable[..., RawSpan], parts: tuple[Any, ...], attributes: Attributes | None = None
+) -> AgentSpan | None:
+    try:
+        raw = make(*parts)
+        return engine.reader.read(raw) if attributes is None else _read_messages(raw, attributes, engine.reader)
+    except MalformedSpan as error:
+        engine.count("malformed", str(error.reason))
+    except Exception as error:
+        if not _READ.stops(error):
+            raise
+        engine.count("refused", "fault")
+    return None
+
+
+def _read_messages(raw: RawSpan, attributes: Attributes, reader: Reader) -> AgentSpan:
+    """Read a span with messages up to a size. Whether a longer message asked for tools is unknown."""
+    too_long = [key for key in attributes if key.startswith(MESSAGES) and _length(attributes[key]) > MAX_MESSAGE]
+    for key in too_long:
+        del attributes[key]
+    span = reader.read(raw._replace(attributes=attributes))
+    facts = span.facts
+    if too_long and isinstance(facts, ModelFacts) and not facts.calls and not FINISH.intersection(attributes):
+        return span._replace(facts=facts._replace(asked_for_tools=True))
+    return span
+
+
+def _length(value: object) -> int:
+    return len(value) if isinstance(value, str) else 0
+
+
+def _public_fields(span: ReadableSpan) -> tuple[Any, ...]:
+    return (
+        span.context, span.parent, span.instrumentation_scope, span.name, span.kind, span.start_time, span.end_time,
+        span.status.status_code, span.resource, span.events, dict(span.attributes or {}),
+    )  # fmt: skip

@@ -1,0 +1,141 @@
+"""The state of one signal, bit for bit as its formulas say."""
+
+from __future__ import annotations
+
+import json
+import random
+from array import array
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.change.rank import WINDOW, Ranks
+from otel_reliability.change.signal_state import SignalState
+from tests.change.build import u_of, unit
+
+STRENGTHS = (-1.6, -0.8, 0.0, 0.8, 1.6)
+
+
+def single(value: float) -> float:
+    """The value in single precision."""
+    return array("f", [value])[0]
+
+
+class PlainState:
+    """Keeps the values in a list, counts them all for each rank, and calculates in the order in which the formulas do."""
+
+    def __init__(self, signal: str) -> None:
+        self.signal = signal
+        self.values: list[float] = []
+        self.since = (0, 0)
+        self.begin()
+
+    def begin(self) -> None:
+        """Nothing has been bet on yet."""
+        self.evidence, self.gain, self.values_since = 0.0, 1.0, 0
+        self.weights = [0.2] * len(STRENGTHS)
+
+    def add(self, value: float, unit_id: str, ordinal: int, ns: int, *, count: bool) -> None:
+        """The signal's next value."""
+        before, value = self.values[-WINDOW:], single(value)
+        self.values = [*before, value][-WINDOW:]
+        greater, equal = sum(b > value for b in before), sum(b == value for b in before)
+        if equal == len(before):
+            self.begin()
+            return
+        p = (greater + u_of(unit_id, self.signal, ordinal) * (equal + 1)) / (len(before) + 1)
+        growth = self.bet(p)
+        if count:
+            self.evidence = (self.evidence + 1) * growth
+        if not self.values_since:
+            self.since = (ordinal, ns)
+        self.gain, self.values_since = self.gain * growth, self.values_since + 1
+        if self.gain <= 1:
+            self.gain, self.values_since = 1.0, 0
+
+    def bet(self, p: float) -> float:
+        """The growth of the money."""
+        factors = [1 - 1.6 * (p - 0.5), 1 - 0.8 * (p - 0.5), 1.0, 1 + 0.8 * (p - 0.5), 1 + 1.6 * (p - 0.5)]
+        moved = [((1 - 0.02) * w + 0.02 / 5) * factor for w, factor in zip(self.weights, factors, strict=True)]
+        growth = moved[0] + moved[1] + moved[2] + moved[3] + moved[4]
+        self.weights = [w / growth for w in moved]
+        return growth
+
+    def told(self) -> list[object]:
+        """Everything there is to compare."""
+        return [self.evidence, self.gain, self.values_since, self.since, self.weights]
+
+
+FEW = st.sampled_from([0, 1, 2, 0.1, 7.5])
+MANY = st.one_of(st.integers(0, 10**9), st.floats(0, 1e6))
+PHASES = st.lists(st.tuples(st.lists(st.one_of(FEW, MANY), min_size=1, max_size=6), st.integers(1, 60)), max_size=6)
+"""Values that come again and again for a while, then others: signals that are constant, become so, and are no more."""
+
+
+def together(values: Sequence[float], *, first: int = 1, cut: int = -1) -> SignalState:
+    """Shows values to a state and to the plain one, and compares them after each; at `cut` the state is restarted."""
+    state, plain = SignalState("calls"), PlainState("calls")
+    for ordinal, value in enumerate(values, first):
+        if ordinal - first == cut:
+            state = SignalState.from_data("calls", json.loads(json.dumps(state.to_data())))
+        one, count = unit(ordinal), ordinal % 11 > 3
+        state.add(value, one, ordinal, count=count)
+        plain.add(value, one.id, ordinal, one.start_ns, count=count)
+        assert told(state) == plain.told()
+    assert values_of(state) == plain.values
+    return state
+
+
+def told(state: SignalState) -> list[object]:
+    """Everything there is to compare."""
+    data = state.to_data()
+    return [data["evidence"], data["gain"], data["values_since"], tuple(data["since"]), data["weights"]]
+
+
+def values_of(state: SignalState) -> list[float]:
+    """The kept values, oldest first."""
+    return Ranks.from_data(state.to_data()["values"]).split(0)[0]
+
+
+@given(PHASES, st.integers(-300, 300), st.integers(-1, 100))
+def test_it_is_the_formula(phases: list[tuple[list[float], int]], first: int, cut: int) -> None:
+    """Whatever comes, and wherever it is restarted, all numbers are those of the plain one."""
+    together([value for some, times in phases for value in some * times], first=first, cut=cut)
+
+
+def constant(dice: random.Random) -> float:
+    """Hardly ever another value."""
+    return float(dice.random() < 0.004)
+
+
+def tied(dice: random.Random) -> float:
+    """A few values, of which one has no exact single."""
+    return dice.choice((0.1, 0.2, 3))
+
+
+def spread(dice: random.Random) -> float:
+    """Hardly ever the same value."""
+    return dice.paretovariate(1) * 100
+
+
+def in_turns(dice: random.Random) -> float:
+    """Now and then another kind of them."""
+    return dice.choice((constant, tied, spread))(dice) if dice.random() < 0.3 else 5
+
+
+@pytest.mark.parametrize("value", [constant, tied, spread, in_turns])
+def test_a_full_window_is_the_formula(value: Callable[[random.Random], float]) -> None:
+    """The same when values leave at the other end, and after a restart there."""
+    dice = random.Random(value.__name__)
+    together([value(dice) for _ in range(3 * WINDOW)], cut=2 * WINDOW)
+
+
+def test_a_signal_that_becomes_constant_is_forgotten() -> None:
+    """As soon as only equal values are kept there is no evidence any more; what differs then is evidence again."""
+    values = [*range(100), *[0.1] * WINDOW]
+    assert together(values[:-1]).evidence > 0
+    assert together([*values, 0.1]).evidence == 0
+    assert together([*values, 0.1, 2, 3, 4]).evidence > 0
+    assert values_of(together([0.1] * (2 * WINDOW))) == [single(0.1)] * WINDOW

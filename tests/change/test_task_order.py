@@ -1,0 +1,58 @@
+"""Whether tasks stand in blocks."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from otel_reliability.change.task_order import MIN_OBSERVATIONS, TaskOrder, in_blocks
+
+TASKS = list(range(25))
+
+
+@pytest.mark.parametrize("length", [2, 3, 8])
+def test_attempts_in_a_row_are_blocks(length: int) -> None:
+    """A task's attempts one after the other are recognised, from two attempts on."""
+    assert in_blocks([task for task in TASKS for _ in range(length)])
+
+
+def test_two_tasks_in_two_halves_are_blocks() -> None:
+    """First one task, then the other: nobody can tell a change of the agent from one of the work."""
+    assert in_blocks(["a"] * 50 + ["b"] * 50)
+
+
+def test_a_random_order_is_none() -> None:
+    """Of a thousand random orders of few or many tasks none is taken for blocks."""
+    dice = random.Random(1)
+    assert not any(in_blocks(dice.choices(TASKS[: 2 + n % 24], k=200)) for n in range(1_000))
+
+
+def test_rounds_are_none() -> None:
+    """All tasks in turn, again and again, is no order of blocks."""
+    assert not in_blocks(TASKS * 8)
+
+
+def test_a_change_of_the_mix_is_none() -> None:
+    """From six tasks to six others: that is a change to be told, not an order that forbids a verdict."""
+    dice = random.Random(2)
+    assert not any(in_blocks(dice.choices("abcdef", k=200) + dice.choices("ghijkl", k=200)) for _ in range(200))
+
+
+@pytest.mark.parametrize("tasks", [[], ["a"] * 100, list(range(100)), ["a"] * 5 + ["b"] * (MIN_OBSERVATIONS - 6)])
+def test_too_little_to_tell(tasks: list[object]) -> None:
+    """One task only, no task twice, or fewer than twenty units are no blocks."""
+    assert not in_blocks(tasks)
+
+
+def test_only_the_last_500_units_count() -> None:
+    """Blocks that are long past are forgotten."""
+    order, dice = TaskOrder(), random.Random(3)
+    for task in TASKS:
+        for _ in range(8):
+            order.add(str(task))
+    assert order.in_blocks
+    for _ in range(500):
+        order.add(str(dice.choice(TASKS)))
+    assert not order.in_blocks
+    assert TaskOrder(order.to_data()).to_data() == order.to_data()

@@ -1,0 +1,214 @@
+"""The formulas of the evaluation metrics, as plain functions."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from fractions import Fraction
+from itertools import permutations
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.metrics._support.profiles import Profile
+from otel_reliability.metrics.consistency import (
+    confidence_consistency,
+    outcome_agreement,
+    outcome_consistency,
+    resource_consistency,
+)
+from otel_reliability.metrics.consistency.spread import Spread, variation
+from otel_reliability.metrics.predictability import brier_score, calibration, discrimination, risk_coverage
+from otel_reliability.metrics.predictability.calibration import BINS, EDGES, bin_of
+from otel_reliability.metrics.predictability.risk_coverage import _risks
+from otel_reliability.metrics.predictability.samples import blocks
+from otel_reliability.metrics.robustness import kept_accuracy
+from otel_reliability.metrics.safety import compliance, harm_severity, safety, weight
+
+# --- Consistency ----------------------------------------------------------------------------------------------------------
+
+
+TASKS = st.lists(st.lists(st.integers(0, 1), min_size=2, max_size=30), min_size=1, max_size=8)
+
+
+@given(tasks=TASKS)
+def test_as_published_it_is_the_share_of_unanimous_tasks(tasks: list[list[int]]) -> None:
+    """For any mixed task the sample variance exceeds the greatest there can be."""
+    unanimous = sum(len(set(task)) == 1 for task in tasks)
+    assert outcome_consistency(tasks) == unanimous / len(tasks)
+
+
+@given(tasks=TASKS)
+def test_todays_form_is_the_agreement(tasks: list[list[int]]) -> None:
+    """The profile of the authors' code, and the number beside ours, are one."""
+    assert outcome_consistency(tasks, "hal-harness") == outcome_agreement(tasks)
+
+
+def test_a_partial_reward_is_a_failure() -> None:
+    """As the reference truncates it."""
+    assert outcome_consistency([[1, 0.9]]) == 0.0
+    assert outcome_agreement([[0.9, 0.5]]) == 1.0
+
+
+AMOUNTS = st.floats(1e-9, 1e12)
+
+
+@given(stay=st.lists(AMOUNTS, min_size=2, max_size=20), passing=st.lists(AMOUNTS, max_size=10))
+def test_a_spread_is_exact_whatever_passed_through(stay: list[float], passing: list[float]) -> None:
+    """It is the textbook's deviation over mean in rationals, without the cancellation of sums of squares."""
+    spread = Spread()
+    for value in (*passing, *stay):
+        spread.add(int(value * 2**80))
+    for value in passing:
+        spread.evict(int(value * 2**80))
+    exact = [Fraction(int(value * 2**80)) for value in stay]
+    expected = math.sqrt(statistics.variance(exact) / statistics.mean(exact) ** 2)
+
+    assert spread.variation() == pytest.approx(expected, rel=1e-15, abs=1e-300)
+
+
+def test_close_values_keep_their_spread() -> None:
+    """Where naive sums of squares lose everything."""
+    assert variation([1e9, 1e9 + 1]) == pytest.approx(math.sqrt(0.5) / (1e9 + 0.5), rel=1e-14)
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [0.0, 0.0], [-1.0, -2.0]])
+def test_no_spread_without_two_values_and_a_mean_above_zero(values: list[float]) -> None:
+    """There is nothing to compare, or nothing to compare with."""
+    assert variation(values) is None
+
+
+def test_values_that_are_no_numbers_are_missing() -> None:
+    """NaN and the infinite are no evidence, as in the reference."""
+    bad = [float("nan"), float("inf"), None]
+
+    assert confidence_consistency([[0.5, 0.5, *bad]]) == 1.0
+    assert resource_consistency([{"cost": [2.0, 2.0, *bad], "time": bad}]) == 1.0
+    assert confidence_consistency([bad]) is None
+
+
+# --- Predictability -------------------------------------------------------------------------------------------------------
+
+
+def test_each_attempt_needs_an_outcome() -> None:
+    """Sequences of different lengths are a mistake of the caller, and loud."""
+    with pytest.raises(ValueError, match="shorter"):
+        brier_score([0.5, 0.5], [1])
+
+
+def test_no_samples_give_no_value() -> None:
+    """Neither 0 nor 1."""
+    assert brier_score([None], [1]) is None
+    assert calibration([], []) is None
+    assert discrimination([0.5, None], [1, 0]) is None
+
+
+@given(confidence=st.floats(0, 1))
+def test_every_confidence_has_its_bin(confidence: float) -> None:
+    """[lo, hi), the last one closed, by the same floats as numpy's edges."""
+    index = bin_of(confidence)
+    assert index is not None
+    assert EDGES[index] <= confidence <= EDGES[index + 1]
+    assert confidence < EDGES[index + 1] or index == BINS - 1
+
+
+@given(found=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 1)), min_size=1, max_size=40))
+def test_turning_every_confidence_round_turns_discrimination_round(found: list[tuple[float, int]]) -> None:
+    """What was surer of successes is as much surer of failures."""
+    confidences, outcomes = [1000 * c for c, _ in found], [y for _, y in found]
+    forth = discrimination(confidences, outcomes)
+    back = discrimination([-c for c in confidences], outcomes)
+
+    assert (forth is None) == (back is None) == (len(set(outcomes)) < 2)
+    assert forth is None or back is None or forth + back == pytest.approx(1.0)
+
+
+SAMPLES = st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.9]), st.booleans()), min_size=1, max_size=5)
+
+
+@given(found=SAMPLES)
+def test_ties_count_with_their_expected_risk(found: list[tuple[float, bool]]) -> None:
+    """The risk among the i surest is the mean over every order that the confidences allow."""
+    orders = [
+        order for order in permutations(found) if [c for c, _ in order] == sorted((c for c, _ in found), reverse=True)
+    ]
+    expected = [
+        fmean(sum(not passed for _, passed in order[:taken]) / taken for order in orders)
+        for taken in range(1, len(found) + 1)
+    ]
+    assert _risks(blocks(found)) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("profile", ["published", "hal-harness"])
+@given(found=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 1)), min_size=2, max_size=30))
+def test_the_order_of_the_samples_is_nothing(profile: Profile, found: list[tuple[float, int]]) -> None:
+    """Equal confidences too may come in any order: the reference's values depend on it, ours do not."""
+    forth, back = ([*zip(*order, strict=True)] for order in (found, found[::-1]))
+    assert risk_coverage(forth[0], forth[1], profile) == risk_coverage(back[0], back[1], profile)
+
+
+def test_one_class_gives_no_evidence_as_published() -> None:
+    """The authors' code calls even an agent that is always wrong perfect."""
+    assert risk_coverage([0.9, 0.1], [0, 0]) is None
+    assert risk_coverage([0.9, 0.1], [0, 0], "hal-harness") == 1.0
+    assert risk_coverage([], [], "hal-harness") is None
+
+
+def test_a_misleading_confidence_is_cut_to_zero() -> None:
+    """Worse than chance is no better than chance."""
+    assert risk_coverage([0.9, 0.1], [0, 1]) == 0.0
+
+
+def test_what_is_not_a_number_is_left_out() -> None:
+    """NaN and None are no confidence."""
+    assert risk_coverage([0.9, math.nan, None, 0.1], [1, 0, 0, 0]) == 1.0
+
+
+# --- Robustness -----------------------------------------------------------------------------------------------------------
+
+
+OUTCOMES = st.lists(st.integers(0, 1), max_size=20)
+
+
+@given(perturbed=OUTCOMES, baseline=OUTCOMES)
+def test_a_share_is_claimed_only_of_something(perturbed: list[int], baseline: list[int]) -> None:
+    """It needs runs under the condition and a baseline that succeeds at times, and is never above 1."""
+    kept = kept_accuracy(perturbed, baseline)
+
+    assert (kept is None) == (not perturbed or not any(baseline))
+    assert kept is None or 0.0 <= kept <= 1.0
+
+
+def test_more_runs_on_one_side_weigh_nothing() -> None:
+    """Accuracies are compared, not counts."""
+    assert kept_accuracy([1, 0] * 50, [1, 0]) == 1.0
+    assert kept_accuracy([1, 0.9], [1, 1]) == 0.5
+
+
+# --- Safety ---------------------------------------------------------------------------------------------------------------
+
+
+RUNS = st.lists(
+    st.none() | st.lists(st.sampled_from(["low", "medium", "high", "odd", "HIGH"]), max_size=3), max_size=15
+)
+
+
+@given(runs=RUNS)
+def test_safety_is_one_minus_the_mean_harm(runs: list[list[str] | None]) -> None:
+    """How often times how badly is the mean of each judged run's worst weight."""
+    judged = [run for run in runs if run is not None]
+    found = safety(compliance(runs), harm_severity(runs))
+    if not judged:
+        assert found is None
+        return
+    harm = sum(max(map(weight, run), default=0.0) for run in judged) / len(judged)
+    assert found == pytest.approx(1 - harm)
+
+
+def test_a_run_that_nobody_judged_is_not_clean() -> None:
+    """It is left out, where an empty judgement counts as clean."""
+    assert compliance([None, ["high"]]) == 0.0
+    assert compliance([[], ["high"]]) == 0.5
+    assert harm_severity([None]) is None

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.config import LimitSettings, Settings
+from otel_reliability.metrics._support.pairs import ONE
+from otel_reliability.metrics._support.profiles import Profile
+from otel_reliability.metrics.base import Metric
+from otel_reliability.metrics.consistency.trajectory_distribution import TrajectoryDistribution, distances
+from otel_reliability.metrics.consistency.trajectory_sequence import TrajectorySequence
+from otel_reliability.metrics.examples import rows_of
+from otel_reliability.model.run import Outcome
+
+CODES = st.text("abcdef", min_size=1, max_size=12)
+BOTH = pytest.mark.parametrize("cls", [TrajectoryDistribution, TrajectorySequence])
+
+
+@pytest.mark.parametrize("profile", ["published", "hal-harness"])
+@given(codes=st.tuples(CODES, CODES, CODES))
+def test_distances_are_a_distance(profile: Profile, codes: tuple[str, str, str]) -> None:
+    """The same from either side to the last bit, 0 for equal proportions, at most 1; the published one obeys the triangle."""
+    one, other, third = codes
+    [there], [back] = distances(one, [other], profile), distances(other, [one], profile)
+    [onward], [around] = distances(other, [third], profile), distances(one, [third], profile)
+
+    assert there == back
+    assert distances(one, [one * 3, one[::-1]], profile) == [0, 0]
+    assert 0 <= there <= ONE
+    assert profile == "hal-harness" or around <= there + onward + 10
+
+
+@BOTH
+def test_failures_and_empty_paths_are_not_compared(cls: type[Metric]) -> None:
+    """They may differ for reasons of their own."""
+    metric = cls()
+    for row in rows_of("a b", "a b", "", None, task="t", outcome=Outcome.SUCCESS):
+        metric.add(row)
+    for row in rows_of("z z", "y", task="t", outcome=Outcome.FAILURE):
+        metric.add(row)
+
+    assert (metric.value().value, metric.value().runs) == (1.0, 2)
+
+
+@BOTH
+def test_beyond_the_ceiling_the_latest_paths_are_compared(cls: type[Metric]) -> None:
+    """The reading says how many runs are left out, whatever the order of arrival."""
+    rows = rows_of("a", "b", "c", "c", task="t", outcome=Outcome.SUCCESS)
+    for order in permutations(rows):
+        metric = cls(Settings(limits=LimitSettings(paths=1)))
+        for row in order:
+            metric.add(row)
+
+        assert (metric.value().value, metric.value().runs) == (1.0, 2)
+        assert metric.value().note == "2 runs beyond the ceiling of distinct paths left out"

@@ -1,0 +1,412 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from sys import getsizeof
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
+
+from otel_reliability import conventions
+from otel_reliability.conventions.base import SpanView
+from otel_reliability.engine import Engine
+from otel_reliability.model.span import KIND_CLIENT, AgentSpan, Kind, ModelFacts
+from otel_reliability.sources import sdk
+from otel_reliability.telemetry.guard import Guard
+from otel_reliability.telemetry.span_queue import (
+    MAX_MESSAGE,
+    MAX_NON_AGENT,
+    MAX_TEXT_BYTES,
+    MAX_TEXTS,
+    NEVER,
+    SMALL_TEXT,
+    SpanQueue,
+    non_agent_span,
+)
+from otel_reliability.testing import FakeClock
+from otel_reliability.testing import span as raw_span
+from tests.telemetry.spans import TOOL, ended
+
+ARGUMENTS = "gen_ai.tool.call.arguments"
+
+
+def made() -> tuple[SpanQueue, Engine]:
+    """A queue, and the engine it is for."""
+    clock = FakeClock()
+    engine = Engine(clock=clock, wall=clock.wall)
+    return SpanQueue(engine), engine
+
+
+def held(queue: SpanQueue) -> list[object]:
+    """What lies in the queue: spans that were read at once, and of the others field by field and value by value."""
+    found: list[object] = []
+    for kept in queue._queue:
+        *fields, values = (kept, ()) if isinstance(kept, AgentSpan) else kept
+        found += (*fields, *values)
+    return found
+
+
+SCOPES = ("test", "openinference.instrumentation.langchain", "strands.telemetry", "haystack", "crewai.telemetry")
+VALUES = st.one_of(
+    st.text(max_size=12),
+    st.sampled_from(
+        ["invoke_agent", "execute_tool", "chat", "TOOL", "AGENT", "LLM", "tool", "agent", '{"a": 1}', "x" * 300]
+    ),
+    st.integers(0, 99),
+    st.booleans(),
+    st.lists(st.text(max_size=4), max_size=3).map(tuple),
+)
+KEYS = st.sampled_from(
+    [
+        "gen_ai.operation.name", "gen_ai.agent.name", "gen_ai.tool.name", ARGUMENTS, "gen_ai.tool.call.result",
+        "gen_ai.output.messages", "gen_ai.response.finish_reasons", "gen_ai.usage.input_tokens", "openinference.span.kind",
+        "input.value", "output.value", "llm.output_messages.0.message.tool_calls.0.tool_call.function.name",
+        "traceloop.span.kind", "traceloop.entity.input", "session.id", "http.url", "reliability.task.id", "error.type",
+    ]
+)  # fmt: skip
+
+
+@st.composite
+def sdk_spans(draw: st.DrawFn) -> ReadableSpan:
+    """Spans as the SDK's, with keys that conventions read and others, and values of any type."""
+    parent = draw(st.one_of(st.none(), st.builds(SpanContext, st.just(7), st.integers(1, 9), st.booleans())))
+    links = draw(
+        st.lists(
+            st.builds(Link, st.builds(SpanContext, st.integers(1, 9), st.integers(1, 9), st.just(True))), max_size=2
+        )
+    )
+    state = TraceState([("ot", "th:8")]) if draw(st.booleans()) else None
+    start = draw(st.integers(1, 10**9))
+    return ReadableSpan(
+        draw(st.sampled_from(["span", "execute_tool search", "invoke_agent a", "chat m"])),
+        context=SpanContext(7, draw(st.integers(10, 99)), False, TraceFlags(1), state),
+        parent=parent,
+        resource=Resource({"service.name": "shop"}),
+        attributes=draw(st.dictionaries(KEYS, VALUES, max_size=8)),
+        links=links,
+        kind=draw(st.sampled_from(SpanKind)),
+        status=Status(draw(st.sampled_from(StatusCode))),
+        start_time=start,
+        end_time=start + draw(st.integers(0, 10**9)),
+        instrumentation_scope=InstrumentationScope(draw(st.sampled_from(SCOPES)), "1"),
+    )
+
+
+@given(st.lists(sdk_spans(), max_size=5))
+def test_what_is_kept_reads_as_the_whole_span_does(spans: list[ReadableSpan]) -> None:
+    """Both doors see the same: a span that was queued, or read at once, says what the span itself says."""
+    queue, engine = made()
+    whole = [engine.reader.read(sdk.read(span)) for span in spans]
+    for span in spans:
+        queue.put(span)
+
+    assert len(queue) == len(spans)
+    assert [queue._read() for _ in spans] == whole
+    with pytest.raises(IndexError):
+        queue._read()
+
+
+class Elsewhere:
+    """A span that keeps nothing where the SDK does, but tells the same."""
+
+    def __init__(self, span: ReadableSpan) -> None:
+        self.told = span
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.told, name)
+
+
+def test_an_sdk_that_keeps_its_fields_elsewhere_is_asked_in_public() -> None:
+    """Where the private fields are not found, the same is read by the public names."""
+    span = ended({**TOOL, "gen_ai.tool.name": "search", ARGUMENTS: '{"q": 1}', "http.url": "u"})
+    queue, engine = made()
+    queue.put(span)
+    queue.put(cast("ReadableSpan", Elsewhere(span)))
+    private, public = queue._queue
+
+    assert private == public
+    assert queue._read() == queue._read() == engine.reader.read(sdk.read(span))
+
+
+def texts(value: Any, depth: int = 0) -> Iterator[str]:
+    """Every string within a value, however deep."""
+    if isinstance(value, str):
+        yield value
+    items: Iterable[Any] = ()
+    if isinstance(value, list | tuple | set | frozenset):
+        items = cast("Iterable[Any]", value)
+    elif isinstance(value, dict):
+        items = cast("dict[Any, Any]", value).items()
+    for item in items if depth < 8 else ():
+        yield from texts(item, depth + 1)
+
+
+CANARY = "the canary sings"
+MESSAGE_KEYS = [
+    "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions", "gen_ai.prompt", "gen_ai.completion",
+    "gen_ai.prompt.0.content", "gen_ai.completion.0.content", "llm.input_messages.0.message.content", "db.query.text",
+    "llm.output_messages.0.message.content", "input.value", "output.value", "traceloop.entity.input", "traceloop.entity.output",
+    "ai.prompt", "ai.prompt.messages", "ai.response.text", "ai.response.toolCalls", "haystack.component.input",
+    "haystack.component.output", "langfuse.observation.input", "langfuse.observation.output", "mlflow.spanInputs", "prompt",
+    "mlflow.spanOutputs", "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response", "response", "all_messages_events",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", MESSAGE_KEYS)
+@pytest.mark.parametrize("shape", ["text", "json"])
+def test_message_text_is_never_held(key: str, shape: str) -> None:
+    """Whatever key a prompt or an answer stands under, and however short it is: it is read at once or not at all."""
+    value = (
+        CANARY if shape == "text" else json.dumps([{"role": "user", "parts": [{"type": "text", "content": CANARY}]}])
+    )
+    for attributes in (
+        {"gen_ai.operation.name": "chat"},
+        {"openinference.span.kind": "LLM"},
+        {"traceloop.span.kind": "task"},
+        {},
+    ):
+        queue, _ = made()
+        queue.put(ended({**attributes, key: value}, "chat model"))
+        assert not [found for found in texts(held(queue)) if CANARY in found]
+
+
+def test_event_and_status_text_is_never_held() -> None:
+    """An exception's message, or a message told as an event, is not kept either."""
+    queue, _ = made()
+    keeping: list[ReadableSpan] = [ended({}, "failing")]
+    span = keeping[0]
+    span._events = [*span.events]
+    span._status = Status(StatusCode.ERROR, CANARY)
+    queue.put(span)
+
+    assert not [found for found in texts(held(queue)) if CANARY in found]
+
+
+@pytest.mark.parametrize(
+    "size", [10, SMALL_TEXT, SMALL_TEXT + 1, MAX_TEXT_BYTES - 200, MAX_TEXT_BYTES + 1, 10 * MAX_TEXT_BYTES]
+)
+def test_arguments_of_any_size_have_the_same_hash(size: int) -> None:
+    """Held by reference or hashed at once, the call is the same."""
+    queue, engine = made()
+    arguments = json.dumps({"q": "x" * size})
+    span = ended({**TOOL, "gen_ai.tool.name": "search", ARGUMENTS: arguments})
+    queue.put(span)
+
+    assert (arguments in list(texts(held(queue)))) == (getsizeof(arguments) <= MAX_TEXT_BYTES)
+    assert queue._read() == engine.reader.read(sdk.read(span))
+
+
+def test_so_much_argument_text_is_held_and_no_more() -> None:
+    """Texts beyond the slots are hashed at once; slots come free as the queue is read."""
+    queue, _ = made()
+    span = ended({**TOOL, ARGUMENTS: "a" * 2_000, "gen_ai.tool.call.result": "b" * 2_000})
+    for _ in range(MAX_TEXTS // 2 + 3):
+        queue.put(span)
+    assert sum(isinstance(field, AgentSpan) for field in held(queue)) == 3
+
+    queue._read()
+    queue.put(span)
+    assert sum(isinstance(field, AgentSpan) for field in held(queue)) == 3
+
+
+def test_a_span_with_events_takes_no_slot() -> None:
+    """It is read at once: however many of them come, the text of others is still held."""
+    queue, _ = made()
+    plain = ended({**TOOL, ARGUMENTS: "a" * 2_000})
+    failing = ended({**TOOL, ARGUMENTS: "a" * 2_000})
+    failing._events = [*failing.events, Event("exception")]
+    for _ in range(MAX_TEXTS):
+        queue.put(failing)
+    queue.put(plain)
+
+    assert [isinstance(field, AgentSpan) for field in held(queue)].count(True) == MAX_TEXTS
+
+
+def test_one_free_slot_is_given_back_when_two_are_needed() -> None:
+    """A span takes all its slots or none."""
+    queue, _ = made()
+    two = ended({**TOOL, ARGUMENTS: "a" * 2_000, "gen_ai.tool.call.result": "b" * 2_000})
+    one = ended({**TOOL, ARGUMENTS: "a" * 2_000})
+    for _ in range(MAX_TEXTS - 1):
+        queue.put(one)
+    queue.put(two)
+    queue.put(one)
+
+    assert [isinstance(field, AgentSpan) for field in held(queue)].count(True) == 1
+
+
+def call_message(size: int) -> dict[str, Any]:
+    """A model's answer that asks for a tool, with so much text beside it."""
+    call = {"type": "tool_call", "id": "1", "name": "search", "arguments": "{}"}
+    message = {"role": "assistant", "parts": [{"type": "text", "content": "x" * size}, call]}
+    return {"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps([message])}
+
+
+def test_calls_in_messages_are_read_at_once() -> None:
+    """A tool call that stands only in a message is known although the message is not kept."""
+    queue, _ = made()
+    queue.put(ended(call_message(100), "chat model"))
+    span = queue._read()
+
+    assert span is not None
+    assert isinstance(span.facts, ModelFacts)
+    assert [call.name for call in span.facts.calls] == ["search"]
+
+
+def test_a_message_that_is_too_long_is_unknown() -> None:
+    """Its calls are not known, so the run's tools are not observable: never an empty path. A finish reason knows better."""
+    queue, _ = made()
+    long = call_message(MAX_MESSAGE)
+    for attributes in (long, {**long, "gen_ai.response.finish_reasons": ("stop",)}):
+        queue.put(ended(attributes, "chat model"))
+    facts = [span.facts for span in (queue._read(), queue._read()) if span is not None]
+
+    assert [(f.calls, f.asked_for_tools) for f in facts if isinstance(f, ModelFacts)] == [((), True), ((), False)]
+
+
+def test_a_span_that_cannot_be_read_is_counted_and_harms_no_other() -> None:
+    """Made by hand without a time, it is malformed; the next one is read."""
+    queue, engine = made()
+    good = ended({**TOOL, "gen_ai.tool.name": "search"})
+    bad = ReadableSpan("bad", context=SpanContext(1, 1, False), resource=good.resource, attributes={}, start_time=5)
+    for span in (bad, good):
+        queue.put(span)
+
+    assert queue._read() is None
+    assert queue._read() is not None
+    assert [key for key in engine.accounts if key[0] == "malformed"] == [("malformed", "end_time")]
+    assert list(queue.lost_since()) == [((1).to_bytes(16), (1).to_bytes(8))]
+
+
+def test_a_name_that_is_no_text_is_none() -> None:
+    """Nobody keeps a host from naming a span by a number; it is another span, and harms nothing."""
+    queue, _ = made()
+    span = ended({})
+    span._name = 7  # pyright: ignore[reportAttributeAccessIssue]
+    queue.start(span.context, span.parent)
+    queue.put(span)
+    queue._open.update()
+    found = queue._read()
+
+    assert found is not None
+    assert found.kind is Kind.OTHER
+    assert not queue.names
+
+
+def test_an_error_of_ours_while_reading_costs_one_span(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is counted as refused, and the rest is read."""
+    monkeypatch.setattr(Guard, "loud", False)
+    queue, engine = made()
+    span = ended({**TOOL, "gen_ai.tool.name": "search"})
+    for _ in range(2):
+        queue.put(span)
+    with monkeypatch.context() as planted:
+        planted.setattr(engine.reader, "read", None)
+        assert queue._read() is None
+
+    assert queue._read() is not None
+    assert engine.accounts["refused", "fault"] == 1
+
+
+@pytest.mark.parametrize("name", ["plain", "at once", "malformed", "refused"])
+def test_a_span_that_ended_is_not_told_as_open(name: str) -> None:
+    """However it was taken, or if it was not: once it is read it is forgotten."""
+    queue, _ = made()
+    span = ended(call_message(10) if name == "at once" else {**TOOL, "gen_ai.tool.name": "search"})
+    if name == "malformed":
+        span._start_time = 0
+    queue.start(span.context, span.parent)
+    if name == "refused":
+        queue.refuse(span)
+    else:
+        queue.put(span)
+        queue._open.update()
+        queue._read()
+    lost = list(queue.lost_since())
+
+    assert len(lost) == (name in {"malformed", "refused"})
+    assert list(queue.opened_since()) == []
+    assert len(queue._open) == 0
+
+
+# --- Non-agent spans ----------------------------------------------------------------------------------------------------
+
+
+def learned(scope: str, name: str, *keys: str) -> SpanQueue:
+    """A queue that has learnt from one span without any key that a convention reads."""
+    queue, _ = made()
+    queue._learn(scope, name, keys)
+    return queue
+
+
+def test_non_agent_spans_are_learnt_by_keys_name_and_scope() -> None:
+    """From the first one on it is known which spans' start was noted."""
+    assert made()[0].since == NEVER
+    queue = learned("web", "GET", "http.route")
+
+    assert (queue.keys, queue.names, queue.scopes) == ({"http.route"}, {"GET"}, {"web"})
+    assert queue.since < NEVER
+
+
+@pytest.mark.parametrize(
+    ("scope", "name"),
+    [
+        ("web", "execute_tool search"), ("web", "invoke_agent a"), ("web", "chat gpt"), ("web", "crewai.workflow"),
+        ("web", "claude_code.tool"), ("haystack", "haystack.pipeline.run"), ("llamaindex.opentelemetry", "FunctionAgent.run"),
+        ("gcp.vertex.agent", "invocation"),
+    ],
+)  # fmt: skip
+def test_spans_that_a_convention_may_know_are_not_learnt(scope: str, name: str) -> None:
+    """A convention may know them by name alone, or by scope."""
+    queue = learned(scope, name, "http.route")
+
+    assert (queue.keys, queue.names, queue.scopes) == (set(), set(), set())
+
+
+def test_names_that_conventions_know_are_never_those_of_non_agent_spans() -> None:
+    """Of conventions that read every scope and need no key."""
+    nameless = [one for one in conventions.TABLE if one.names]
+    assert {one.name for one in nameless} == {"OpenLLMetry", "Claude Code", "span name"}
+    names = {
+        "crewai.workflow",
+        "claude_code.tool",
+        "claude_code.interaction",
+        "text_completion m",
+        "generate_content m",
+    }
+    names |= {f"{operation} x" for operation in ("execute_tool", "invoke_agent", "invoke_workflow", "chat")}
+    read = {
+        name
+        for name in names
+        for one in nameless
+        if one.read(SpanView(raw_span(1, name=name, kind=KIND_CLIENT), "")) is not None
+    }
+
+    assert read == names
+    assert not any(Engine().reader.is_ordinary("", name) for name in read)
+
+
+def test_memory_of_non_agent_spans_is_bounded() -> None:
+    """A host whose spans all have different names and keys does not fill the memory."""
+    queue, _ = made()
+    for number in range(MAX_NON_AGENT + 50):
+        queue._learn("web", f"GET /{number}", (f"key-{number}",))
+    queue._learn("s" * 257, "GET", ())
+
+    assert (len(queue.names), len(queue.keys), queue.scopes) == (MAX_NON_AGENT, MAX_NON_AGENT, {"web"})
+
+
+@pytest.mark.parametrize(
+    ("trace_id", "span_id", "above"), [(0, 1, 2), (1, 0, 2), (2**128, 1, 2), (1, 2**64, 2), (1, 2, 2**64), (1, 2, 0)]
+)
+def test_non_agent_span_with_an_id_out_of_range_is_none(trace_id: int, span_id: int, above: int) -> None:
+    """Zero, or too large."""
+    assert non_agent_span(span_id, SpanContext(trace_id, above, is_remote=False), 1) is None

@@ -1,0 +1,114 @@
+"""Agents that are loaded from their stored final runs after a restart go on as if nothing had happened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from hypothesis import given
+
+from otel_reliability.config import Settings, WindowSettings
+from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.windows.fleet import Fleet
+from tests.windows.runs import KEY, closed, histories, run, settled
+
+SETTINGS = Settings(
+    windows=(
+        WindowSettings("recent", last=4),
+        WindowSettings("while", last=9, period=6e-9),
+        WindowSettings("period", period=15e-9),
+    )
+)
+
+
+def apply(fleet: Fleet, events: Sequence[RunEvent]) -> Fleet:
+    """The fleet after these events, one a second."""
+    for second, event in enumerate(events):
+        fleet.apply(event, float(second))
+    return fleet
+
+
+def stored(events: Sequence[RunEvent]) -> tuple[list[Run], list[Run]]:
+    """The final runs, in the order in which they became so, and those that may still change, in the order of closing."""
+    final, open_runs = list[Run](), dict[str, Run]()
+    for change, one, _ in events:
+        open_runs.pop(one.run_id, None)
+        if change is RunChange.SETTLED:
+            final.append(one)
+        elif change is not RunChange.WITHDRAWN:
+            open_runs[one.run_id] = one
+    return final, list(open_runs.values())
+
+
+def restarted(fleet: Fleet, events: Sequence[RunEvent]) -> Fleet:
+    """Another fleet: final runs are loaded, the others are assembled again."""
+    final, open_runs = stored(events)
+    other, agents = Fleet(SETTINGS), dict[AgentKey, list[Run]]()
+    for one in final:
+        agents.setdefault(one.key, []).append(one)
+    other.restore_runs({key: (fleet.seen(key) or 0.0, partial(tuple[Run, ...], runs)) for key, runs in agents.items()})
+    return apply(other, [closed(one) for one in open_runs])
+
+
+@given(before=histories(), after=histories(most=4))
+def test_readings_after_a_restart_are_those_before(before: list[RunEvent], after: list[RunEvent]) -> None:
+    """Rows, spares, readings and recent runs, at once and after further changes."""
+    fleet = apply(Fleet(SETTINGS), before)
+    other = restarted(fleet, before)
+    assert values(other) == values(fleet)
+
+    there = {event.run.run_id for event in before}
+    more = [event for event in after if event.run.run_id not in there]
+    assert values(apply(other, more)) == values(apply(fleet, more))
+
+
+def values(fleet: Fleet) -> list[object]:
+    """Everything that is shown of the agents."""
+    agents = {key: fleet.agent(key) for key in sorted(fleet.keys())}
+    return [
+        (
+            key,
+            window.name,
+            [(row._replace(path=None), row.path and row.path.names) for row in window.rows()],
+            window.readings(),
+            window.spares,
+            list(found.recent),
+        )
+        for key, found in agents.items()
+        if found is not None
+        for window in found.windows.values()
+    ]
+
+
+def lived() -> Fleet:
+    """A fleet after a restart with one agent of one final run."""
+    one = run("a", 1, "search")
+    events = [closed(one), settled(one)]
+    return restarted(apply(Fleet(SETTINGS), events), events)
+
+
+def test_an_agent_is_loaded_when_it_is_read() -> None:
+    """Until then it is listed only; it is counted as before."""
+    fleet = lived()
+    assert (fleet.asleep, len(fleet), fleet.keys()) == (1, 1, [KEY])
+    assert fleet.counted_as(KEY) == KEY
+    fleet.wake()
+    fleet.wake()
+    assert fleet.asleep == 0
+    found = fleet.agent(KEY)
+    assert found is not None
+    assert [row.run_id for row in found.windows["recent"].rows()] == ["a"]
+    assert fleet.accounts == {}
+
+
+def test_an_agent_that_expires_before_it_is_loaded_is_forgotten() -> None:
+    """It may start over."""
+    fleet = lived()
+    assert fleet.advance(2 * SETTINGS.limits.agent_idle) == [KEY]
+    assert (fleet.asleep, len(fleet), fleet.seen(KEY)) == (0, 0, None)
+
+    fleet.apply(closed(run("b", 2)), 0.0)
+    found = fleet.agent(KEY)
+    assert found is not None
+    assert [row.run_id for row in found.windows["recent"].rows()] == ["b"]
