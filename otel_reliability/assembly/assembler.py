@@ -16,14 +16,13 @@ from typing import Final
 
 from otel_reliability.assembly import late
 from otel_reliability.assembly.assemble import DUPLICATE, NO_CONVENTION, Account, Assemble, Assembled
-from otel_reliability.assembly.closed_traces import ClosedIds, ClosedTraces, record_of, reopened
+from otel_reliability.assembly.closed_traces import ClosedIds, ClosedTraces, Record, record_of, reopened
 from otel_reliability.assembly.evaluations import MAX_PER_TRACE, NO_RUN, WaitingEvaluations
 from otel_reliability.assembly.final_runs import FinalRuns
 from otel_reliability.assembly.open_spans import OpenSpans
 from otel_reliability.assembly.orphans import RUN_KEYS
 from otel_reliability.assembly.parts import Part, accounts_of, divide
 from otel_reliability.assembly.span_tree import is_kept
-from otel_reliability.assembly.state import AssemblerState, batches
 from otel_reliability.assembly.trace_buffer import TraceBuffer
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent, event_of
@@ -725,67 +724,23 @@ class Assembler:
 
     # --- Over a restart -----------------------------------------------------------------------------------------------
 
-    def to_state(self, now: float) -> AssemblerState:
-        """Return all that a restart must know, between two ticks. It takes no open spans: they are known in process only."""
-        buffers = list(dict.fromkeys(self._buffers.values()))
-        traces = [buffer for buffer in buffers if buffer.lenders is None]
-        counted = Counter(self.accounts)
-        for buffer in traces:
-            for account, number in buffer.counted or ():
-                counted[account] -= number
-        return AssemblerState(
-            [(now - buffer.arrived_at(n), span) for buffer in traces for n, span in enumerate(buffer.spans)],
-            [run for buffer in buffers for run in buffer.emitted.values()],
-            [(trace_id, (now - record[0], *record[1:])) for trace_id, record in self._closed.items()],
-            [
-                (trace_id, record_of(0.0, closed))
-                for buffer in traces
-                for trace_id, closed in (buffer.closed or {}).items()
-            ],
-            [
-                *((now - since, evaluation) for since, evaluation in self._evaluations.waiting),
-                *((0.0, evaluation) for buffer in traces for evaluation in buffer.evaluations),
-            ],
-            list(self._final),
-            [(*account, number) for account, number in counted.items() if number],
-        )
+    def holds(self, trace_id: TraceId) -> bool:
+        """Return whether a trace has spans that are still needed to assemble it."""
+        return trace_id in self._buffers
 
-    @classmethod
-    def from_state(cls, settings: Settings, state: AssemblerState, now: float) -> Assembler:
-        """Return an assembler that goes on from a state. Traces of which a run may still change can be reopened for the whole
-        `reopen` again.
-        """
-        found = cls(settings)
-        for trace_id, record in state.closed:
-            found._closed.put(trace_id, (now - record[0], *record[1:]))
-        for trace_id, record in state.live:
-            found._closed.take(trace_id)
-            found._closed.put(trace_id, (now, *record[1:]))
-        for age, spans in batches(state.spans):
-            found.add_all(spans, now - age)
-        for run in state.runs:
-            found._restore_run(run, now)
-        for age, evaluation in state.evaluations:
-            buffer = found._buffers.get(evaluation.trace_id or b"")
-            if buffer is None:
-                found._evaluations.restore(now - age, evaluation)
-            else:
-                buffer.evaluations += (evaluation,)
-        for run in state.final:
-            found._final.remember(run)
-        found.accounts.clear()
-        for disposition, reason, number in state.accounts:
-            found.accounts[disposition, reason] += number
-        return found
+    def closed_record(self, trace_id: TraceId, now: float) -> Record | None:
+        """Return what is remembered of the final runs of a trace; None: nothing of it is final."""
+        buffer = self._buffers.get(trace_id)
+        if buffer is None:
+            return self._closed.get(trace_id)
+        closed = None if buffer.closed is None else buffer.closed.get(trace_id)
+        return None if closed is None else record_of(now, closed)
 
-    def _restore_run(self, run: Run, now: float) -> None:
-        """Note that a run was emitted; lone work of a run key goes to the buffer of the key first."""
-        buffer = self._buffers.get(run.trace_id)
-        key = bytes.fromhex(run.run_id.rpartition("-")[2]) if run.implicit else b""
-        if buffer is not None and run.implicit and key not in (buffer.lent or ()):
-            built = self._assembled(buffer)
-            if key in built.keyed:
-                self._lend(buffer, built, now)
-        buffer = self._buffers.get(RUN_KEYS + key, buffer)
-        if buffer is not None:
-            buffer.emitted[run.run_id] = run
+    def restore_closed(self, trace_id: TraceId, record: Record) -> None:
+        """Remember what `closed_record` returned, before any span of the trace is added again."""
+        self._closed.put(trace_id, record)
+
+    def restore_final(self, runs: Iterable[Run]) -> None:
+        """Remember the latest final runs, the latest at the end: evaluations of them may still arrive."""
+        for run in runs:
+            self._final.remember(run)

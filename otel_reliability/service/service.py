@@ -17,7 +17,6 @@ from aiohttp import web
 
 from otel_reliability.engine import Engine
 from otel_reliability.reference import pinned_by
-from otel_reliability.service import journal as journals
 from otel_reliability.service.addresses import Place, place_of
 from otel_reliability.service.api import Agents
 from otel_reliability.service.auth import Tokens
@@ -29,15 +28,14 @@ from otel_reliability.service.grpc import OtlpGrpc
 from otel_reliability.service.http import TRANSPORT as HTTP
 from otel_reliability.service.http import OtlpHttp
 from otel_reliability.service.intake import Intake
-from otel_reliability.service.journal import Journal
-from otel_reliability.service.journal_sqlite import Sqlite
 from otel_reliability.service.memory import Memory
 from otel_reliability.service.outlets import Outlets
 from otel_reliability.service.own_numbers import OwnNumbers
 from otel_reliability.service.pages import Api, Metrics, Probes
+from otel_reliability.service.persistence import Persistent, Volatile
 from otel_reliability.service.progress import LOOK, Progress
 from otel_reliability.service.readiness import RECOVERING, Readiness
-from otel_reliability.service.recording import PAUSE, Recording
+from otel_reliability.service.recording import Recording
 from otel_reliability.service.room import Room
 from otel_reliability.service.site import Site
 from otel_reliability.service.state import State
@@ -68,15 +66,15 @@ NOTHING: Final[Mapping[str, str]] = {}
 class Service:
     """One process of the service. `start` and `stop` are called once each, on one event loop.
 
-    `journal_of` makes what keeps its state; `env` holds OpenTelemetry's own variables; `clock` counts seconds, and `wall` gives
-    the Unix time in nanoseconds.
+    `persistence_of` makes what keeps its state; `env` holds OpenTelemetry's own variables; `clock` counts seconds, and `wall`
+    gives the Unix time in nanoseconds.
     """
 
     def __init__(
         self,
         config: Config,
         *,
-        journal_of: Callable[[State], Journal] | None = None,
+        persistence_of: Callable[[State], Volatile] | None = None,
         env: Mapping[str, str] = NOTHING,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], int] = time.time_ns,
@@ -97,14 +95,20 @@ class Service:
         self.engine = Engine(
             engine_settings, clock=time_of_state, wall=wall, places_return=True, pinned=pinned_by(config.engine)
         )
-        self.state = State(engine_settings, self.engine)
+        self.book = Registry(wall)
+        recording = Recording(self.engine, self.book)
+        self.state = State(self.engine, recording)
         self.readiness = Readiness()
         if directory is not None:
-            journal_of = partial(
-                Sqlite, clock=time_of_state, directory=directory, sync=settings.state_sync, limit=settings.state_limit
+            persistence_of = partial(
+                Persistent,
+                clock=time_of_state,
+                directory=directory,
+                sync=settings.state_sync,
+                limit=settings.state_limit,
             )
-        self.journal = journals.Memory() if journal_of is None else journal_of(self.state)
-        self.writer = Writer(self.state, self.journal, self.readiness)
+        self.persistence = (persistence_of or Volatile)(self.state)
+        self.writer = Writer(self.state, self.persistence, self.readiness)
         self.progress = Progress(self.writer, self.state)
         self.intake = Intake(
             Decoder(self.engine.reader),
@@ -114,13 +118,12 @@ class Service:
             limit=settings.max_request,
             patience=settings.commit_timeout,
         )
-        self.book = Registry(wall)
-        recording, memory = Recording(self.engine, self.book, PAUSE), Memory(settings.memory, self.readiness)
-        self.state.watchers += [recording, memory]
-        self.state.finishers.append(recording.record)
+        memory = Memory(settings.memory, self.readiness)
+        self.state.watchers.append(memory)
         self.outlets = Outlets(settings, env)
-        self.state.keepers |= {"book": self.book, "recording": recording}
-        self.own = OwnNumbers(self.state, self.writer, self.intake, self.readiness, recording, memory, self.outlets)
+        self.own = OwnNumbers(
+            self.state, self.writer, self.intake, self.readiness, self.persistence, memory, self.outlets
+        )
         self.exposition = Exposition(self.engine, self.book, self.own)
         self._tokens = tokens = Tokens(settings.token, settings.token_file)
         self._working: asyncio.Task[None] | None = None

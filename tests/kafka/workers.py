@@ -14,8 +14,7 @@ from typing import Any, Final, Self, TypeAlias, cast
 
 import pytest
 
-from otel_reliability.kafka.messages import read
-from otel_reliability.model.record import RunRecord
+from otel_reliability.model.record import RunRecord, read
 from otel_reliability.model.span import RawSpan, TraceId
 from otel_reliability.testing import traces_protobuf
 from tests.real.kafka.handle import Kafka

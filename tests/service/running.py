@@ -11,7 +11,7 @@ import grpc
 from otel_reliability.demo.hosting import living
 from otel_reliability.model.span import RawSpan
 from otel_reliability.service.config_file import load_config
-from otel_reliability.service.journal import Journal
+from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.service import Service
 from otel_reliability.service.state import State
 from otel_reliability.testing import FakeClock, span, traces_protobuf
@@ -93,7 +93,7 @@ def sum_of(text: str, name: str, **labels: str) -> float:
 def serving(
     engine: Mapping[str, object] | None = None,
     *,
-    journal_of: Callable[[State], Journal] | None = None,
+    persistence_of: Callable[[State], Volatile] | None = None,
     env: Mapping[str, str] | None = None,
     clock: FakeClock | None = None,
     **service: object,
@@ -102,7 +102,7 @@ def serving(
     doors = {"grpc": FREE, "http": FREE, "metrics": FREE, "pages": FREE, "drain": 5.0}
     config = load_config(flags={**(engine or {}), "service": {**doors, **service}})
     wound = FakeClock(LATER) if clock is None else clock
-    made = Service(config, journal_of=journal_of, env=env or {}, clock=wound, wall=wound.wall)
+    made = Service(config, persistence_of=persistence_of, env=env or {}, clock=wound, wall=wound.wall)
     with living(made):
         until(lambda: "recovering" not in made.readiness.reasons, "the service to be ready")
         yield Running(made, wound)

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-from otel_reliability.config import Settings
-from otel_reliability.engine import Engine
-from otel_reliability.service.recording import Recording
 from otel_reliability.telemetry import names
-from otel_reliability.telemetry.registry import CounterSeries, Registry
+from otel_reliability.telemetry.registry import CounterSeries
 from otel_reliability.testing import traces_protobuf
 from tests.real.waiting import until
 from tests.service.running import Running, run_of, runs_of, serving
@@ -91,17 +88,6 @@ def test_what_settles_within_a_second_is_recorded_together() -> None:
     assert told == [["1"], ["1"], ["2"], ["2"]]
     series = running.service.book.slices(lambda _, __, cell: cell.value if isinstance(cell, CounterSeries) else 0)
     assert next(values for spec, values in series if spec.name == names.RUNS.name) == [4]
-
-
-def test_what_an_earlier_version_kept_is_taken_over() -> None:
-    """It did not say when what has settled is recorded next: that is at once."""
-    engine = Engine(Settings())
-    kept = Recording(engine, Registry(lambda: 0), pause=1.0)
-    kept()
-    recording = Recording(engine, Registry(lambda: 0), pause=1.0)
-    recording.restore(kept.to_state()[:3])
-
-    assert recording.to_state() == (*kept.to_state()[:3], 0.0)
 
 
 def test_sessions_and_their_end_are_recorded() -> None:

@@ -12,9 +12,10 @@ import pytest
 
 from otel_reliability.demo.hosting import living
 from otel_reliability.service.config_file import load_config
-from otel_reliability.service.journal import Memory
+from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.progress import STUCK
 from otel_reliability.service.service import Service
+from otel_reliability.service.state import State
 from otel_reliability.testing import FakeClock
 from tests.real.waiting import until
 from tests.service.running import FREE, HEALTH, LATER, Running, body_of, run_of
@@ -23,11 +24,15 @@ NOT_SERVING = b"\x08\x02"
 SERVING = b"\x08\x01"
 
 
-class Slow(Memory):
+class Slow(Volatile):
     """A journal that is read until somebody says that it is done."""
 
     def __init__(self) -> None:
         self.may_end = threading.Event()
+
+    def __call__(self, state: State) -> Volatile:
+        super().__init__(state)
+        return self
 
     def restore(self) -> None:
         self.may_end.wait(60)
@@ -44,7 +49,7 @@ def recovering(journal: Slow) -> Iterator[Running]:
     """A service that brings its state back."""
     doors = {"grpc": FREE, "http": FREE, "metrics": FREE, "pages": FREE}
     clock = FakeClock(LATER)
-    service = Service(load_config(flags={"service": doors}), journal_of=lambda _: journal, clock=clock, wall=clock.wall)
+    service = Service(load_config(flags={"service": doors}), persistence_of=journal, clock=clock, wall=clock.wall)
     with living(service):
         try:
             yield Running(service, clock)

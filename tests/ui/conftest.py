@@ -8,10 +8,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from tests.real.components import folder_of
-from tests.real.plugin import pytest_configure
 from tests.ui.browser import Browser
-
-__all__ = ["browser", "pytest_configure"]
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from otel_reliability.telemetry.prometheus import Prometheus
 T = TypeVar("T")
 
 
-class Doors:
+class Endpoints:
     """Opened once, closed once."""
 
     def __init__(
@@ -40,16 +40,16 @@ class Doors:
         self._metrics = Metrics(Prometheus(exposition, resource), self._threads, readiness)
         self._probes = Probes(readiness, healthy)
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="doors", daemon=True)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="endpoints", daemon=True)
 
     def open(self) -> None:
         """Listen. Raises `ConfigurationError` where an address cannot be had."""
         self._thread.start()
-        doors = (
+        endpoints = (
             ("metrics", self._settings.metrics, self._metrics.routes()),
             ("pages", self._settings.pages, self._probes.routes()),
         )
-        places = ((name, place_of(address), routes) for name, address, routes in doors)
+        places = ((name, place_of(address), routes) for name, address, routes in endpoints)
         found = {name: (place, routes) for name, place, routes in places if place is not None}
         self.addresses = self._await(asyncio.run_coroutine_threadsafe(self._web.open(found), self._loop))
 

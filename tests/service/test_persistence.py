@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -11,19 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
-from otel_reliability.telemetry.points import Shown, slices
 
-from otel_reliability.change.monitor import Monitor
-from otel_reliability.config import MetricSettings, SessionSettings, Settings, WindowSettings
-from otel_reliability.engine import Engine
+from otel_reliability.config import SessionSettings, WindowSettings
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.model.span import Evaluation
-from otel_reliability.service import journal_file, snapshot
-from otel_reliability.service.checkpoints import Checkpoints
+from otel_reliability.service import store
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.testing import FakeClock, at, run
+from otel_reliability.testing import FakeClock, at
+from otel_reliability.windows.sessions import Sessions
 from tests.service.keeping import SETTINGS, Kept, halves, request
-from tests.windows.runs import closed
 
 RUNS = 60
 
@@ -158,19 +154,19 @@ def test_the_time_of_day_set_back_an_hour_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_an_end_in_good_order_leaves_open_runs_open(tmp_path: Path) -> None:
-    """What was open when the service was stopped is open when it is started, and needs no entry to be read again."""
+    """What was open when the service was stopped is open when it is started."""
     kept = Kept(tmp_path)
     kept.take(halves(1)[0])
-    kept.journal.close()
+    kept.persistence.close()
 
     kept = Kept(tmp_path, kept.fake)
-    assert (kept.engine.open_runs, kept.journal.restored) == (1, 0)
+    assert kept.engine.open_runs == 1
 
 
 def test_other_settings_take_the_windows_over(tmp_path: Path) -> None:
     """A window that is made smaller, and one that is new, hold what there is of the old ones."""
     kept = drive(tmp_path, frozenset())
-    kept.journal.close()
+    kept.persistence.close()
     windows = (WindowSettings("recent", last=5), WindowSettings("week", period=7 * 86_400.0))
     other = replace(SETTINGS, windows=windows, sessions=SessionSettings(idle=5.0))
 
@@ -178,75 +174,6 @@ def test_other_settings_take_the_windows_over(tmp_path: Path) -> None:
     sizes = [{name: len(ids) for name, (ids, *_) in one.items()} for one in kept.look().windows.values()]
     assert sizes == [{"recent": 5, "week": 20}] * 3
     assert kept.engine.sessions.open == 0
-
-
-def test_sessions_close_and_score_by_the_settings_of_now() -> None:
-    """Of those that were open when other settings held, too."""
-    weights = {"confidence": 0.5}
-    before, now = Engine(Settings()), Engine(Settings(sessions=SessionSettings(idle=5.0, weights=weights)))
-    doubted = run(["search"], session_id="s", evaluations=(Evaluation("confidence", 0.2, None, 0),))
-    monitors = list[Monitor]()
-    for engine in (before, now):
-        engine.fleet.apply(closed(doubted), 0.0)
-        engine.sessions.apply(closed(doubted), 0.0)
-        monitors.append(Monitor(engine.settings))
-        monitors[-1].apply(closed(doubted), 0.0)
-    written = snapshot.write((before.sessions, monitors[0]), before)
-
-    sessions, monitor = snapshot.read(written, now, snapshot.shapes())
-    (event,), (expected,) = sessions.tick(6.0), now.sessions.tick(6.0)
-    assert event.closed == expected.closed
-    assert event.reliability == event.scores.reliability.score
-    for one in (monitor, monitors[1]):
-        one.advance(6.0)
-        assert one.to_data(6.0)["sessions"]["open"] == []
-
-
-def otherwise(kind: type) -> str:
-    """A shape that no class has."""
-    return f"not {kind.__name__}"
-
-
-def told_by(kept: Kept) -> list[Shown]:
-    """All that is told of windows."""
-    return [shown for some in slices(kept.engine) for shown in some]
-
-
-def test_a_start_tells_what_was_told_before(tmp_path: Path) -> None:
-    """At once, without measuring runs anew; an agent that has another run meanwhile tells that too."""
-    kept = drive(tmp_path, frozenset())
-    before = told_by(kept)
-    kept.journal.close()
-    kept = Kept(tmp_path, kept.fake)
-    assert told_by(kept) == before
-
-    kept.take(request(900, agents=1))
-    kept.settle()
-    after = told_by(kept)
-    assert [other.key.agent for one, other in zip(before, after, strict=True) if one != other] == ["agent 0"]
-
-
-def test_other_settings_tell_numbers_of_their_own(tmp_path: Path) -> None:
-    """Not those that were told under the settings before."""
-    kept = drive(tmp_path, frozenset())
-    told_by(kept)
-    kept.journal.close()
-    other = Kept(tmp_path, kept.fake, replace(SETTINGS, metrics=MetricSettings(min_runs=10_000)))
-    told = told_by(other)
-    assert other.engine.fleet.asleep == 0
-    assert not any(spec.name == "score" for shown in told for spec, *_ in shown.series)
-
-
-def test_another_version_keeps_the_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where classes look otherwise than those that were written, windows come back and the rest begins anew."""
-    kept = drive(tmp_path, frozenset())
-    windows = kept.look().windows
-    kept.journal.close()
-    monkeypatch.setattr(snapshot, "shape", otherwise)
-
-    kept = Kept(tmp_path, kept.fake)
-    assert kept.look().windows == windows
-    assert kept.look().series["agent.reliability.runs"] == {}
 
 
 def test_the_journal_stays_bounded(tmp_path: Path) -> None:
@@ -257,7 +184,7 @@ def test_the_journal_stays_bounded(tmp_path: Path) -> None:
         kept.take(request(trace))
         kept.wind(70.0)
         if trace % 400 == 0:
-            sizes.append(sum(file.stat().st_size for file in tmp_path.glob("journal.db*")))
+            sizes.append(sum(file.stat().st_size for file in tmp_path.glob("state.db*")))
     assert sizes[-1] < 1.5 * sizes[0]
 
 
@@ -265,62 +192,94 @@ def test_the_journal_stays_bounded(tmp_path: Path) -> None:
 
 
 def test_garbage_is_set_aside_once(tmp_path: Path) -> None:
-    """A file that is no journal is set aside under a name that tells when; the next start finds a sound one."""
-    (tmp_path / "journal.db").write_bytes(b"no database" * 1_000)
+    """A file that is no database is set aside under a name that says when; the next start finds a sound one."""
+    (tmp_path / "state.db").write_bytes(b"no database" * 1_000)
     kept = Kept(tmp_path)
     kept.take(request(1))
     kept = kept.again()
 
-    assert len(list(tmp_path.glob("journal.db.damaged-*"))) == 1
+    assert len(list(tmp_path.glob("state.db.damaged-*"))) == 1
     assert kept.engine.open_runs == 1
 
 
-def test_what_cannot_be_brought_back_for_whatever_reason_stops_no_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_state_of_an_unreleased_version_is_set_aside_and_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A fault of ours would else meet every start anew: the files are set aside, and entries are taken over all the same."""
+    """Its journal is none of ours: the message names the directory, the file and its new name; the service begins empty."""
+    (tmp_path / "journal.db").write_bytes(b"former")
     kept = Kept(tmp_path)
-    kept.take(request(1))
+
+    assert [one.name for one in tmp_path.glob("journal.db*")] == [caplog.messages[0].split()[-1].rstrip(".")]
+    assert "unreleased version" in caplog.text
+    kept.die()
+
+
+def test_a_fault_while_state_is_brought_back_stops_no_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of ours would else meet every start again: what cannot be loaded begins empty, and spans are there all the same."""
+    kept = drive(tmp_path, frozenset())
+    kept.take(request(900))
     kept.die()
 
     def fail(*_: object) -> None:
         raise RuntimeError("a fault")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Checkpoints, "restore", fail)
+        patched.setattr(Sessions, "restore", fail)
         patched.setattr(Guard, "loud", False)
         kept = Kept(tmp_path, kept.fake)
-    assert list(tmp_path.glob("journal.db.damaged-*"))
-    assert kept.again().engine.open_runs == 1
+    assert kept.engine.open_runs == 1
+    assert len(kept.run_ids()) == RUNS
 
 
 def test_a_damaged_entry_costs_itself_only(tmp_path: Path) -> None:
-    """A request whose bytes have changed on disk is lost, told, and alone."""
+    """Spans whose bytes have changed on disk are lost, counted, and alone."""
     kept = Kept(tmp_path)
     for trace in (1, 2, 3):
         kept.take(request(trace))
     kept.die()
-    with sqlite3.connect(tmp_path / "journal.db") as database:
-        database.execute("UPDATE entry SET body = zeroblob(length(body)) WHERE seq = 2")
+    with sqlite3.connect(tmp_path / "state.db") as database:
+        database.execute("UPDATE arrival SET body = zeroblob(length(body)) WHERE seq = 2")
     database.close()
 
     kept = Kept(tmp_path, kept.fake)
-    assert (kept.journal.lost, kept.engine.open_runs) == (1, 2)
-    assert kept.again().engine.open_runs == 2
+    assert (kept.persistence.lost, kept.engine.open_runs) == (1, 2)
 
 
-def test_a_journal_of_a_later_version_is_not_touched(tmp_path: Path) -> None:
-    """Its number is checked first; it is set aside as it is, not written to."""
+@pytest.mark.parametrize("name", ["state.db", "state.db-wal"])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.35, 0.5, 0.75, 0.9, 0.99])
+@pytest.mark.parametrize("cut", [True, False], ids=["cut", "changed"])
+def test_what_is_read_of_damaged_files_is_true(name: str, share: float, cut: bool, tmp_path: Path) -> None:
+    """A file that ends early, or a page of which has changed, stops no start; no run is there that was not, none twice."""
+    kept = drive(tmp_path / "sound", frozenset())
+    kept.take(request(900))
+    meant = set(kept.run_ids())
+    kept.die()
+    shutil.copytree(tmp_path / "sound", tmp_path / "state")
+    file = tmp_path / "state" / name
+    data = file.read_bytes()
+    at = int(share * len(data))
+    file.write_bytes(data[:at] if cut else data[:at] + bytes(4096) + data[at + 4096 :])
+
+    kept = Kept(tmp_path / "state", kept.fake)
+    kept.take(request(901))
+    found = kept.run_ids()
+    assert len(set(found)) == len(found)
+    assert set(found) <= meant
+    assert kept.again().engine.open_runs >= 1
+
+
+def test_state_of_a_later_layout_is_set_aside_as_it_is(tmp_path: Path) -> None:
+    """The number of its layout is checked before anything is written."""
     kept = Kept(tmp_path)
     kept.take(request(1))
     kept.die()
-    database = sqlite3.connect(tmp_path / "journal.db")
-    database.execute(f"PRAGMA user_version = {journal_file.VERSION + 1}")
+    database = sqlite3.connect(tmp_path / "state.db")
+    database.execute(f"PRAGMA user_version = {store.LAYOUT + 1}")
     database.close()
 
     kept = Kept(tmp_path, kept.fake)
     assert kept.engine.open_runs == 0
-    assert list(tmp_path.glob("journal.db.damaged-*"))
+    assert list(tmp_path.glob("state.db.damaged-*"))
 
 
 def test_the_limit_of_the_journal_refuses(tmp_path: Path) -> None:
