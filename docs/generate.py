@@ -49,7 +49,7 @@ SERVICE: Final = f"""# Settings of the service
 `otel-reliability serve` reads a file (`--config`, in YAML, TOML or JSON) that holds the settings above, and below `service` those
 that follow. Over the file it reads the environment, where these begin with `{config.SERVICE_PREFIX}`
 (`service.push.endpoint` is `{variable("push.endpoint", config.SERVICE_PREFIX)}`), and over that its flags.
-Every setting has a flag, like `--set service.queue=1GiB`. `otel-reliability check-config` tells what is wrong and starts nothing.
+Every setting has a flag, like `--set service.queue=1GiB`. `otel-reliability serve --check` checks them and starts nothing.
 
 ```yaml
 # yaml-language-server: $schema=settings.schema.json

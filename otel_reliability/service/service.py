@@ -16,8 +16,6 @@ from typing import Final
 from aiohttp import web
 
 from otel_reliability.engine import Engine
-from otel_reliability.pages.course import Courses
-from otel_reliability.pages.rendering import Doors
 from otel_reliability.reference import pinned_by
 from otel_reliability.service.addresses import Place, place_of
 from otel_reliability.service.api import Agents
@@ -49,6 +47,8 @@ from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.otlp import resource_attributes
 from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.telemetry.registry import Registry
+from otel_reliability.ui.live import Histories
+from otel_reliability.ui.rendering import Endpoints
 
 _logger = logging.getLogger("otel_reliability.service")
 
@@ -128,7 +128,7 @@ class Service:
         self._tokens = tokens = Tokens(settings.token, settings.token_file)
         self._working: asyncio.Task[None] | None = None
         self._threads, self._painter = ThreadPoolExecutor(READERS, "reader"), ThreadPoolExecutor(1, "pages")
-        self._courses = None if place_of(settings.pages) is None else Courses(self.engine)
+        self._courses = None if place_of(settings.pages) is None else Histories(self.engine)
         self._site = Site(self.engine, self._courses, self._painter, self.readiness, self._told_doors, wall)
         self._web = Web(tokens, http_context(settings.tls), partial(self.intake.count, None, HTTP))
         self._grpc = OtlpGrpc(self.intake, self.readiness, tokens, max_connection_age=settings.max_connection_age)
@@ -193,12 +193,12 @@ class Service:
         found = ((name, place_of(address), routes) for name, address, routes in doors)
         return {name: (place, routes) for name, place, routes in found if place is not None}
 
-    def _told_doors(self, host: str) -> Doors:
+    def _told_doors(self, host: str) -> Endpoints:
         """Where spans can be sent, for somebody who reaches this machine by that name."""
         scheme = "http" if self.settings.tls.certificate is None else "https"
         places = ((door, self.addresses.get(door)) for door in ("http", "grpc"))
         found = {door: f"{scheme}://{place.reached_by(host)}" for door, place in places if place is not None}
-        return Doors(**found, token=self._tokens.asked)
+        return Endpoints(**found, token=self._tokens.asked)
 
 
 def _resource(instance: str | None) -> dict[str, str]:

@@ -12,10 +12,10 @@ from typing import Any, Final
 import pytest
 
 from otel_reliability.model.span import RawSpan, Resource
-from otel_reliability.pages.fleet import id_of
 from otel_reliability.service.readiness import RECOVERING
 from otel_reliability.service.site import Standing
 from otel_reliability.testing import span, traces_protobuf
+from otel_reliability.ui.agent_list import id_of
 from otel_reliability.windows.fleet import Fleet
 from tests.service.running import Running, runs_of, serving
 
@@ -127,7 +127,7 @@ def test_an_empty_table_names_the_real_doors() -> None:
 def test_an_empty_table_says_that_no_door_is_open() -> None:
     """Where nothing can ever arrive."""
     with serving(http="off", grpc="off") as running:
-        assert "closed in its settings" in running.get("pages", "/").text
+        assert "off in the settings" in running.get("pages", "/").text
 
 
 @pytest.mark.parametrize("path", ["/", "/agents/shop/support", "/static/page.css"])
