@@ -301,11 +301,12 @@ class Reader:
                 if isinstance(given, bytes | str):
                     self._last_session = given, session
                 return session
+        found = own
         if isinstance(own, Own):
             values_of = [value(raw[key]) if key in raw else None for key in own.keys]
             read = [own.reader(*values_of)] if own.joined else map(own.reader, values_of)
-            own = next((found for found in read if found is not None), None)
-        return None if own is None else Session(CONVENTION_RANK, own)
+            found = next((one for one in read if one is not None), None)
+        return Session(CONVENTION_RANK, found) if isinstance(found, str) else None
 
     def _sender(self, resource: Resource) -> Resource:
         """The resource without its attributes: spans wait long, and these may be large. Spans in a row share it."""

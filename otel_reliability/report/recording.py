@@ -145,7 +145,7 @@ class Recording:
         if window is None or not since_ns:
             return window
         rows = [row for row in window.rows() if row.end_ns >= since_ns]
-        newer = AgentWindow(self.settings.windows[0], self.settings, frozenset(), _forget)
+        newer = AgentWindow(self.settings.windows[0], self.settings)
         for row in rows:
             newer.insert(row)
         return newer if rows else None
@@ -209,7 +209,3 @@ def _kept(session_id: str, told: int | SessionEvent) -> Kept:
 def _standing() -> float:
     """The clock of a recording."""
     return 0.0
-
-
-def _forget(row: object) -> None:
-    """Nobody needs to know which rows a copy of a window lets go of."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Container
+from collections.abc import Container, MutableSequence
 from functools import lru_cache
 from math import inf
 from typing import NamedTuple
@@ -55,7 +55,7 @@ class RowRange(ABC):
 
     __slots__ = ("_dropped", "_final_ns", "_forgotten", "_kept", "_open", "_reopenable", "_rule", "_start", "refused")
 
-    def __init__(self, rule: Rule, reopenable: Container[str], dropped: list[Row]) -> None:
+    def __init__(self, rule: Rule, reopenable: Container[str], dropped: MutableSequence[Row]) -> None:
         self._rule = rule
         self._reopenable = reopenable
         self._dropped = dropped
@@ -196,5 +196,5 @@ class RowRange(ABC):
     def _drop(self, first: int, number: int) -> None:
         rows = self._kept.rows(first, first + number)
         self._open -= sum([row.run_id in self._reopenable for row in rows])
-        self._dropped += rows
+        self._dropped.extend(rows)
         self._kept.delete(first, number)

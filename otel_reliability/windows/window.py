@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections import deque
+from collections.abc import Container, Iterable, Mapping, MutableSequence
 from functools import cache
 from typing import Final, TypeAlias, cast
 
@@ -41,7 +42,7 @@ class AgentWindow(RowRange):
     """The runs of an agent that count now, and every number about them.
 
     A metric is made when the first row with data for it enters. Readings are kept until the window changes; asking for one
-    computes that one and those it is derived from.
+    computes that one and those it is derived from. Without `dropped` dropped rows are not reported.
     """
 
     __slots__ = ("_known", "_made", "_passed", "_readings", "_series", "_settings", "_undisturbed", "name")
@@ -51,9 +52,11 @@ class AgentWindow(RowRange):
         window: WindowSettings,
         settings: Settings,
         reopenable: Container[str] = (),
-        dropped: list[Row] | None = None,
+        dropped: MutableSequence[Row] | None = None,
     ) -> None:
-        super().__init__(rule_of(window, settings.limits.rows), reopenable, [] if dropped is None else dropped)
+        super().__init__(
+            rule_of(window, settings.limits.rows), reopenable, deque(maxlen=0) if dropped is None else dropped
+        )
         self.name = window.name
         self._settings = settings
         self._made: dict[int, Metric] = {}

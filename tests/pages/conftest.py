@@ -9,9 +9,6 @@ from playwright.sync_api import sync_playwright
 
 from tests.pages.browser import Browser
 from tests.real.components import folder_of
-from tests.real.plugin import pytest_configure
-
-__all__ = ["browser", "pytest_configure"]
 
 
 @pytest.fixture(scope="module")
