@@ -20,7 +20,8 @@ TOKEN = "a-token-of-32-characters-or-more"
 DOORS = {
     "traces": ("http", "/v1/traces", b""),
     "logs": ("http", "/v1/logs", b""),
-    "unknown signal": ("http", "/v1/metrics", b""),
+    "discarded": ("http", "/v1/metrics", b""),
+    "unknown signal": ("http", "/v1/profiles", b""),
     "metrics": ("metrics", "/metrics", None),
     "agents": ("pages", "/api/v1/agents", None),
     "one agent": ("pages", "/api/v1/agents/shop/support", None),
