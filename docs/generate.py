@@ -50,7 +50,7 @@ SERVICE: Final = f"""# Settings of the service
 `otel-reliability serve` reads a file (`--config`, in YAML, TOML or JSON) that holds the settings above, and below `service` those
 that follow. Over the file it reads the environment, where these begin with `{config.SERVICE_PREFIX}`
 (`service.push` is `{variable("push", config.SERVICE_PREFIX)}`), and over that its flags.
-Every setting has a flag, like `--set service.drain=20s`. `otel-reliability serve --check` reports what is wrong and starts nothing.
+Every setting has a flag, like `--set service.drain=20s`. `otel-reliability serve --check` only checks them.
 
 ```yaml
 # yaml-language-server: $schema=settings.schema.json

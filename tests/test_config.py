@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Mapping
+from typing import Final
 
 import pytest
 from msgspec.structs import replace
@@ -23,7 +24,7 @@ from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import Field, fields, variable
 from otel_reliability.service.settings import ServiceSettings
 
-CANDIDATES = (
+CANDIDATES: Final = (
     '[{"last": 7}]',
     "13m",
     "7",
@@ -35,8 +36,10 @@ CANDIDATES = (
     "status",
     "none",
     "hal-harness",
+    "outcome",
+    "a=1",
+    "ab" * 16,
 )
-CANDIDATES += ("outcome", "a=1", "ab" * 16)
 """Texts of which each setting accepts at least one."""
 
 
@@ -63,13 +66,14 @@ def test_code_overrides_environment_overrides_file() -> None:
 @pytest.mark.parametrize("setting", list(fields(Settings)), ids=lambda setting: setting.path)
 def test_every_setting_can_be_set_from_everywhere(setting: Field) -> None:
     """A file sets it by path, a variable as text, with the same effect."""
-    path, texts = setting.path, []
+    path = setting.path
+    texts: list[str] = []
     for text in CANDIDATES:
         nested: object = text
         for part in reversed(path.split(".")):
             nested = {part: nested}
         try:
-            from_file = Settings.from_mapping(nested)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+            from_file = Settings.from_mapping(nested)  # type: ignore[arg-type]
         except ConfigurationError:
             continue
         assert Settings.from_environment({variable(path, PREFIX): text}) == from_file

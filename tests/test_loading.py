@@ -148,7 +148,7 @@ def test_dependent_fields_are_checked_across_sources() -> None:
 def test_structs_made_in_code_can_be_checked() -> None:
     """They are not validated when they are made."""
     with pytest.raises(ConfigurationError, match=r"^front\.width: 'wide' is not a number"):
-        checked(Whole(front=Part(width="wide")))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        checked(Whole(front=Part(width="wide")))  # type: ignore[arg-type]
 
 
 def test_all_settings_are_listed() -> None:

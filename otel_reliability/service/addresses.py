@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 OFF: Final = "off"
 """The address of an endpoint that is closed."""
-LISTENS: Final = r"^(off|(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))$"
+_PORT: Final = r"[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
+LISTENS: Final = rf"^(off|(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):({_PORT}))$"
 """What an address looks like."""
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104  to know it, not to listen there
 _LOCAL: Final = frozenset({"localhost", "ip6-localhost"})
