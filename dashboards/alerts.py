@@ -184,7 +184,7 @@ ALERTS: Final = (
         "{{ .Value }} of the sendings of {{ .Labels.sink }} in the last fifteen minutes failed.",
         "Most pushes to the receiver named in the settings fail. The next push that arrives has all of them.",
         ["The metric `otel_reliability_exports_total` by sink and outcome, and the service's log.", "The receiver: is it up, and does it take OTLP at that address?"],
-        ["Mend the receiver or the address (`service.push.endpoint`)."],
+        ["Mend the receiver or the address (`service.push`)."],
         board="self", unit="humanizePercentage",
     ),
     Alert(

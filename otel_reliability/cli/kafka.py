@@ -19,7 +19,7 @@ FLAGS: Final[Mapping[str, str]] = {
     "group": "kafka.group",
     "state": "kafka.state",
     "metrics": "service.metrics",
-    "pages": "service.pages",
+    "ui": "service.ui",
 }
 """The settings that have a flag of their own; every other has `--set`."""
 
@@ -30,7 +30,7 @@ _OPTIONS: Final[Sequence[Option]] = (
     click.option("--group", metavar="NAME", help="Prefix of the consumer groups."),
     click.option("--state", metavar="DIR", help="Directory of this worker's copy of its state, for a quicker start."),
     METRICS,
-    click.option("--pages", metavar="HOST:PORT", help="Address of the probes."),
+    click.option("--ui", metavar="HOST:PORT", help="Address of the probes."),
     ALLOW_PUBLIC,
     one_setting("kafka.tick=1s"),
     LOG_LEVEL,

@@ -16,33 +16,12 @@ import click
 
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.quantities import DURATION, Rule, Whole
+from otel_reliability.loading import load, seconds_of
 from otel_reliability.report.recording import REPORT_SETTINGS, for_report
 
 R = TypeVar("R")
 
 SECOND: Final = 1_000_000_000
-
-
-def under(rule: Rule) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Return a callback that reads an option's value by a rule of the settings, and refuses it as they do."""
-
-    def read(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-        if value is None:
-            return None
-        try:
-            return rule.read(value)
-        except (ArithmeticError, TypeError, ValueError):
-            raise ConfigurationError(param.opts[0], value, rule.allowed, rule.advice(value)) from None
-
-    return read
-
-
-def form(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Return the option `--format`, handed to the command as `form`; the first format is the default."""
-    return click.option(
-        "--format", "form", type=click.Choice(names), default=names[0], show_default=True, help="Output format."
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +79,7 @@ _OPTIONS: Final[Sequence[Callable[[Any], Any]]] = (
         metavar="N|TIME",
         help="The last N runs, or those of the last period (24h), of each agent; default: all.",
     ),
-    click.option("--min-runs", callback=under(Whole(1)), metavar="N", help="Runs that a score needs; default: 2."),
+    click.option("--min-runs", type=click.IntRange(1), metavar="N", help="Runs that a score needs; default: 2."),
     click.option(
         "--config",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -143,8 +122,8 @@ def window_of(text: str | None) -> WindowSettings | None:
         return None
     try:
         if text.isdigit():
-            return WindowSettings(last=Whole(1).read(text))
-        return WindowSettings(period=float(str(DURATION.read(text))))
+            return load(WindowSettings, {"last": text})
+        return load(WindowSettings, {"period": text})
     except (ValueError, ConfigurationError):
         allowed = "a number of runs from 1, or a duration"
         raise ConfigurationError("--window", text, allowed, "write it like 100, or like 24h") from None
@@ -167,7 +146,7 @@ def since_ns(text: str | None, now_ns: int) -> int:
 
 def _duration_ns(text: str) -> int:
     try:
-        return round(float(str(DURATION.read(text))) * SECOND)
+        return round(seconds_of(text) * SECOND)
     except (ArithmeticError, ValueError):
         allowed = "a time, or a duration"
         raise ConfigurationError("--since", text, allowed, "write it like 2026-01-31T10:00Z, or like 2h") from None
@@ -206,8 +185,8 @@ def _yaml(text: str) -> Any:
 def assigned(assignments: Sequence[str], example: str) -> dict[str, Any]:
     """Return the settings of `--set NAME=VALUE` as nested mappings.
 
-    >>> assigned(["service.push.endpoint=http://box:4317"], "")
-    {'service': {'push': {'endpoint': 'http://box:4317'}}}
+    >>> assigned(["service.push=http://box:4317"], "")
+    {'service': {'push': 'http://box:4317'}}
     """
     found: dict[str, Any] = {}
     for assignment in assignments:

@@ -8,11 +8,10 @@ from typing import Final
 import click
 
 from otel_reliability.change.recording import Observations
-from otel_reliability.cli.options import Choice, form, of_recordings, under
+from otel_reliability.cli.options import Choice, form, of_recordings
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read, recording_of
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.quantities import Real
 from otel_reliability.reference import pinned_by
 from otel_reliability.report import badge, json, junit, terminal
 from otel_reliability.report.build import MAX_RUNS_FOR_INTERVALS, report_of
@@ -36,7 +35,7 @@ NO_SCORE: Final = 3
     help=f"Compute 95 % intervals; the default is to do so for agents of up to {MAX_RUNS_FOR_INTERVALS:,} runs.",
 )
 @click.option(
-    "--trust", callback=under(Real(0, 100)), metavar="SCORE", help="In badges: your own trust score, 0 to 100."
+    "--trust", type=click.FloatRange(0, 100), metavar="SCORE", help="In badges: your own trust score, 0 to 100."
 )
 @of_recordings
 def command(choice: Choice, form: str, baseline: tuple[str, ...], intervals: bool | None, trust: float | None) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import click
 
-from otel_reliability.cli.options import under
 from otel_reliability.metrics.passes import confidence_band, recommend_runs
-from otel_reliability.quantities import Whole
 
 
 @click.command("sample-size")
@@ -16,9 +14,7 @@ from otel_reliability.quantities import Whole
 @click.option(
     "--confidence", type=int, default=95, show_default=True, metavar="90|95|99", help="Confidence in percent."
 )
-@click.option(
-    "--runs", callback=under(Whole(1)), metavar="N", help="The other way round: the interval of so many runs."
-)
+@click.option("--runs", type=click.IntRange(1), metavar="N", help="The other way round: the interval of so many runs.")
 def command(half_width: str, confidence: int, runs: int | None) -> None:
     """Compute how many runs a pass rate needs to be known to within a half-width, whatever the rate is.
 

@@ -16,7 +16,7 @@ from otel_reliability.service.checks import check_workers
 from otel_reliability.service.config_file import Config
 from otel_reliability.service.log import log_to_stderr
 from otel_reliability.service.serve import serve
-from otel_reliability.service.settings import DOORS
+from otel_reliability.service.settings import ENDPOINTS
 
 
 @click.command("serve")
@@ -50,14 +50,14 @@ def command(config: Config, check: bool, log_level: str) -> None:
 def summary(config: Config) -> Iterator[str]:
     """Yield what the settings come to."""
     service = config.service
-    for door in DOORS:
+    for door in ENDPOINTS:
         address: str = getattr(service, door)
         place = place_of(address)
         reach = "" if place is None else ", other machines too" if place.public else ", this machine only"
         yield f"{door:8}{address}{reach}"
     yield f"{'tokens':8}{'required' if service.token or service.token_file else 'not required'}"
     yield f"{'TLS':8}{_tls(config)}"
-    yield f"{'push':8}{service.push.endpoint or 'off, unless OTEL_EXPORTER_OTLP_ENDPOINT is set'}"
+    yield f"{'push':8}{service.push or 'off, unless OTEL_EXPORTER_OTLP_ENDPOINT is set'}"
     windows = ", ".join(f"{window.name} ({_window(window.last, window.period)})" for window in config.engine.windows)
     yield f"{'windows':8}{windows}"
     yield f"{'agents':8}{config.engine.limits.agents} at most"

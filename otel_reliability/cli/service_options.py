@@ -18,11 +18,11 @@ FLAGS: Final[Mapping[str, str]] = {
     "grpc": "service.grpc",
     "http": "service.http",
     "metrics": "service.metrics",
-    "pages": "service.pages",
+    "ui": "service.ui",
     "state": "service.state",
     "state_sync": "service.state_sync",
     "token_file": "service.token_file",
-    "push": "service.push.endpoint",
+    "push": "service.push",
 }
 """The settings that have a flag of their own; every other has `--set`."""
 
@@ -60,7 +60,7 @@ _OPTIONS: Final[Sequence[Option]] = (
     click.option("--grpc", metavar="HOST:PORT", help="Address of OTLP over gRPC; off disables it."),
     click.option("--http", metavar="HOST:PORT", help="Address of OTLP over HTTP; off disables it."),
     METRICS,
-    click.option("--pages", metavar="HOST:PORT", help="Address of the UI, probes and API; off disables it."),
+    click.option("--ui", metavar="HOST:PORT", help="Address of the UI, probes and API; off disables it."),
     click.option(
         "--state", metavar="DIR", help="Directory of the state: nothing acknowledged is lost when the process dies."
     ),

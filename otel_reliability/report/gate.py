@@ -13,8 +13,8 @@ from rich.text import Text
 
 from otel_reliability.change.result import Result
 from otel_reliability.errors import ConfigurationError
+from otel_reliability.loading import nearest
 from otel_reliability.metrics.passes.summary import TARGET_PREFIX, TARGETS
-from otel_reliability.quantities import nearest
 from otel_reliability.report.build import nearest_agent
 from otel_reliability.report.changes import Finding, finding_object
 from otel_reliability.report.doubt import doubt, few_runs

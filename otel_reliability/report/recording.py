@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final, TypeAlias
+
+from msgspec.structs import replace
 
 from otel_reliability.config import ChangeSettings, LimitSettings, MetricSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine

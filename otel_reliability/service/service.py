@@ -8,11 +8,11 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from aiohttp import web
 
 from otel_reliability.engine import Engine
@@ -89,7 +89,7 @@ class Service:
         directory = None if settings.state is None else StateDirectory(Path(settings.state))
         engine_settings = config.engine
         if directory is not None and engine_settings.hash_key is None:
-            engine_settings = replace(engine_settings, hash_key=directory.key())
+            engine_settings = msgspec.structs.replace(engine_settings, hash_key=directory.key())
         time_of_state = Clock(clock, wall)
         wall = time_of_state.wall
         self.engine = Engine(
@@ -114,7 +114,7 @@ class Service:
             Decoder(self.engine.reader),
             self.writer,
             self.readiness,
-            Room(settings.queue),
+            Room(settings.queue or self.engine.settings.limits.memory // 4),
             limit=settings.max_request,
             patience=settings.commit_timeout,
         )
@@ -127,8 +127,8 @@ class Service:
         self.exposition = Exposition(self.engine, self.book, self.own)
         self._tokens = tokens = Tokens(settings.token, settings.token_file)
         self._working: asyncio.Task[None] | None = None
-        self._threads, self._painter = ThreadPoolExecutor(READERS, "reader"), ThreadPoolExecutor(1, "pages")
-        self._courses = None if place_of(settings.pages) is None else Histories(self.engine)
+        self._threads, self._painter = ThreadPoolExecutor(READERS, "reader"), ThreadPoolExecutor(1, "ui")
+        self._courses = None if place_of(settings.ui) is None else Histories(self.engine)
         self._site = Site(self.engine, self._courses, self._painter, self.readiness, self._told_doors, wall)
         self._web = Web(tokens, http_context(settings.tls), partial(self.intake.count, None, HTTP))
         self._grpc = OtlpGrpc(self.intake, self.readiness, tokens, max_connection_age=settings.max_connection_age)
@@ -188,7 +188,7 @@ class Service:
         doors = (
             ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),
             ("metrics", self.settings.metrics, metrics),
-            ("pages", self.settings.pages, [*probes, *api, *self._site.routes()]),
+            ("ui", self.settings.ui, [*probes, *api, *self._site.routes()]),
         )
         found = ((name, place_of(address), routes) for name, address, routes in doors)
         return {name: (place, routes) for name, place, routes in found if place is not None}

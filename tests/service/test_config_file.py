@@ -32,7 +32,7 @@ service: {queue: 300MiB, drain: 3s, http: "127.0.0.1:1", push: {endpoint: "http:
     env = {
         "OTEL_RELIABILITY_METRICS_MIN_RUNS": "8",
         "OTEL_RELIABILITY_SERVICE_HTTP": "127.0.0.1:2",
-        "OTEL_RELIABILITY_SERVICE_PUSH_ENDPOINT": "http://environment:4317",
+        "OTEL_RELIABILITY_SERVICE_PUSH": "http://environment:4317",
     }
     found = loaded(tmp_path, content, env, service={"http": "127.0.0.1:3"}, metrics={"min_runs": 9})
 
@@ -137,7 +137,7 @@ def test_secrets_are_not_shown() -> None:
 class TestPublicDoors:
     """What is open to other machines must be guarded, or be meant so."""
 
-    @pytest.mark.parametrize("door", ["grpc", "http", "metrics", "pages"])
+    @pytest.mark.parametrize("door", ["grpc", "http", "metrics", "ui"])
     @pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "192.168.0.7", "example"])
     def test_an_open_door_is_refused(self, door: str, host: str) -> None:
         """Every door, every interface but loopback, and names, of which nobody knows."""

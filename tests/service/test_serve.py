@@ -28,13 +28,13 @@ class Served(Process):
     """`otel-reliability serve` on free ports."""
 
     def __init__(self, folder: Path, *arguments: str, **env: str) -> None:
-        self.ports = {door: free_port() for door in ("grpc", "http", "metrics", "pages")}
+        self.ports = {door: free_port() for door in ("grpc", "http", "metrics", "ui")}
         doors = [part for door, port in self.ports.items() for part in (f"--{door}", f"{HOST}:{port}")]
         super().__init__(
             "otel-reliability serve",
             [*CLI, "serve", *doors, *arguments],
             log=folder / "serve.log",
-            ready=lambda _: answers(self.url("pages", "/readyz")),
+            ready=lambda _: answers(self.url("ui", "/readyz")),
             env=env,
         )
 

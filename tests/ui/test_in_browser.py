@@ -114,7 +114,7 @@ def rows(page: Page) -> list[str]:
 
 def test_two_thousand_agents_come_in_pages(many: Running, browser: Browser) -> None:
     """The lowest score first; each page is short, and leads to the next."""
-    with browser.open(many.url("pages", "/")) as page:
+    with browser.open(many.url("ui", "/")) as page:
         first = rows(page)
         page.get_by_role("link", name="Next").click()
         expect(page.get_by_text("Page 2 of 40")).to_be_visible()
@@ -127,7 +127,7 @@ def test_two_thousand_agents_come_in_pages(many: Running, browser: Browser) -> N
 
 def test_the_table_is_filtered_as_somebody_types(many: Running, browser: Browser) -> None:
     """Nothing is loaded anew, the address says what is shown, and it is told to who cannot see it."""
-    with browser.open(many.url("pages", "/")) as page:
+    with browser.open(many.url("ui", "/")) as page:
         page.evaluate("window.same = true")
         page.get_by_role("searchbox").fill("AGENT-00")
         expect(page.locator(".head__about")).to_have_text("100 of 2,000 agents shown")
@@ -145,7 +145,7 @@ def test_the_table_is_filtered_as_somebody_types(many: Running, browser: Browser
 
 def test_the_table_works_without_scripts(many: Running, browser: Browser) -> None:
     """Filters are a form, curves are drawn by the server."""
-    with browser.open(many.url("pages", "/"), scripts=False) as page:
+    with browser.open(many.url("ui", "/"), scripts=False) as page:
         page.get_by_role("searchbox").fill("wander")
         page.get_by_role("button", name="Show").click()
         expect(page.locator(".head__about")).to_have_text("1 of 2,000 agents shown")
@@ -157,7 +157,7 @@ def test_the_table_works_without_scripts(many: Running, browser: Browser) -> Non
 
 def test_a_run_shows_by_itself(browser: Browser) -> None:
     """From the empty page to the first agent to the next run of it, without loading anew, without losing the place."""
-    with serving(ENGINE) as running, browser.open(running.url("pages", "/")) as page:
+    with serving(ENGINE) as running, browser.open(running.url("ui", "/")) as page:
         page.evaluate("window.same = true")
         expect(page.get_by_text(f"http://{running.service.addresses['http']}", exact=True)).to_be_visible()
         send(running, runs_of(2, ("search",)))
@@ -176,7 +176,7 @@ def test_an_agent_changes_before_your_eyes(browser: Browser) -> None:
     """What somebody opened stays open, the curve is drawn anew."""
     with serving(ENGINE) as running:
         send(running, wanderer(runs=15))
-        with browser.open(running.url("pages", "/agents/shop/wanderer")) as page:
+        with browser.open(running.url("ui", "/agents/shop/wanderer")) as page:
             expect(page.locator(".uplot canvas")).to_be_visible()
             page.evaluate("window.same = true")
             page.get_by_text("The points as a table").click()
@@ -192,7 +192,7 @@ def test_a_lost_service_is_told(browser: Browser) -> None:
     """The page stays as it was, and says that it is old."""
     with serving(ENGINE) as running:
         send(running, runs_of(2))
-        with browser.open(running.url("pages", "/"), refused=503) as page:
+        with browser.open(running.url("ui", "/"), refused=503) as page:
             page.route("**/*", lambda route: route.fulfill(status=503, body=""))
             page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
             expect(page.locator(".pulse--lost")).to_contain_text("no answer")
@@ -205,15 +205,15 @@ def test_a_lost_service_is_told(browser: Browser) -> None:
 
 def test_hostile_names_do_no_harm(fifty: Running, browser: Browser) -> None:
     """They are read, and that is all; endless ones are cut."""
-    with browser.open(fifty.url("pages", "/?sort=name")) as page:
+    with browser.open(fifty.url("ui", "/?sort=name")) as page:
         assert HOSTILE in rows(page)
         assert len(rows(page)) == 50
         page.get_by_role("link", name=HOSTILE).click()
         expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE)
-        page.goto(fifty.url("pages", "/?sort=name"))
+        page.goto(fifty.url("ui", "/?sort=name"))
         page.get_by_role("link", name="..", exact=True).click()
         expect(page.get_by_role("heading", level=1)).to_have_text("..")
-        page.goto(fifty.url("pages", "/agents/shop/tool-namer"))
+        page.goto(fifty.url("ui", "/agents/shop/tool-namer"))
         longest = max(len(text) for text in page.locator(".step, .flow text").all_text_contents())
 
         assert longest <= 40
@@ -224,7 +224,7 @@ def test_hostile_names_do_no_harm(fifty: Running, browser: Browser) -> None:
 @pytest.mark.parametrize("path", ["/", "/agents/shop/wanderer", "/?q=nobody"])
 def test_everybody_can_use_it(many: Running, browser: Browser, path: str, scheme: Scheme) -> None:
     """No serious fault in contrast, labels, headings, roles; in light and in dark."""
-    with browser.open(many.url("pages", path), scheme=scheme) as page:
+    with browser.open(many.url("ui", path), scheme=scheme) as page:
         page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
 
         assert faults(page) == []
@@ -233,7 +233,7 @@ def test_everybody_can_use_it(many: Running, browser: Browser, path: str, scheme
 @pytest.mark.parametrize("path", ["/", "/agents/shop/wanderer"])
 def test_a_phone_is_wide_enough(many: Running, browser: Browser, path: str) -> None:
     """Nothing is cut off, and the page scrolls one way only."""
-    with browser.open(many.url("pages", path), width=PHONE) as page:
+    with browser.open(many.url("ui", path), width=PHONE) as page:
         assert not is_too_wide(page)
         page.set_viewport_size({"width": DESK, "height": 800})
         assert not is_too_wide(page)
@@ -241,7 +241,7 @@ def test_a_phone_is_wide_enough(many: Running, browser: Browser, path: str) -> N
 
 def test_a_keyboard_is_enough(many: Running, browser: Browser) -> None:
     """The first stop skips to the content; from there an agent is a few stops away, and opens with Enter."""
-    with browser.open(many.url("pages", "/?q=wanderer")) as page:
+    with browser.open(many.url("ui", "/?q=wanderer")) as page:
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "Skip to content"
         page.keyboard.press("Enter")
@@ -257,6 +257,6 @@ def test_a_keyboard_is_enough(many: Running, browser: Browser) -> None:
 def test_a_browser_brings_the_token(browser: Browser) -> None:
     """It asks once, and everything the page fetches has it."""
     token = "a-token-of-32-characters-or-more"
-    with serving(token=token) as running, browser.open(running.url("pages", "/"), token=token) as page:
+    with serving(token=token) as running, browser.open(running.url("ui", "/"), token=token) as page:
         expect(page.get_by_text("No agent has run yet")).to_be_visible()
         expect(page.locator("#pulse-text")).to_have_text("live")
