@@ -149,7 +149,7 @@ def test_whoever_takes_our_numbers_may_be_away(
         time.sleep(seconds)
         grown = service.resident() - before
         print(f"grown by {grown / MEGABYTE:.1f} MB in {seconds:g} s")
-        failed = service.sum("otel_reliability_exports_total", outcome="unavailable")
+        failed = service.sum("otel_reliability_exports_total", outcome="failed")
         for one in (sink, server):
             one.start()
     until(lambda: pushed(port) >= sent.runs, "all runs pushed")
