@@ -21,6 +21,8 @@ from otel_reliability.loading import (
     Count,
     HexKey,
     Internal,
+    InternalNames,
+    InternalSeconds,
     Points,
     Seconds,
     Text,
@@ -33,6 +35,8 @@ from otel_reliability.loading import (
 PREFIX: Final = "OTEL_RELIABILITY_"
 NOT_SETTINGS: Final = frozenset({"OTEL_RELIABILITY_LOUD"})
 """Environment variables of ours that are no settings of an engine."""
+SIGNALS: Final = ("path", "calls", "failed_calls", "output_tokens", "reply_tokens", "largest_input", "outcome")
+"""The signals of change detection."""
 SERVICE_PREFIX: Final = PREFIX + "SERVICE_"
 """Prefix of the service's own variables; they are no settings of an engine either."""
 KAFKA_PREFIX: Final = PREFIX + "KAFKA_"
@@ -69,13 +73,12 @@ class AssemblySettings(Struct, frozen=True):
     run_key: Text | None = None
     """Attribute whose value groups spans into runs where no agent span does."""
 
-    span_limit: ClassVar[int] = 10_000
-    """Maximum spans per run; longer runs are closed with reason `span_limit`."""
+    remember: InternalSeconds = 900.0
+    """Seconds, at least, for which the ids of closed runs are remembered."""
 
-    @property
-    def remember(self) -> float:
-        """Seconds, at least, for which the ids of closed runs are remembered."""
-        return max(900.0, self.reopen)
+    def __post_init__(self) -> None:
+        """Remember at least what can be reopened."""
+        force_setattr(self, "remember", max(self.remember, self.reopen))
 
 
 class OutcomeSettings(Struct, frozen=True):
@@ -200,7 +203,7 @@ class LimitSettings(Struct, frozen=True):
     """Distinct paths per group in pairwise metrics; the latest count."""
     recent_runs: Internal = 20
     """Whole runs kept per agent for the UI."""
-    agent_idle: Internal = 86_400
+    agent_idle: InternalSeconds = 86_400.0
     """Seconds after which an agent without runs expires."""
 
     def __post_init__(self) -> None:
@@ -228,6 +231,8 @@ class ChangeSettings(Struct, frozen=True):
 
     enabled: bool = True
     """Whether behaviour is monitored for changes."""
+    signals: InternalNames = SIGNALS
+    """What is monitored."""
     runs_per_false_alarm: Annotated[float, Meta(ge=1)] = 10_000.0
     """Runs, on average, from one false alarm to the next."""
     reference: Text | None = None

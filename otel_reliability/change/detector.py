@@ -13,7 +13,7 @@ from otel_reliability.change.alarm import Alarm, tool_shifts
 from otel_reliability.change.observation import Observation, Steps
 from otel_reliability.change.reference import SIZE, Reference
 from otel_reliability.change.signal_state import SignalState
-from otel_reliability.change.signals import PATH, SIGNALS
+from otel_reliability.change.signals import PATH, SIGNALS, checked
 from otel_reliability.change.task_order import TaskOrder
 from otel_reliability.config import ChangeSettings
 
@@ -73,7 +73,7 @@ class Detector:
     """
 
     def __init__(self, settings: ChangeSettings, pinned: Sequence[Observation] = ()) -> None:
-        self._signals = tuple(SIGNALS)
+        self._signals = checked(settings.signals)
         self._threshold = settings.runs_per_false_alarm
         self._pinned = tuple(pinned)
         self._observations = 0

@@ -24,6 +24,13 @@ R = TypeVar("R")
 SECOND: Final = 1_000_000_000
 
 
+def form(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Return the option `--format`, handed to the command as `form`; the first format is the default."""
+    return click.option(
+        "--format", "form", type=click.Choice(names), default=names[0], show_default=True, help="Output format."
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The recordings, agents and runs that the user chose, and the settings."""

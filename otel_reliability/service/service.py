@@ -80,7 +80,7 @@ class Service:
         wall: Callable[[], int] = time.time_ns,
     ) -> None:
         settings = config.service
-        check(config.engine, settings)
+        check(settings)
         self.settings = settings
         self.resource = _resource(settings.instance)
         """Who tells these numbers. It stays the same over restarts: a new instance is a new series."""

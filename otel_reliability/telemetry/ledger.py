@@ -11,7 +11,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from otel_reliability.change.signals import SIGNALS
 from otel_reliability.config import Settings
 from otel_reliability.engine import Ceiling
 from otel_reliability.model.run import AgentKey
@@ -25,15 +24,14 @@ WIDEST: Final = 4
 
 def widest(settings: Settings) -> int:
     """Return the attribute sets of one agent in the widest instrument: one per tier and window, or one per signal of change."""
-    signals = len(SIGNALS) if settings.change.enabled else 0
+    signals = len(settings.change.signals) if settings.change.enabled else 0
     return max(WIDEST * len(settings.windows), signals)
 
 
 def fitting(settings: Settings) -> Settings:
     """Return the settings with the limit of agents lowered to what the widest instrument can hold.
 
-    >>> from otel_reliability.change.signals import SIGNALS
-    from otel_reliability.config import WindowSettings
+    >>>     from otel_reliability.config import WindowSettings
     >>> two = (WindowSettings("recent", last=100), WindowSettings("day", period=86400.0))
     >>> fitting(Settings()).limits.agents, fitting(Settings(windows=two)).limits.agents
     (270, 236)

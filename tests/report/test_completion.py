@@ -8,13 +8,13 @@ import gzip
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability.config import Settings
 from otel_reliability.model.run import Run

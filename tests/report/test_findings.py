@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability import annotate
 from otel_reliability.config import LimitSettings, WindowSettings

@@ -10,9 +10,10 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import RawSpan
