@@ -28,6 +28,7 @@ from otel_reliability.loading import (
     Text,
     Weight,
     checked,
+    contradiction,
     load,
     load_environment,
 )
@@ -56,7 +57,7 @@ class WindowSettings(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Check that the window ends somewhere."""
         if self.last is None and not self.period:
-            raise ValueError("last|a window, without a period|set last, period or both")
+            raise contradiction("last", "a window, without a period", "set last, period or both")
 
 
 class AssemblySettings(Struct, frozen=True):
@@ -144,7 +145,7 @@ class ToolSettings(Struct, frozen=True):
                 re.compile(pattern)
             except re.error as error:
                 remedy = f"{error}; write it as for Python's re, with \\ before a literal sign"
-                raise ValueError(f"soft_errors[{index}]|a regular expression|{remedy}") from None
+                raise contradiction(f"soft_errors[{index}]", "a regular expression", f"{remedy}") from None
 
 
 class MappingSettings(Struct, frozen=True):
@@ -280,10 +281,12 @@ class Settings(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Check that windows have different names."""
         if not self.windows:
-            raise ValueError("windows|a list of at least one window|leave it out for the last 100 runs")
+            raise contradiction("windows", "a list of at least one window", "leave it out for the last 100 runs")
         name, count = Counter(window.name for window in self.windows).most_common(1)[0]
         if count > 1:
-            raise ValueError(f"windows|a list of windows with different names ({name!r} occurs twice)|rename one")
+            raise contradiction(
+                "windows", f"a list of windows with different names ({name!r} occurs twice)", "rename one"
+            )
 
     def __repr__(self) -> str:
         """Return the settings without the key."""

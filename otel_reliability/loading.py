@@ -129,6 +129,11 @@ def load_environment(
         ) from None
 
 
+def contradiction(field: str, allowed: str, remedy: str) -> ValueError:
+    """Return what a struct's `__post_init__` raises about a field that does not go with the others."""
+    return ValueError(f"{field}\n{allowed}\n{remedy}")
+
+
 def checked(value: T, path: str = "") -> T:
     """Return the struct if all its fields are allowed: structs made in code are not validated by msgspec."""
     return load(type(value), value, path=path)
@@ -326,11 +331,11 @@ def _json(text: str) -> Any:
 
 
 def _refusal(kind: type[msgspec.Struct], given: Any, message: str, path: str) -> ConfigurationError:
-    """Translate "Expected `int` >= 1 - at `$.windows[1].last`", or "field|allowed|remedy" of a struct's own check."""
+    """Translate "Expected `int` >= 1 - at `$.windows[1].last`", or what `contradiction` wrote."""
     what, _, place = message.partition(" - at `$")
     where = place.removesuffix("`").lstrip(".")
-    if "|" in what:
-        name, allowed, remedy = what.split("|")
+    if "\n" in what:
+        name, allowed, remedy = what.split("\n")
         value, _ = _at(_info(kind), given, _join(where, name))
         return ConfigurationError(_join(path, _join(where, name)), value, allowed, remedy)
     value, found = _at(_info(kind), given, where)

@@ -9,7 +9,18 @@ import pytest
 from msgspec import Struct
 
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.loading import Count, HexKey, Seconds, Text, checked, fields, load, load_environment, written
+from otel_reliability.loading import (
+    Count,
+    HexKey,
+    Seconds,
+    Text,
+    checked,
+    contradiction,
+    fields,
+    load,
+    load_environment,
+    written,
+)
 
 
 class Part(Struct, frozen=True):
@@ -23,7 +34,7 @@ class Part(Struct, frozen=True):
     def __post_init__(self) -> None:
         """An open part does not lock."""
         if self.open and self.locked_after:
-            raise ValueError("open|true together with locked_after|use one")
+            raise contradiction("open", "true together with locked_after", "use one")
 
 
 class Whole(Struct, frozen=True):

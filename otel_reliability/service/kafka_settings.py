@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from otel_reliability.loading import Seconds, Text
+from otel_reliability.loading import Seconds, Text, contradiction
 
 
 class KafkaSettings(Struct, frozen=True):
@@ -47,7 +47,7 @@ class KafkaSettings(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Check that a transaction is longer than what one commit holds."""
         if self.transaction_timeout <= self.commit:
-            raise ValueError(f"transaction_timeout|longer than commit ({self.commit:g} s)|raise it")
+            raise contradiction("transaction_timeout", f"longer than commit ({self.commit:g} s)", "raise it")
 
     def __repr__(self) -> str:
         """Return the settings without the client's options, which hold passwords."""

@@ -114,7 +114,7 @@ def test_settings_come_from_file_environment_and_command_line(
             ("--since", "soon"),
             "--since: 'soon' is not a time, or a duration; write it like 2026-01-31T10:00Z, or like 2h.",
         ),
-        (("--min-runs", "few"), "--min-runs: 'few' is not a whole number of at least 1; write it like 1."),
+        (("--min-runs", "few"), "Invalid value for '--min-runs': 'few' is not a valid integer range."),
         (("--set", "metrics.minruns=3"), "metrics.minruns"),
         (("--set", "min_runs"), "--set: 'min_runs' is not a setting; write it like metrics.min_runs=10."),
         (

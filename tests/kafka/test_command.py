@@ -38,7 +38,7 @@ def test_serve_check_says_why_no_worker_would_start(tmp_path: Path) -> None:
     misspelt = CliRunner().invoke(app, ["serve", "--check", "--config", str(tmp_path / "workers.yaml")])
 
     assert (keyless.exit_code, misspelt.exit_code) == (2, 2)
-    assert "hash_key: None is not shared by the workers" in keyless.output
+    assert "hash_key: None is not a key that all workers share" in keyless.output
     assert "kafka.log: 'log' is not a setting; the nearest is logs" in misspelt.output
 
 
