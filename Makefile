@@ -1,17 +1,19 @@
-# Every verb makes its own environment from a lock file and needs nothing but a Python from 3.11 to 3.14 and make.
-# Environments are made again when their lock changes, and only then.
+# Every verb builds its own environment from a lock file and needs only make and a Python from 3.11 to 3.14.
+# An environment is rebuilt only when its lock changes.
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-# The first Python on the path that is new enough and can make environments; `make test PYTHON=python3.13` takes another.
+# The first Python on the path that is new enough and can create environments; `make test PYTHON=python3.13` uses another.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
-# Test processes at a time.
+# Number of concurrent test processes.
 WORKERS ?= 2
+# Coverage slows the tests down, so `make test` measures it in CI only.
+COVERAGE ?= $(if $(CI),--cov --cov-report=term)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_PYTHON_DOWNLOADS := never
@@ -23,63 +25,74 @@ IMAGE := --constraint requirements.lock $(filter-out --all-extras,$(LOCKED)) --n
 # What an example needs of us beside its framework.
 EXAMPLE := $(filter-out --all-extras,$(LOCKED)) --upgrade --extra cli --extra prices
 
-.PHONY: help demo test lint types matrix docs validate bench soak lock dist clean
+.PHONY: help demo test test-real coverage lint types components matrix docs validate bench soak lock dist clean
 
-#: This list.
+#: Print this list.
 help:
-	@awk '/^#: /{text = text substr($$0, 3) " "; next} /^[a-z]+:/ && text {sub(/:.*/, ""); printf "  make %-8s%s\n", $$0, text} {text = ""}' Makefile
+	@awk '/^#: /{text = text substr($$0, 3) " "; next} /^[a-z-]+:/ && text {sub(/:.*/, ""); printf "  make %-11s%s\n", $$0, text} {text = ""}' Makefile
 
-#: A small fleet of agents, and the service that tells which of them is unreliable and why. Start here; Ctrl-C ends it.
+#: Start a small fleet of agents and the service that scores them. Start here; Ctrl-C stops it.
 demo: .venv-demo/ready
 	.venv-demo/bin/python -m otel_reliability.demo
 
-#: Everything that must hold: lint, import rules, types, and all tests with doctests and coverage, at the newest SDK and the oldest.
-test: lint types .venv-lowest/ready
-	$(BIN)/python tests/real/install.py $(if $(CI),,--optional)
-	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term
-	.venv-lowest/bin/python -m pytest -n $(WORKERS) -m sdk
+#: Run lint, type checks and all tests that need only Python packages (about 5 minutes on two cores).
+test: lint types
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not real" $(COVERAGE)
 
-#: Lint, format and import rules.
+#: Run the tests that need a real Collector, Prometheus, Chromium or Kafka, then the SDK's tests with the oldest supported SDK.
+test-real: .venv/ready .venv-lowest/ready components
+	$(BIN)/python -m pytest -n $(WORKERS) -m real
+	.venv-lowest/bin/python -m pytest -n $(WORKERS) -m "sdk and not real"
+
+#: Run the tests of `make test` with coverage; fails below the limit in pyproject.toml.
+coverage: .venv/ready
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not real" --cov --cov-report=term
+
+#: Check lint, format and import rules.
 lint: .venv/ready
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports --no-logo
 
-#: Strict types, over the package and its tests.
+#: Check types (strict), in the package and its tests.
 types: .venv/ready
 	$(BIN)/pyright
 
-#: All tests on Python 3.11, 3.12 and 3.13.
+#: Build the Collector and fetch Prometheus, Chromium and Kafka for `make test-real` (some minutes, once).
+components:
+	$(python)
+	$(PYTHON) tests/real/install.py $(if $(CI),,--optional)
+
+#: Run the tests of `make test` on Python 3.11, 3.12 and 3.13.
 matrix: $(foreach version,3.11 3.12 3.13,matrix-$(version))
 
 matrix-%:
 	for python in $$HOME/.pyenv/versions/$*.*/bin/python python$*; do $$python -c 'import venv' 2>/dev/null && break; done; \
 	$(MAKE) --no-print-directory PYTHON=$$python .venv-$*/ready
-	.venv-$*/bin/python -m pytest -n $(WORKERS)
+	.venv-$*/bin/python -m pytest -n $(WORKERS) -m "not real"
 
-#: Write the pages that are made from the code (a test fails when they have fallen behind).
+#: Write the pages that are generated from the code (a test fails when one is outdated).
 docs: .venv/ready
 	$(BIN)/python docs/generate.py
 	$(BIN)/python dashboards/generate.py
 
-#: Measure on public recordings what the numbers are worth, and write docs/validation.md (a quarter of an hour).
+#: Validate the metrics on public recordings and write docs/validation.md (15 minutes).
 validate: .venv/ready
 	$(BIN)/python -m tests.validation.page
 
-#: Measure speed and memory beside what the same work costs others, and write benchmarks/results.json; fails over a limit.
-bench: .venv/ready
+#: Measure speed and memory on recorded traffic and write benchmarks/results.json; fails over a limit.
+bench: .venv/ready components
 	$(BIN)/python -m benchmarks
 
-#: The long trials of the service and of workers on Kafka, an hour of load among them, written down in docs; then all long tests, and the property tests with many more examples.
-soak: .venv/ready
-	$(BIN)/python tests/real/install.py --optional
+#: Run the soak tests: an hour of load, repeated kills, and the property tests with many more examples; writes the soak pages in docs.
+soak: .venv/ready components
 	$(BIN)/python -m tests.service.soak
 	$(BIN)/python -m tests.kafka.soak
 	$(BIN)/python -m benchmarks.over_time 10000000 60
 	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=soak -m "not soak" tests/service tests/kafka
 	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=soak --ignore=tests/service --ignore=tests/kafka
 
-#: Lock the newest versions of everything, the oldest that pyproject.toml allows, and the image's part of them.
+#: Write the lock files: newest versions, oldest versions that pyproject.toml allows, and those of the image and the examples.
 lock: .venv/ready
 	$(BIN)/uv pip compile $(LOCKED) --upgrade pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile $(LOCKED) --upgrade --resolution lowest-direct pyproject.toml -o requirements-lowest.lock
@@ -91,7 +104,7 @@ lock: .venv/ready
 	done
 	! grep -En '[a-z]+://' requirements*.lock docker/*.lock examples/*/requirements.txt
 
-#: Build the package and the native extension into dist/: source archives, and wheels for every Python from 3.11 to 3.14 that is here.
+#: Build the package and the native extension into dist/: source archives, and wheels for every Python from 3.11 to 3.14 on this machine.
 dist: .venv/ready
 	rm -rf dist
 	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist .
@@ -103,13 +116,16 @@ dist: .venv/ready
 		done; \
 	done
 
-#: Remove what the other verbs made.
+#: Remove environments, caches and build results.
 clean:
-	rm -rf .venv .venv-* .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* htmlcov dist build
+	rm -rf .venv .venv-* .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* htmlcov dist build native/build native/*.c native/*.egg-info
 
-# An environment begins as a venv with uv as it is locked.
+# A recipe that needs Python fails here with the remedy where there is none.
+python = $(if $(PYTHON),,$(error No Python from 3.11 to 3.14 with venv is on the path; on Debian: apt-get install python3-venv))
+
+# An environment begins as a venv with the locked version of uv.
 define venv
-	$(if $(PYTHON),,$(error No Python from 3.11 to 3.14 with venv is on the path; on Debian: apt-get install python3-venv))
+	$(python)
 	$(PYTHON) -m venv $(@D)
 	sed -n '/^uv==/,/[^\\]$$/p' $< > $(@D)/uv.txt
 	$(@D)/bin/python -m pip install --quiet --require-hashes --requirement $(@D)/uv.txt
@@ -118,13 +134,13 @@ UV = VIRTUAL_ENV=$(CURDIR)/$(@D) $(@D)/bin/uv --quiet pip
 
 NATIVE := native/otel_reliability_native.pyx native/hashing.pxi native/pyproject.toml
 
-# For tests: exactly what is locked, the package linked into it, and the native extension where there is a C compiler.
+# For tests: exactly the locked packages, the package itself (editable), and the native extension where there is a C compiler.
 define environment
 	$(venv)
 	$(UV) sync --require-hashes $<
 	$(UV) install --no-deps --no-build-isolation --editable .
 	$(UV) install --no-deps --no-build-isolation ./native \
-		|| echo 'The native extension (native/) is not installed: it needs a C compiler. All else works; its tests are skipped.'
+		|| echo 'The native extension is not installed: it needs a C compiler. Its tests are skipped.'
 	touch $@
 endef
 
@@ -134,7 +150,7 @@ endef
 .venv-lowest/ready: requirements-lowest.lock pyproject.toml $(NATIVE)
 	$(environment)
 
-# For the demo: what the service needs and no more, as locked.
+# For the demo: the locked packages that the service needs.
 .venv-demo/ready: requirements.lock pyproject.toml
 	$(venv)
 	$(UV) install --constraint $< --build-constraint $< --editable '.[service]'

@@ -1,153 +1,113 @@
-"""Export: what one data point of many agents' gauges costs to write, beside the SDK's own instruments and exporters."""
+"""Export of many agents: a Prometheus scrape after some of them changed, and an OTLP push, as CPU time of the service."""
 
 from __future__ import annotations
 
-import importlib
-import subprocess
-import sys
+import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, cast
 
-from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
-from opentelemetry.metrics import CallbackOptions, Observation
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from benchmarks.measure import Row, row
+from benchmarks.otlp import request
+from benchmarks.serving import CLOSED_S, QUICK, Server, send, service
+from benchmarks.shapes import Shape, each_run
+from tests.real.ports import HOST
+from tests.real.waiting import until
+from tests.real.web import ask
 
-from benchmarks.measure import Row, ratios, row, seconds
-from otel_reliability.config import LimitSettings, Settings
-from otel_reliability.engine import Engine
-from otel_reliability.model.event import RunChange, RunEvent
-from otel_reliability.model.run import AgentKey
-from otel_reliability.telemetry.exposition import Exposition, agent_points
-from otel_reliability.telemetry.otlp import AgentMetrics, requests
-from otel_reliability.telemetry.prometheus import Prometheus
-from otel_reliability.telemetry.registry import Registry
-from otel_reliability.testing import run
-
-AGENTS: Final = 10_000
-PEERS_AGENTS: Final = 1_500
-"""Agents of the SDK's instruments, which fold all attribute sets beyond 2 000 into one. What counts is the cost of a point."""
+AGENTS: Final = 1_000
+CHANGED: Final = 100
 RUNS: Final = 5
-PATHS: Final = (("search", "book"), ("search", "search", "book"), ("look up", "refund"), ("search",))
-PROMETHEUS: Final = "opentelemetry-exporter-prometheus"
-
-Values = dict[str, list[Observation]]
-
-
-def rows() -> list[Row]:
-    """OTLP, then Prometheus."""
-    engine = fleet_of(AGENTS)
-    exposition = Exposition(engine, Registry(time.time_ns), tuple)
-    points = sum(1 for _ in agent_points(engine, engine.fleet))
-    values = observations(engine, PEERS_AGENTS)
-    peers_points = sum(map(len, values.values()))
-    metrics, page = AgentMetrics(exposition), Prometheus(exposition, {"service.name": "bench"})
-    found = [
-        beside_peer(
-            "OTLP export, a data point",
-            lambda: sum(map(len, requests(metrics.collect(time.time_ns()), {"service.name": "bench"}))),
-            points,
-            _sdk(values),
-            peers_points,
-            SDK,
-        ),
-    ]
-    peer = _prometheus(values)
-    if peer is not None:
-        text = lambda: sum(map(len, page.text()))  # noqa: E731  one work among others
-        found.append(beside_peer("Prometheus endpoint, a data point", text, points, peer, peers_points, PROMETHEUS))
-    return found
+"""Runs per agent: from here on an agent has a score."""
+ROUNDS: Final = 5
+PUSH_S: Final = 2.0
 
 
-SDK: Final = "the SDK's observable gauges and its OTLP encoder"
+class Sink(ThreadingHTTPServer):
+    """Accepts OTLP over HTTP, counts the requests and drops them."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        super().__init__((HOST, 0), _Handler)
 
 
-def beside_peer(
-    name: str, ours: Callable[[], object], points: int, theirs: Callable[[], object], their_points: int, against: str
-) -> Row:
-    """The cost of one of our points as a share of one of theirs."""
-    mine, peers = seconds(ours, theirs, rounds=7, calls=1)
-    return row(
-        name,
-        ratios([took / points for took in mine], [took / their_points for took in peers]),
-        against=f"{against}; {AGENTS:,} agents, {points:,} points",
-        at_most=1 / 8,
-    )
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        cast("Sink", self.server).requests += 1
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the name is http.server's)
+        pass
 
 
-def fleet_of(agents: int) -> Engine:
-    """An engine with so many agents of a few runs each, every reading made."""
-    engine = Engine(Settings(limits=LimitSettings(agents=agents)))
-    for agent in range(agents):
-        key = AgentKey("", "bench", "", f"agent-{agent}")
-        told = (run(PATHS[(agent + n) % len(PATHS)], n, run_id=f"{agent}-{n}", key=key) for n in range(RUNS))
-        engine.receive_events([RunEvent(RunChange.CLOSED, one._replace(token_pressure=0.5)) for one in told])
-    return engine
+def rows(number: int = AGENTS, changed: int = CHANGED) -> list[Row]:
+    """Return the CPU seconds of a scrape and of a push."""
+    against = f"{number:,} agents"
+    with tempfile.TemporaryDirectory() as name, ExitStack() as running:
+        sink = running.enter_context(_sink())
+        folder = Path(name)
+        push = {
+            "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": f"http://{HOST}:{sink.server_port}/v1/metrics",
+            "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "http/protobuf",
+            "OTEL_METRIC_EXPORT_INTERVAL": f"{PUSH_S * 1000:.0f}",
+        }
+        quiet, pushing = service(folder / "quiet", *QUICK), service(folder / "pushing", *QUICK, env=push)
+        runs = (request(run).SerializeToString() for run in each_run(Shape(agents=number)))
+        first = [next(runs) for _ in range(number * RUNS)]
+        for server in (quiet, pushing):
+            running.callback(server.process.stop)
+            server.process.start()
+            send(server.otlp, first)
+        time.sleep(CLOSED_S)
+        _scrape(quiet)
+        scrapes = [_after(quiet, [next(runs) for _ in range(changed)]) for _ in range(ROUNDS)]
+        until(lambda: sink.requests, "the first push")
+        pushes = [_pushed(pushing, quiet) for _ in range(ROUNDS)]
+    return [
+        row("Prometheus scrape", scrapes, at_most=0.2, unit="s CPU", against=f"{against}, {changed} changed since the last"),
+        row("OTLP push", pushes, at_most=1.0, unit="s CPU", against=against),
+    ]  # fmt: skip
 
 
-def observations(engine: Engine, agents: int) -> Values:
-    """The same numbers as the SDK's instruments take them, made beforehand."""
-    names = {f"agent-{agent}" for agent in range(agents)}
-    found: Values = {}
-    for name, value, attributes in agent_points(engine, engine.fleet):
-        if attributes["gen_ai.agent.name"] in names:
-            found.setdefault(name, []).append(Observation(value, attributes))
-    return found
+def _after(server: Server, requests: list[bytes]) -> float:
+    """Return the CPU seconds of a scrape after these runs."""
+    send(server.otlp, requests)
+    time.sleep(CLOSED_S)
+    before = server.cpu()
+    _scrape(server)
+    return server.cpu() - before
 
 
-def _observed(values: Values, provider: MeterProvider) -> None:
-    meter = provider.get_meter("bench")
-
-    def callback(name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        return lambda _: values[name]
-
-    for name in values:
-        meter.create_observable_gauge(name, [callback(name)])
+def _scrape(server: Server) -> None:
+    answer = ask(f"http://{server.metrics}/metrics", timeout=120.0)
+    if answer.status != 200:
+        raise RuntimeError(f"the scrape failed with {answer.status}")
 
 
-def _sdk(values: Values) -> Callable[[], object]:
-    reader = InMemoryMetricReader()
-    provider = MeterProvider([reader], shutdown_on_exit=False)
-    _observed(values, provider)
-    return lambda: encode_metrics(reader.get_metrics_data()).SerializeToString()  # pyright: ignore[reportArgumentType]
+def _pushed(server: Server, idle: Server) -> float:
+    """Return the CPU seconds of one push: what the service uses over two intervals, less what an idle one uses meanwhile."""
+    before, alone = server.cpu(), idle.cpu()
+    time.sleep(2 * PUSH_S)
+    return ((server.cpu() - before) - (idle.cpu() - alone)) / 2
 
 
-def _prometheus(values: Values) -> Callable[[], object] | None:
-    """The SDK's Prometheus exporter, installed beside this file's cache; None, with the reason told, where it cannot be had."""
-    folder = Path.home() / ".cache" / "otel-reliability" / "bench-prometheus"
-    if not (folder / "opentelemetry").is_dir():
-        uv = Path(sys.executable).with_name("uv")
-        command = [
-            uv,
-            "pip",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--target",
-            folder,
-            PROMETHEUS,
-            "--prerelease",
-            "allow",
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  its words stand above
-        if done.returncode:
-            print(f"{PROMETHEUS} cannot be had here: {done.stderr.strip()}", file=sys.stderr)
-            return None
-    exporter, client = _imported(folder)
-    reader = exporter.PrometheusMetricReader()
-    _observed(values, MeterProvider([reader], shutdown_on_exit=False))
-    return lambda: len(client.generate_latest())
-
-
-def _imported(folder: Path) -> tuple[Any, Any]:
-    """The exporter, of a namespace package that another folder holds too."""
-    import opentelemetry.exporter  # noqa: PLC0415  it is given one more place to look
-
-    opentelemetry.exporter.__path__.append(str(folder / "opentelemetry" / "exporter"))
-    return importlib.import_module("opentelemetry.exporter.prometheus"), importlib.import_module("prometheus_client")
-
-
-if __name__ == "__main__":
-    print(*rows(), sep="\n")
+@contextmanager
+def _sink() -> Generator[Sink]:
+    sink = Sink()
+    thread = threading.Thread(target=sink.serve_forever)
+    thread.start()
+    try:
+        yield sink
+    finally:
+        sink.shutdown()
+        thread.join()
+        sink.server_close()

@@ -1,125 +1,92 @@
-"""What a span costs a service from end to end, beside a Collector that makes metrics of the same requests.
+"""CPU per span of a whole service next to a Collector that makes metrics of the same requests of recorded spans.
 
-Each is a process of its own and gets the same requests of 512 spans of agents from the same client over OTLP/HTTP. What is
-counted is the CPU time that the system charges to the process and to all that it began, from one round's first request to the
-next one's: runs that close later, collecting garbage and checkpoints are in it. A run lingers and can be reopened for a
-second only, so that what a round costs does not fall into another's.
+Each is a process of its own and gets the same requests of 512 spans from the same client over OTLP/HTTP. Counted is the CPU time
+that the system charges to the process and its children from the first request of one round to the first of the next: closing
+runs, collecting garbage and committing state are in it. The service runs with its default settings, but for a linger and a
+`reopen` of one second.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-from benchmarks import serving
+from benchmarks import without_native
 from benchmarks.measure import Row, ratios, row
-from benchmarks.payloads import SPANS, Traffic
-from tests.real.collector.handle import Collector
+from benchmarks.otlp import SPANS
+from benchmarks.serving import CLOSED_S, QUICK, Server, collector, send, service
+from benchmarks.shapes import RECORDED, traffic
 from tests.real.install import components
-from tests.real.process import Process
 
 ROUNDS: Final = 7
 WARM: Final = 2
-"""Rounds before, that fill all windows."""
-REQUESTS: Final = 120
-"""A round takes long against the hundredths of a second in which systems count."""
-JOURNAL: Final = 1.6
-"""1.24 was measured first, when a span took over thirty microseconds, and 1.42 when it took twenty and the journal nine."""
-CLOSED: Final = 2.5
-"""Seconds after which every run is closed and settled."""
-QUICK: Final = (
-    "--metrics", "off", "--set", "assembly.linger=1s", "--set", "assembly.reopen=1s", "--set", "assembly.remember=30s",
-    "--set", "service.commit_timeout=60s",
-)  # fmt: skip
-SPAN_METRICS: Final[Mapping[str, Any]] = {
-    "receivers": {"otlp": {"protocols": {"grpc": {}, "http": {}}}},
-    "connectors": {"span_metrics": {"dimensions": [{"name": "gen_ai.agent.name"}, {"name": "gen_ai.tool.name"}]}},
-    "exporters": {"nop": {}},
-    "service": {
-        "pipelines": {
-            "traces": {"receivers": ["otlp"], "exporters": ["span_metrics"]},
-            "metrics": {"receivers": ["span_metrics"], "exporters": ["nop"]},
-        }
-    },
-}
-"""Two dimensions beside the connector's own four."""
+"""Rounds before the first that counts: they fill the windows."""
+REQUESTS: Final = 80
+NATIVE, PYTHON, STATE, COLLECTOR = "service, native extension", "service, Python", "service with --state", "Collector"
+LIMITS: Final = {NATIVE: 3.5, PYTHON: 4.5}
 
 
-class Candidate(NamedTuple):
-    """A process that takes requests at a place."""
-
-    process: Process
-    place: str
-
-
-def rows() -> list[Row]:
-    """The service beside a Collector, and with its journal beside itself without."""
-    with candidates() as found:
-        times = dict(zip(found, measured(list(found.values())), strict=True))
-    ours, journal, theirs = times["ours"], times["journal"], times.get("collector")
+def rows(rounds: int = ROUNDS, requests: int = REQUESTS) -> list[Row]:
+    """Return the costs of the service as multiples of the Collector's, and of state as a multiple of none."""
+    with servers() as found:
+        costs = measured(found, RECORDED, rounds, requests)
     told = [
-        row("the service with its journal, a span", ratios(journal, ours), at_most=JOURNAL, against="without"),
-        _each("the service, a span", ours),
+        row(f"{name}, recorded traffic", ratios(costs[name], costs[COLLECTOR]), at_most=LIMITS[name], against=AGAINST)
+        for name in LIMITS
+        if name in costs and COLLECTOR in costs
     ]
-    if theirs is None:
-        return told
-    name = f"Collector {components()['collector'].version}"
-    against = f"{name}, OTLP/HTTP receiver and span_metrics with two dimensions"
-    beside = row("the service, a span from end to end", ratios(ours, theirs), at_most=1.0, against=against)
-    return [beside, *told, _each(f"{name}, a span", theirs)]
+    plain = NATIVE if NATIVE in costs else PYTHON
+    told.append(row(f"{STATE}, recorded traffic", ratios(costs[STATE], costs[plain]), against="without"))
+    on = f"recorded traffic over OTLP/HTTP, {SPANS} spans per request"
+    return told + [row(f"{name}, per span", each, unit="µs", scale=1e6, against=on) for name, each in costs.items()]
+
+
+AGAINST: Final = f"Collector {components()['collector'].version} with span_metrics"
 
 
 @contextmanager
-def candidates() -> Generator[Mapping[str, Candidate]]:
-    """All that are measured, running."""
+def servers() -> Generator[Mapping[str, Server]]:
+    """Start everything that is measured. Without a Collector, its rows are left out."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as running:
         folder = Path(name)
-        found = {"ours": _service(folder / "plain"), "journal": _service(folder / "kept", "--state", f"{folder}/state")}
-        collector = components()["collector"]
-        if collector.ready():
-            found["collector"] = _collector(folder / "collector", collector.folder / "bin" / "otelcol")
+        found = {PYTHON: service(folder / "python", *QUICK, native=False)}
+        if without_native.installed():
+            found[NATIVE] = service(folder / "native", *QUICK)
+        found[STATE] = service(folder / "state", *QUICK, "--state", f"{folder}/kept")
+        component = components()["collector"]
+        if component.ready():
+            found[COLLECTOR] = collector(folder / "collector", component.folder / "bin" / "otelcol")
         else:
-            print("left out: no Collector here; `python tests/real/install.py collector` makes one", file=sys.stderr)
-        for candidate in found.values():
-            running.callback(candidate.process.stop)
-            candidate.process.start()
+            print(f"no comparison with a Collector: {component.why_unavailable()}", file=sys.stderr)
+        for server in found.values():
+            running.callback(server.process.stop)
+            server.process.start()
         yield found
 
 
-def measured(found: Sequence[Candidate], rounds: int = ROUNDS, requests: int = REQUESTS) -> list[list[float]]:
-    """CPU seconds a span of each in each round; every round begins with another of them."""
-    traffic, times, before = Traffic(), list[list[float]](), list[float]()
+def measured(
+    found: Mapping[str, Server], kind: str, rounds: int = ROUNDS, requests: int = REQUESTS
+) -> dict[str, list[float]]:
+    """Return CPU seconds per span of each server in each round; every round begins with another server.
+
+    Raises `Unavailable` where the traffic is absent.
+    """
+    bodies, names = traffic(kind), list(found)
+    costs: dict[str, list[float]] = {name: [] for name in names}
+    before = {name: server.cpu() for name, server in found.items()}
     for turn in range(WARM + rounds):
-        bodies = traffic.requests(requests)
-        for place in range(len(found)):
-            serving.send(found[(turn + place) % len(found)].place, bodies)
-        time.sleep(CLOSED)
-        now = [serving.cpu(one.process.pid) for one in found]
-        if turn >= WARM:
-            times.append([(late - early) / (requests * SPANS) for late, early in zip(now, before, strict=True)])
+        fresh = list(islice(bodies, requests))
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            send(found[name].otlp, fresh)
+        time.sleep(CLOSED_S)
+        now = {name: server.cpu() for name, server in found.items()}
+        for name in names if turn >= WARM else ():
+            costs[name].append((now[name] - before[name]) / (SPANS * requests))
         before = now
-    return [list(one) for one in zip(*times, strict=True)]
-
-
-def _service(folder: Path, *options: str) -> Candidate:
-    return Candidate(*serving.service(folder, *QUICK, *options))
-
-
-def _collector(folder: Path, program: Path) -> Candidate:
-    folder.mkdir()
-    collector = Collector(program, folder, SPAN_METRICS, {}, {})
-    return Candidate(collector, collector.http.partition("//")[2])
-
-
-def _each(name: str, times: Sequence[float]) -> Row:
-    return row(name, times, unit="µs", scale=1e6, against=f"requests of {SPANS} spans over OTLP/HTTP")
-
-
-if __name__ == "__main__":
-    print(json.dumps([one._asdict() for one in rows()], indent=1, ensure_ascii=False))
+    return costs

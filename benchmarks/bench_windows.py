@@ -1,129 +1,119 @@
-"""Windows: a run more in one of 100 runs beside recomputing it, and what reading costs in one of 1 000 runs."""
+"""What is kept, and what reading it costs: an agent's windows, an open run, and readings of windows of different sizes.
+
+Spans enter as requests and leave as readings, as in a service. Memory is what Python's allocator handed out and did not get back.
+"""
 
 from __future__ import annotations
 
-import math
-import random
+import gc
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations, count
-from typing import Final
+import tracemalloc
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
-from Levenshtein import distance
+from benchmarks.job import SETTINGS, Job
+from benchmarks.measure import ROUNDS, Row, ratios, row
+from benchmarks.otlp import request
+from benchmarks.shapes import Shape, each_run
 
-from benchmarks.measure import ROUNDS, Row, ratio, ratios, row
-from otel_reliability.config import Settings, WindowSettings
-from otel_reliability.metrics.stability import ROWS
-from otel_reliability.model import row as model
-from otel_reliability.model.run import ToolCall
-from otel_reliability.testing import call, run
-from otel_reliability.windows.paths import PathTable
-from otel_reliability.windows.rows import row_of
-from otel_reliability.windows.window import AgentWindow
-
-TOOLS: Final = tuple(f"tool {number}" for number in range(8))
-LONGEST: Final = 20
-READINGS: Final = 100
-NAMES: Final = tuple(spec.name for cls in ROWS for spec in (cls.spec, *getattr(cls, "companions", ())))
+WINDOW: Final = 100
+AGENTS: Final = 40
+OPEN_RUNS: Final = 400
+SPANS: Final = 16
+"""Spans of an open run that are sent; the row is for 20."""
+READINGS: Final = 30
+KINDS: Final = {"stable": False, "chaotic": True}
+NO_CHANGE: Final = {"change": {"enabled": False}}
+LATER_S: Final = 7_200.0
+"""Seconds after which a service has forgotten the ids of closed runs and closed all sessions."""
 
 
-def runs(*, chaotic: bool, seed: int = 7) -> Iterator[model.Row]:
-    """Rows of one agent, for ever: five habits of which one run in twenty departs, or hardly a path twice."""
-    dice, paths = random.Random(seed), PathTable()
+def rows(rounds: int = ROUNDS) -> list[Row]:
+    """Return the cost of a reading at 1,000 runs against 100, and the memory per agent and per open run."""
+    found: list[Row] = []
+    for kind, chaotic in KINDS.items():
+        small, large = Agent(100, chaotic=chaotic), Agent(1_000, chaotic=chaotic)
+        fast, slow = zip(*((small.read(), large.read()) for _ in range(rounds)), strict=True)
+        name = f"reading an agent, window of 1,000 runs, {kind} paths"
+        found.append(row(name, ratios(slow, fast), at_most=1.5, against="window of 100 runs"))
+        found.append(row(f"reading an agent, {kind} paths", fast, unit="µs", scale=1e6, against="window of 100 runs"))
+    for (kind, chaotic), limit in zip(KINDS.items(), (32, 64), strict=True):
+        name = f"memory per agent, {kind} paths"
+        found.append(_kept(name, agents(chaotic=chaotic), limit, f"{WINDOW} runs, without change detection"))
+    found.append(_kept("memory per open run of 20 spans", open_runs() * 20 / SPANS, 20, f"measured at {SPANS} spans"))
+    return found
 
-    def path(longest: int = LONGEST) -> list[str]:
-        return [dice.choice(TOOLS) for _ in range(dice.randrange(3, longest + 1))]
 
-    habits = [path() for _ in range(5)]
-    for number in count():
-        steps = path() if chaotic or dice.random() < 0.05 else dice.choice(habits)
-        calls: tuple[ToolCall, ...] = tuple(call(name, float(at)) for at, name in enumerate(steps))
-        told = run(steps, number, tool_calls=calls, token_pressure=dice.random())
-        yield row_of(told, paths)
-
-
-class Full:
-    """A window that is full, and gets a run more whenever it is asked to."""
+class Agent:
+    """One agent whose window is full, and gets one more run before each reading."""
 
     def __init__(self, size: int, *, chaotic: bool) -> None:
-        settings = Settings(windows=(WindowSettings(last=size),))
-        self.window = AgentWindow(settings.windows[0], settings)
-        self._rows = runs(chaotic=chaotic)
-        self._stock: list[model.Row] = []
+        windows = {"windows": [{"last": size}]}
+        self._job, self._runs = Job({**SETTINGS, **windows}), bodies(Shape(chaotic=chaotic, content=True, agents=1))
         for _ in range(size):
-            self.window.insert(next(self._rows))
-
-    def add(self) -> None:
-        """A run comes, the oldest goes."""
-        if not self._stock:
-            self._stock = [next(self._rows) for _ in range(5_000)][::-1]
-        self.window.insert(self._stock.pop())
+            self._one_more()
+        self._key = (self._job.engine.read(lambda agents: agents.keys()) or [])[0]
 
     def read(self) -> float:
-        """CPU seconds of reading all stability metrics, as it is after a run has come."""
+        """Return the CPU seconds of reading every metric, after one more run."""
         took = 0.0
         for _ in range(READINGS):
-            self.add()
-            began = time.perf_counter()
-            for name in NAMES:
-                self.window.reading(name)
-            took += time.perf_counter() - began
+            self._one_more()
+            began = time.process_time()
+            self._job.engine.read(lambda agents: agents.told(self._key))
+            took += time.process_time() - began
         return took / READINGS
 
-
-def recomputing(rows: Sequence[model.Row]) -> Callable[[], object]:
-    """The naive twin: every stability metric of a window by its plain formula, from its rows."""
-    paths = [one.path for one in rows if one.path is not None]
-
-    def work() -> object:
-        codes, sets = Counter(path.code for path in paths), Counter(path.tools for path in paths)
-        similar = math.fsum(
-            1 - distance(one.code, two.code) / max(len(one.code), len(two.code), 1)
-            for one, two in combinations(paths, 2)
-        )
-        return (
-            _entropy(codes),
-            _entropy(sets),
-            math.fsum(_variation([dict(path.counts).get(tool, 0) for path in paths]) for tool in TOOLS),
-            similar,
-            any(one.retries is not None and one.retries.longest_chain >= 3 for one in rows),
-            sum(one.retries.repeats for one in rows if one.retries is not None),
-            math.fsum(one.pressure for one in rows if one.pressure is not None),
-        )
-
-    return work
+    def _one_more(self) -> None:
+        self._job.receive(next(self._runs))
+        self._job.wait(3.0)
 
 
-def _entropy(counts: Counter[object] | Counter[str] | Counter[tuple[str, ...]]) -> float:
-    runs = counts.total()
-    return -math.fsum(many / runs * math.log2(many / runs) for many in counts.values()) / math.log2(runs)
+def bodies(shape: Shape, seed: int = 7) -> Iterator[bytes]:
+    """Return requests of one run each."""
+    return (request(run).SerializeToString() for run in each_run(shape, seed))
 
 
-def _variation(calls: Sequence[int]) -> float:
-    mean = sum(calls) / len(calls)
-    return min(math.sqrt(sum((one - mean) ** 2 for one in calls) / len(calls)) / mean, 2) / 2 if mean else 0.0
+def agents(*, chaotic: bool) -> float:
+    """Return the bytes per agent, its window full and its runs final.
+
+    Others are filled before the measurement: what agents share, and tables that grow and never shrink, exist by then.
+    """
+    job = Job({**SETTINGS, **NO_CHANGE})
+
+    def fill(name: str) -> None:
+        runs = bodies(Shape(chaotic=chaotic, sessions=False, agents=AGENTS, name=name))
+        for _ in range(AGENTS * (WINDOW + 10)):
+            job.receive(next(runs))
+        job.wait(LATER_S)
+
+    fill("other")
+    return _grown(lambda: fill("agent")) / AGENTS
 
 
-def rows() -> list[Row]:
-    """What windows cost."""
-    found: list[Row] = []
-    for kind, chaotic in (("stable", False), ("chaotic", True)):
-        small, large = Full(100, chaotic=chaotic), Full(1_000, chaotic=chaotic)
-        times = [(large.read(), small.read()) for _ in range(ROUNDS)]
-        slow, fast = zip(*times, strict=True)
-        name = f"reading all stability metrics, window 1 000, {kind} paths"
-        found += [
-            row(name, ratios(slow, fast), at_most=1.5, against="window 100"),
-            row("the same in a window of 100", fast, unit="µs", scale=1e6, against=f"{kind} paths"),
-        ]
-        limit = 1 / 30 if chaotic else None
-        adding = ratio(
-            f"adding a run at window 100, {kind} paths",
-            small.add,
-            recomputing(small.window.rows()),
-            at_most=limit,
-            against="recomputing the window",
-        )
-        found.append(adding)
-    return found
+def open_runs() -> float:
+    """Return the bytes of a run whose root has not arrived."""
+    job = Job({**SETTINGS, **NO_CHANGE})
+    runs = (run for run in each_run(Shape(chaotic=True, sessions=False)) if len(run) > SPANS)
+
+    def fill() -> None:
+        for _ in range(OPEN_RUNS):
+            job.receive(request(next(runs)[:SPANS]).SerializeToString())
+
+    return _grown(fill) / OPEN_RUNS
+
+
+def _grown(fill: Callable[[], Any]) -> float:
+    gc.collect()
+    tracemalloc.start(1)
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        fill()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+
+
+def _kept(name: str, size: float, at_most: float, against: str) -> Row:
+    return row(name, [size], unit="KiB", scale=1 / 1024, at_most=at_most, against=against)

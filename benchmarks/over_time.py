@@ -1,11 +1,7 @@
-"""Whether a service costs after millions of spans what it cost at first: `python -m benchmarks.over_time [spans] [minutes]`.
+"""Cost and memory of a service after hours: `python -m benchmarks.over_time [spans] [minutes]`, written to over_time.json.
 
-One service gets spans for so long, at least so many, and its memory is looked at meanwhile. Then another one starts, and both
-get the same requests without a pause: at first until the young one too closes runs, settles them and closes sessions as fast as
-they come, and then while the CPU time of each is looked at. The ratio of what a span costs them is what age adds. Every look of
-the old one for garbage is timed. By default that takes some minutes, and what a service remembers of closed runs is kept short,
-so that it is full well before the end; `10000000 60` is the long form, with what the settings say by default, but for sessions:
-they close after a minute.
+One service gets recorded traffic for so long, and its memory is read meanwhile. Then a second one starts, and both get the same
+requests: first until the young one too closes runs and sessions as fast as they arrive, then while their CPU time is read.
 """
 
 from __future__ import annotations
@@ -15,165 +11,113 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from benchmarks import serving
-from benchmarks.bench_service import Candidate
+from benchmarks.bench_service import measured
 from benchmarks.measure import ratios, row
-from benchmarks.payloads import SPANS, Traffic
+from benchmarks.otlp import SPANS
 from benchmarks.run import machine, versions
-from benchmarks.watched_service import LONG as PAUSE
+from benchmarks.serving import QUICK, Server, send, service
+from benchmarks.shapes import RECORDED, traffic
 
-HERE: Final = Path(__file__).parent
-RESULTS: Final = HERE / "over_time.json"
-MANY, MINUTES = 1_000_000, 2.0
-YOUNG: Final = 100_000
-"""Spans that a young service has seen, at least."""
-LONG: Final = 30.0
-"""Minutes from which the settings are those by default."""
+RESULTS: Final = Path(__file__).parent / "over_time.json"
+SPANS_TOTAL, MINUTES = 300_000, 2.0
+YOUNG_S: Final = 40.0
+"""Seconds of traffic after which a service closes runs and sessions as fast as they arrive."""
 BLOCK: Final = 50
-"""Requests between two looks at memory."""
-ROUNDS, BLOCKS = 15, 8
-"""Rounds in which services are compared, and the blocks of one: a second of CPU time or so."""
-AT_MOST: Final = 1.1
-"""What age may make of the cost of a span."""
-GROWTH: Final = 0.05
-"""By how much memory may be above what it was in the third quarter, in the last."""
-DOORS: Final = ("--metrics", "off", "--set", "service.commit_timeout=60s")
-SHORT: Final = (
-    "--set", "assembly.linger=1s", "--set", "assembly.reopen=1s", "--set", "assembly.remember=15s", "--set", "sessions.idle=5s",
-)  # fmt: skip
-USUAL: Final = ("--set", "sessions.idle=60s")
-SETTLED: Final = {SHORT: 0.25, USUAL: 2.5}
-"""Minutes after which a service does everything that it ever does with a run but forget its ids."""
+"""Requests between two readings of memory."""
+SETTINGS: Final = (*QUICK, "--set", "assembly.remember=30s", "--set", "sessions.idle=20s")
+MAX_COST: Final = 1.10
+MAX_GROWTH: Final = 0.05
+"""Limit of the growth of memory from the third quarter of the time to the last, as a share."""
 
 
-class Look(NamedTuple):
-    """After so many seconds and spans, so much memory."""
+class Sample(NamedTuple):
+    """Memory of the service, in bytes, after so many seconds and spans."""
 
     seconds: float
     spans: int
     resident: int
 
 
-def trial(spans: int = MANY, minutes: float = MINUTES) -> dict[str, Any]:
-    """All of it."""
-    settings = USUAL if minutes >= LONG else SHORT
-    with tempfile.TemporaryDirectory() as name, ExitStack() as running:
-        folder = Path(name)
-        log = folder / "pauses.json"
-        old = _service(folder / "old", running, log, *DOORS, *settings)
-        traffic = Traffic()
-        looks = fed([old], traffic, spans, minutes)
-        young = _service(folder / "young", running, folder / "other.json", *DOORS, *settings)
-        first = fed([young, old], traffic, YOUNG, SETTLED[settings])[-1]
-        times = costs([old, young], traffic)
-        running.close()
-        pauses = json.loads(log.read_text())
-    cost = row("a span after so many, as a multiple of what it costs a young service", ratios(*times), against="young")
+def trial(spans: int = SPANS_TOTAL, minutes: float = MINUTES) -> dict[str, Any]:
+    """Return what was measured, as it is written down. Raises `Unavailable` without recorded traffic."""
+    bodies = traffic(RECORDED)
+    with tempfile.TemporaryDirectory() as name:
+        old, young = (service(Path(name, age), *SETTINGS) for age in ("old", "young"))
+        try:
+            old.process.start()
+            samples = fed([old], bodies, spans, minutes)
+            young.process.start()
+            fed([old, young], bodies, 0, YOUNG_S / 60)
+            costs = measured({"old": old, "young": young}, RECORDED)
+        finally:
+            for server in (old, young):
+                server.process.kill()
+    cost = row("old", ratios(costs["old"], costs["young"]), against="young")
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": machine(),
         "versions": versions(),
-        "settings": [one for one in settings if "=" in one],
-        "spans": looks[-1].spans,
-        "minutes": round(looks[-1].seconds / 60, 1),
-        "cost": {"ratio": round(cost.value, 3), "spread": [round(one, 3) for one in cost.spread], "at_most": AT_MOST},
-        "young": {"spans": first.spans, "minutes": round(first.seconds / 60, 1)},
-        "memory": {"growth": round(growth(looks), 4), "at_most": GROWTH, "looks": thinned(looks)},
-        "garbage": summary(pauses),
+        "settings": [one for one in SETTINGS if "=" in one],
+        "spans": samples[-1].spans,
+        "minutes": round(samples[-1].seconds / 60, 1),
+        "cost": {"ratio": round(cost.value, 3), "spread": [round(one, 3) for one in cost.spread], "at_most": MAX_COST},
+        "memory": {"growth": growth(samples), "at_most": MAX_GROWTH, "samples": thinned(samples)},
     }
 
 
-def fed(services: Sequence[Candidate], traffic: Traffic, spans: int, minutes: float) -> list[Look]:
-    """Send so many spans to each, and for so long, and look at the first."""
-    looks = list[Look]()
-    began, sent = time.monotonic(), 0
+def fed(servers: Sequence[Server], bodies: Iterator[bytes], spans: int, minutes: float) -> list[Sample]:
+    """Send at least so many spans to each, for at least so long, and read the memory of the first."""
+    samples, began, sent = list[Sample](), time.monotonic(), 0
     while sent < spans or time.monotonic() - began < 60 * minutes:
-        bodies = traffic.requests(BLOCK)
-        for service in services:
-            serving.send(service.place, bodies)
+        block = list(islice(bodies, BLOCK))
+        for server in servers:
+            send(server.otlp, block)
         sent += BLOCK * SPANS
-        looks.append(Look(round(time.monotonic() - began, 1), sent, serving.resident(services[0].process.pid)))
-    return looks
+        samples.append(Sample(round(time.monotonic() - began, 1), sent, servers[0].resident()))
+    return samples
 
 
-def costs(services: Sequence[Candidate], traffic: Traffic) -> list[list[float]]:
-    """CPU seconds of each service while it gets the next blocks of requests, the same for all, round after round.
+def growth(samples: Sequence[Sample]) -> float:
+    """Return by which share the median memory of the last quarter is above that of the third.
 
-    Nothing waits between rounds: what spans of one cost in the next, when their runs close, is as much as came from the one
-    before.
-    """
-    before = [serving.cpu(one.process.pid) for one in services]
-    times = list[list[float]]()
-    for turn in range(ROUNDS):
-        for block in range(BLOCKS):
-            bodies = traffic.requests(BLOCK)
-            for place in range(len(services)):
-                serving.send(services[(turn + block + place) % len(services)].place, bodies)
-        now = [serving.cpu(one.process.pid) for one in services]
-        times.append([late - early for late, early in zip(now, before, strict=True)])
-        before = now
-    return [list(one) for one in zip(*times, strict=True)]
-
-
-def growth(looks: Sequence[Look]) -> float:
-    """How far memory in the last quarter is above that in the third, as a share: the middle of each.
-
-    >>> growth([Look(0, 0, 10), Look(1, 1, 20), Look(2, 2, 20), Look(3, 3, 21)])
+    >>> growth([Sample(0, 0, 10), Sample(1, 1, 20), Sample(2, 2, 20), Sample(3, 3, 21)])
     0.05
     """
-    quarter = max(1, len(looks) // 4)
-    last, third = looks[-quarter:], looks[-2 * quarter : -quarter] or looks[-quarter:]
-    middles = [statistics.median(look.resident for look in some) for some in (last, third)]
+    quarter = max(1, len(samples) // 4)
+    last, third = samples[-quarter:], samples[-2 * quarter : -quarter] or samples[-quarter:]
+    middles = [statistics.median(sample.resident for sample in some) for some in (last, third)]
     return round(middles[0] / middles[1] - 1, 4)
 
 
-def thinned(looks: Sequence[Look], most: int = 20) -> list[Look]:
-    """At most so many of them, evenly, the last among them."""
-    step = -(-len(looks) // most)
-    return list(looks[::-1][::step][::-1])
+def thinned(samples: Sequence[Sample], limit: int = 20) -> list[Sample]:
+    """Return at most `limit` samples, evenly spaced, the last among them."""
+    step = -(-len(samples) // limit)
+    return list(samples[::-1][::step][::-1])
 
 
-def summary(pauses: dict[str, Any]) -> dict[str, Any]:
-    """How many looks for garbage took long, and how many of these by work of their own, with the longest of each kind."""
-    long: list[dict[str, float]] = pauses["long"]
-    worked = [one for one in long if one["work_s"] > PAUSE]
-    return {
-        **pauses,
-        "long": len(long),
-        "worked": len(worked),
-        "longest": max(long, key=lambda one: one["pause_s"], default=None),
-        "most_work": max(worked, key=lambda one: one["work_s"], default=None),
-    }
-
-
-def over(found: dict[str, Any]) -> list[str]:
-    """What is not as it should be."""
+def over(found: Mapping[str, Any]) -> list[str]:
+    """Return the limits that were passed, in words."""
     cost, memory = found["cost"], found["memory"]
-    told = [f"a span costs {cost['ratio']:.2f} times what it costs a young service"] if cost["ratio"] > AT_MOST else []
-    return [*told, *([f"memory grew by {memory['growth']:.1%}"] if memory["growth"] > GROWTH else [])]
+    passed = (
+        [f"a span costs {cost['ratio']:.2f} times what it costs a young service"] if cost["ratio"] > MAX_COST else []
+    )
+    return [*passed, *([f"memory grew by {memory['growth']:.1%}"] if memory["growth"] > MAX_GROWTH else [])]
 
 
 def main(*numbers: str) -> int:
-    """Run it and write it down. 1: something is not as it should be."""
+    """Measure and write the result. Return 1 where a limit is passed."""
     found = trial(*(int(one) for one in numbers[:1]), *(float(one) for one in numbers[1:]))
     RESULTS.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     print(json.dumps({key: value for key, value in found.items() if key not in {"machine", "versions"}}))
     for one in over(found):
         print(f"over its limit: {one}")
     return int(bool(over(found)))
-
-
-def _service(folder: Path, running: ExitStack, log: Path, *options: str) -> Candidate:
-    process, place = serving.service(folder, *options, module=("benchmarks.watched_service", str(log)))
-    running.callback(process.stop)
-    process.start()
-    return Candidate(process, place)
 
 
 if __name__ == "__main__":

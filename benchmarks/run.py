@@ -1,4 +1,4 @@
-"""Runs the benchmarks, each in a process of its own, and tells what they found: a table for people, JSON for machines."""
+"""Run the benchmarks, each in a process of its own, and write what they found: a table for people, JSON for the docs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import platform
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,29 +19,27 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import Row
+from benchmarks.recorded import Unavailable
 
 HERE: Final = Path(__file__).parent
 RESULTS: Final = HERE / "results.json"
 PREFIX: Final = "bench_"
-PACKAGES: Final = (
-    "opentelemetry-sdk", "opentelemetry-proto", "protobuf", "numpy", "python-Levenshtein", "rapidfuzz", "grpcio",
-)  # fmt: skip
+PACKAGES: Final = ("opentelemetry-sdk", "protobuf", "numpy", "python-Levenshtein", "grpcio", "aiohttp")
 
 
 def names() -> list[str]:
-    """The benchmarks there are: every `bench_<name>.py` beside this file that has rows. (Others are run by themselves.)"""
-    found = (path for path in HERE.glob(f"{PREFIX}*.py") if "def rows(" in path.read_text())
-    return sorted(path.stem.removeprefix(PREFIX) for path in found)
+    """Return the names of the benchmarks: one for each `bench_<name>.py` in this folder."""
+    return sorted(path.stem.removeprefix(PREFIX) for path in HERE.glob(f"{PREFIX}*.py"))
 
 
 def rows_of(name: str) -> list[Row]:
-    """What one benchmark finds."""
+    """Return the rows of one benchmark."""
     found: list[Row] = importlib.import_module(f"benchmarks.{PREFIX}{name}").rows()
     return found
 
 
 def measured(chosen: Sequence[str], console: Console) -> tuple[list[Row], list[str]]:
-    """The rows of these benchmarks, one process after another: none leaves a heap to the next. Then those that failed."""
+    """Return the rows of these benchmarks, and the names of those that failed. Each runs in a new process."""
     rows: list[Row] = []
     failed: list[str] = []
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as processes:
@@ -48,14 +47,16 @@ def measured(chosen: Sequence[str], console: Console) -> tuple[list[Row], list[s
             with console.status(f"{name} …"):
                 try:
                     rows += processes.submit(rows_of, name).result()
-                except Exception:  # noqa: BLE001  what the others found is not lost with it
+                except Unavailable as reason:
+                    console.print(f"skipped: {name}: {reason}")
+                except Exception:  # noqa: BLE001 (the rows of the others are kept)
                     console.print_exception()
                     failed.append(name)
     return rows, failed
 
 
 def machine() -> dict[str, object]:
-    """What it was measured on."""
+    """Return what the benchmarks run on."""
     model = next((line for line in _lines("/proc/cpuinfo") if line.startswith("model name")), "")
     return {
         "cpu": model.partition(":")[2].strip() or platform.processor() or platform.machine(),
@@ -65,50 +66,54 @@ def machine() -> dict[str, object]:
 
 
 def versions() -> dict[str, str]:
-    """What it was measured with."""
+    """Return what the benchmarks run with."""
     return {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}}
 
 
 def write(rows: Sequence[Row]) -> None:
-    """Write the results for machines, and for pages that are made from them."""
-    told = {"machine": machine(), "versions": versions(), "rows": [_rounded(row)._asdict() for row in rows]}
-    RESULTS.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+    """Write the results, for the pages that are generated from them."""
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    found = {
+        "date": date,
+        "machine": machine(),
+        "versions": versions(),
+        "rows": [_rounded(row)._asdict() for row in rows],
+    }
+    RESULTS.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
 
 
 def table(rows: Sequence[Row]) -> Table:
-    """The results for people."""
+    """Return the results for people."""
     shown = Table(title="Benchmarks")
-    for heading in ("what", "found", "middle half", "at most", "against"):
-        shown.add_column(heading, justify="right" if heading in {"found", "middle half", "at most"} else "left")
+    for heading in ("what", "measured", "quartiles", "limit", "against"):
+        shown.add_column(heading, justify="left" if heading in {"what", "against"} else "right")
     for row in rows:
         low, high = row.spread
         limit = "" if row.at_most is None else _number(row.at_most)
         style = "bold red" if row.over else "green" if row.at_most is not None else ""
-        found = f"{_number(row.value)} {row.unit}"
-        shown.add_row(row.name, found, f"{_number(low)} – {_number(high)}", limit, row.against, style=style)
+        measured = f"{_number(row.value)} {row.unit}"
+        shown.add_row(row.name, measured, f"{_number(low)} – {_number(high)}", limit, row.against, style=style)
     return shown
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run these benchmarks, or all, which also writes the results.
+    """Run the named benchmarks, or all, which also writes the results.
 
-    1 where a row is over its limit or a benchmark failed, 2 for a name unknown.
+    Return 1 where a row is over its limit or a benchmark failed, 2 for an unknown name.
     """
-    console, there = Console(), names()
-    if unknown := set(arguments) - set(there):
-        print(f"no benchmark {', '.join(sorted(unknown))}; there are: {', '.join(there)}", file=sys.stderr)
+    console, known = Console(), names()
+    if unknown := set(arguments) - set(known):
+        print(f"unknown benchmark {', '.join(sorted(unknown))}; name any of {', '.join(known)}", file=sys.stderr)
         return 2
-    rows, failed = measured(arguments or there, console)
+    rows, failed = measured(arguments or known, console)
     console.print(table(rows))
     if not arguments:
         write(rows)
     over = [row for row in rows if row.over]
     for row in over:
-        console.print(
-            f"over its limit: {row.name}: {_number(row.value)} {row.unit}, at most {_number(row.at_most or 0)}"
-        )
+        console.print(f"over its limit: {row.name}: {_number(row.value)} {row.unit}, limit {_number(row.at_most or 0)}")
     for name in failed:
-        console.print(f"failed, so none of its rows is here: {name}")
+        console.print(f"failed: {name}: its rows are missing")
     return 1 if over or failed else 0
 
 

@@ -6,6 +6,7 @@ import functools
 import logging
 import os
 import re
+import signal
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.watched import first_examples
 
-pytest_plugins = ["pytester"]  # for the tests of this file itself
+pytest_plugins = ["pytester", "tests.real.plugin"]  # the first for the tests of this file itself
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
@@ -25,6 +26,9 @@ os.environ.setdefault(
     "OTEL_RELIABILITY_LOUD", "1"
 )  # errors that hooks keep from a host in production fail the test here
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as the command line does, for services in this process
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts background commands with SIGINT ignored, and the programs that tests interrupt would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 os.register_at_fork(
     after_in_child=functools.partial(sys.settrace, None)
 )  # else it would wait for a lock of coverage's that another thread held at the fork
@@ -34,7 +38,7 @@ SDK = re.compile(
 )
 
 # Deadlines measure the machine, which is shared. A law that needs many steps to reach a state is slow on purpose.
-settings.register_profile("moderate", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("moderate", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("moderate"), derandomize=True, print_blob=True)
 settings.register_profile("soak", settings.get_profile("moderate"), max_examples=3_000)
 settings.load_profile("ci" if CI else "moderate")

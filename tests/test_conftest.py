@@ -33,7 +33,7 @@ def test_is_marked():
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
     """A project with our conftest and a test of every kind."""
     pytester.makeconftest(CONFTEST)
-    pytester.makeini("[pytest]\nmarkers =\n    sdk\n    soak\n")
+    pytester.makeini("[pytest]\nmarkers =\n    real\n    sdk\n    soak\n")
     pytester.makepyfile(TESTS)
     return pytester
 
@@ -73,7 +73,7 @@ def test_long_tests_run_when_asked(project: pytest.Pytester) -> None:
 def test_what_meets_the_sdk_is_marked(pytester: pytest.Pytester) -> None:
     """What a file imports decides; all its tests run at both ends of the range."""
     pytester.makeconftest(CONFTEST)
-    pytester.makeini("[pytest]\nmarkers =\n    sdk\n    soak\n")
+    pytester.makeini("[pytest]\nmarkers =\n    real\n    sdk\n    soak\n")
     pytester.makepyfile(
         test_meets="import opentelemetry.sdk\ndef test_a(): pass\ndef test_b(): pass",
         test_door="from otel_reliability.sources.sdk import read\ndef test_c(): assert read",

@@ -112,4 +112,4 @@ def test_in_process_an_absent_one_is_logged_and_the_program_starts(
     live = lives.live_of(Meters().provider, settings(tmp_path / "absent"))
     assert live.engine.monitor is not None
     assert "change.reference" in caplog.text
-    assert "own first units" in caplog.text
+    assert "own first observations" in caplog.text

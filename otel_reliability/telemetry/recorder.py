@@ -49,7 +49,7 @@ def readings_of(runs: Iterable[Run], fleet: Fleet) -> dict[str, RunReadings]:
         if known is None:
             score = None if state is None else state.first_window.reading("score").value
             known = agents[run.key] = RunReadings(fleet.counted_as(run.key), score)
-        row = None if state is None else state.row(run.run_id)
+        row = None if state is None else state.row(run.run_id, run.end_ns)
         if state is not None and row is not None:
             known = known._replace(path_distance=state.first_window.path_distance(row).value)
         found[run.run_id] = known

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from otel_reliability.config import Settings
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.model.run import AgentKey, Run
-from otel_reliability.windows.kept import write_agent
 from otel_reliability.windows.paths import PathTable
 from otel_reliability.windows.recent import RecentRuns
 from otel_reliability.windows.rows import row_of
@@ -75,10 +73,6 @@ class AgentState:
     def is_told(self) -> bool:
         """True if nothing changed since `told`."""
         return all(window.is_told for window in self.windows.values())
-
-    def to_state(self) -> Mapping[str, Any]:
-        """Return everything in plain values."""
-        return write_agent(self)
 
     def row(self, run_id: str, end_ns: int | None = None) -> Row | None:
         """Return the row of a run that a window still keeps. A final run is found sooner by its end (ns)."""

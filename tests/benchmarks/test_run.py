@@ -57,15 +57,15 @@ def test_some_benchmarks_by_name_write_nothing(results: Path, monkeypatch: pytes
     """Numbers of different runs are not mixed."""
     found(monkeypatch, WELL)
 
-    assert run.main(["decode"]) == 0
+    assert run.main(["service"]) == 0
     assert not results.exists()
 
 
 def test_an_unknown_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     """With the names there are."""
     assert run.main(["decoding"]) == 2
-    assert "no benchmark decoding; there are: " in capsys.readouterr().err
-    assert "decode" in run.names()
+    assert "unknown benchmark decoding; name any of " in capsys.readouterr().err
+    assert "service" in run.names()
 
 
 def test_a_benchmark_that_fails_takes_no_other_with_it(
@@ -76,4 +76,4 @@ def test_a_benchmark_that_fails_takes_no_other_with_it(
 
     assert run.main([]) == 1
     assert len(json.loads(results.read_text())["rows"]) == 1
-    assert "failed, so none of its rows is here: peers" in " ".join(capsys.readouterr().out.split())
+    assert "failed: peers: its rows are missing" in " ".join(capsys.readouterr().out.split())

@@ -1,4 +1,4 @@
-"""The real programs, for the configurations they are given, and the image, made once."""
+"""The image, made once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.docker.image import Image
-from tests.real.plugin import collector, promtool, pytest_configure
-
-__all__ = ["collector", "image", "promtool", "pytest_configure"]
 
 
 @pytest.fixture(scope="module")

@@ -67,9 +67,14 @@ class Host(NamedTuple):
 
 
 def run_host(
-    code: str, *, env: Mapping[str, str] | None = None, instrument: bool = False, measured: bool = False
+    code: str,
+    *,
+    env: Mapping[str, str] | None = None,
+    instrument: bool = False,
+    measured: bool = False,
+    first: str = "",
 ) -> Host:
-    """Run a program to its end, as `python -c`; under `opentelemetry-instrument` if asked.
+    """Run a program to its end, as `python -c`; under `opentelemetry-instrument` if asked. `first`: code before all imports.
 
     A program that is `measured` runs without coverage, which would count our lines and not the SDK's.
     """
@@ -77,7 +82,7 @@ def run_host(
     apart = ("OTEL_", "COV_", "COVERAGE_") if measured else ("OTEL_",)
     quiet = {key: value for key, value in os.environ.items() if key != LOUD_VARIABLE and not key.startswith(apart)}
     done = subprocess.run(
-        [*starter, sys.executable, "-c", PRELUDE + textwrap.dedent(code)],
+        [*starter, sys.executable, "-c", first + PRELUDE + textwrap.dedent(code)],
         cwd=PROJECT,
         env={**quiet, **(env or {})},
         capture_output=True,

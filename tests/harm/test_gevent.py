@@ -12,8 +12,6 @@ def test_greenlets() -> None:
     """Under gevent's patched threads runs of many greenlets keep apart, and nothing blocks the loop."""
     host = run_host(
         """
-from gevent import monkey
-monkey.patch_all()
 import gevent, threading
 from opentelemetry import context
 provider = meters()
@@ -29,7 +27,8 @@ def work(number):
             with tracer.start_as_current_span("t", attributes=attributes):
                 gevent.sleep(0)
 gevent.joinall([gevent.spawn(work, number) for number in range(300)], raise_error=True)
-"""
+""",
+        first="from gevent import monkey\nmonkey.patch_all()\n",
     )
 
     assert host.code == 0

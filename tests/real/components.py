@@ -1,4 +1,4 @@
-"""Find the installed real programs; say why a test cannot run where one is absent."""
+"""Find the installed components; skip a test with the reason where one is absent."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from tests.real.install import components
 
 
 def folder_of(name: str) -> Path:
-    """The folder of an installed component; the test that asks is skipped by name where it is absent or outdated."""
+    """Return the folder of an installed component; skip the test with the reason where it is not installed."""
     component = components()[name]
     if not component.ready():
-        pytest.skip(
-            f"{name} {component.version} is not in {component.folder}: run `python tests/real/install.py {name}`"
-        )
+        pytest.skip(f"{name} {component.version} is not installed: {component.why_unavailable()}")
     return component.folder
 
 
 def program_on_path(name: str) -> Path:
-    """A program that the machine itself must have."""
+    """Return the path of a program that the machine itself must have; skip the test where it is absent."""
     found = shutil.which(name)
     if found is None:
         pytest.skip(f"`{name}` is not on this machine: install it")

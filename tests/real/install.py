@@ -3,12 +3,15 @@
     python tests/real/install.py [--optional] [collector|prometheus|chromium|kafka ...]
 
 Nothing is installed on the machine. The Collector is compiled from pinned Go modules, Kafka's jars come through Maven, and
-Debian's packages are unpacked beside them, so no service starts by itself. Each program stands in
-`~/.cache/otel-reliability/<name>-<version>` (`OTEL_RELIABILITY_CACHE` moves the cache) and is made again only when it is
-absent or its recipe changed. It is made in a folder of its own and renamed into place when whole: a run that was cut off
-leaves nothing half done, and of two runs at once the second waits.
+Debian's packages are unpacked next to them, so no service starts by itself. Each program is kept in
+`~/.cache/otel-reliability/<name>-<version>` (`OTEL_RELIABILITY_CACHE` moves the cache) and is built again only when it is
+absent or its recipe changed. It is built in a folder of its own and renamed when complete: an interrupted run leaves nothing
+half done, and of two concurrent runs the second waits.
 
-Only the standard library is used, so that it runs before anything else is there.
+A program that cannot be installed is reported with the reason. The reason is also kept in the cache (`<name>.unavailable`),
+and the tests that need the program are skipped with it.
+
+Only the standard library is used, so that this runs before any environment exists.
 """
 
 from __future__ import annotations
@@ -31,16 +34,16 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 VERSIONS = HERE / "versions.toml"
 STAMP = "recipe.sha256"
-SECONDS_BETWEEN_SIGNS_OF_LIFE = 20
+PROGRESS_INTERVAL_S = 20
 
 
 class Unavailable(Exception):
-    """A program that cannot be had here, with the reason and what to do about it."""
+    """A program cannot be installed on this machine: the reason, and what to do about it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One pinned program: what `versions.toml` says of it."""
+    """One pinned program: its entry in `versions.toml`."""
 
     name: str
     version: str
@@ -54,7 +57,7 @@ class Component:
         return cache() / f"{self.name}-{self.version}"
 
     def digest(self) -> str:
-        """Change whenever what decides the result changes, so that an older build is told from a current one."""
+        """Return a hash of everything that decides the result, so that an outdated build is recognized."""
         digest = hashlib.sha256(repr(self).encode())
         for path in self.recipe:
             digest.update((HERE / path).read_bytes())
@@ -65,9 +68,19 @@ class Component:
         whole = all((self.folder / program).exists() for program in self.programs)
         return whole and stamp.is_file() and stamp.read_text() == self.digest()
 
+    @property
+    def reason_file(self) -> Path:
+        return cache() / f"{self.name}.unavailable"
+
+    def why_unavailable(self) -> str:
+        """Return the reason why the last installation failed, or what to run where none was tried."""
+        with contextlib.suppress(OSError):
+            return self.reason_file.read_text().partition("\n")[0]
+        return "run `make components`"
+
 
 def cache() -> Path:
-    """Where everything is kept: outside the checkout, so that a fresh clone finds it."""
+    """Return the folder of all programs: outside the checkout, so that a fresh clone finds it."""
     return Path(os.environ.get("OTEL_RELIABILITY_CACHE") or Path.home() / ".cache" / "otel-reliability")
 
 
@@ -93,18 +106,18 @@ def components() -> Mapping[str, Component]:
 
 @dataclass(slots=True)
 class Shell:
-    """Runs the commands of one build: says what it does, keeps their output, shows its end when one fails."""
+    """Runs the commands of one build: prints progress, keeps their output, shows the end of it when one fails."""
 
     component: Component
     log: Path
 
-    def tell(self, text: str) -> None:
+    def report(self, text: str) -> None:
         print(f"{self.component.name} {self.component.version}: {text}", flush=True)
 
     def run(self, doing: str, *command: str, cwd: Path, env: Mapping[str, str] | None = None) -> None:
-        """Run one command to its end, with a sign of life while it works."""
+        """Run one command to its end and report progress every `PROGRESS_INTERVAL_S`."""
         need(command[0])
-        self.tell(doing)
+        self.report(doing)
         started = time.monotonic()
         with self.log.open("ab") as log:
             process = subprocess.Popen(
@@ -117,15 +130,15 @@ class Shell:
             )
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    code = process.wait(timeout=SECONDS_BETWEEN_SIGNS_OF_LIFE)
+                    code = process.wait(timeout=PROGRESS_INTERVAL_S)
                     break
-                self.tell(f"{doing}, {time.monotonic() - started:.0f} s so far")
+                self.report(f"{doing}, {time.monotonic() - started:.0f} s so far")
         if code != 0:
             end = "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
             raise Unavailable(f"{doing} failed with exit code {code}; the end of {self.log}:\n{end}")
 
-    def ask(self, *command: str) -> str:
-        """Run one quick command and return what it prints."""
+    def output_of(self, *command: str) -> str:
+        """Run one quick command and return its output."""
         need(command[0])
         done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         if done.returncode != 0:
@@ -134,7 +147,7 @@ class Shell:
 
 
 def need(program: str) -> None:
-    """Refuse early, by name, what would fail later in a build's own words."""
+    """Raise `Unavailable` where a program that the build calls is not on the path."""
     if shutil.which(program) is None:
         raise Unavailable(f"needs `{program}`, which is not on this machine; install it and run this again")
 
@@ -174,21 +187,27 @@ def unpack_prometheus(shell: Shell, work: Path, out: Path) -> None:
 
 
 def unpack_chromium(shell: Shell, work: Path, out: Path) -> None:
-    """Unpack the browser, its driver, and every library of theirs that this machine lacks."""
+    """Unpack the browser, its driver, and those of their libraries that this machine lacks.
+
+    Where Debian's own chromium is installed the machine lacks none, so the tree has no folder of libraries.
+    """
     plan = ("apt-get", "install", "--simulate", "--reinstall", "--no-install-recommends", *shell.component.packages)
-    names = [line.split()[1] for line in shell.ask(*plan).splitlines() if line.startswith("Inst ")]
-    unpack(shell, work, names).rename(out / "tree")
-    libraries = next((out / "tree" / "usr" / "lib").glob("*-linux-gnu"))
+    names = {line.split()[1] for line in shell.output_of(*plan).splitlines() if line.startswith("Inst ")}
+    unpack(shell, work, sorted({*names, *shell.component.packages})).rename(out / "tree")
     (out / "bin").mkdir()
     for name, program in (("chromium", "lib/chromium/chromium"), ("chromedriver", "bin/chromedriver")):
         launcher = out / "bin" / name
-        launcher.write_text(LAUNCHER.format(libraries=libraries.name, program=program))
+        launcher.write_text(LAUNCHER.format(program=program))
         launcher.chmod(0o755)
 
 
 LAUNCHER = """#!/bin/sh
 tree=$(dirname "$(dirname "$(readlink -f "$0")")")/tree/usr
-LD_LIBRARY_PATH="$tree/lib/{libraries}:$tree/lib/{libraries}/pulseaudio" exec "$tree/{program}" "$@"
+for folder in "$tree"/lib/*-linux-gnu "$tree"/lib/*-linux-gnu/pulseaudio; do
+    [ -d "$folder" ] && LD_LIBRARY_PATH="$folder${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
+done
+export LD_LIBRARY_PATH
+exec "$tree/{program}" "$@"
 """
 
 
@@ -199,23 +218,23 @@ def unpack(shell: Shell, work: Path, names: Sequence[str]) -> Path:
     downloads.mkdir()
     tree.mkdir()
     shell.run(f"downloading Debian's {', '.join(names)}", "apt-get", "download", *names, cwd=downloads)
-    shell.tell("unpacking")
+    shell.report("unpacking")
     for package in sorted(downloads.glob("*.deb")):
-        shell.ask("dpkg-deb", "--extract", str(package), str(tree))
+        shell.output_of("dpkg-deb", "--extract", str(package), str(tree))
     return tree
 
 
 def refresh(shell: Shell, work: Path) -> None:
-    """Bring Debian's lists up to date where they hold none or another version than is pinned."""
+    """Update Debian's package lists where they offer no version that fits the pin."""
     if not fits(shell):
-        shell.run("bringing the package lists up to date", "apt-get", "update", cwd=work)
+        shell.run("updating the package lists", "apt-get", "update", cwd=work)
     if not fits(shell):
         wanted = f"{shell.component.version}{' or newer' if shell.component.newer else ''}"
-        raise Unavailable(f"Debian has {candidate(shell) or 'no'} version of it, wanted {wanted}; change {VERSIONS}")
+        raise Unavailable(f"Debian offers {candidate(shell) or 'no version'}, wanted {wanted}; change {VERSIONS.name}")
 
 
 def fits(shell: Shell) -> bool:
-    """Whether Debian's lists offer the pinned version."""
+    """Return whether Debian's lists offer the pinned version."""
     found, wanted = candidate(shell), shell.component.version
     if not shell.component.newer:
         return found.startswith(wanted)
@@ -224,8 +243,8 @@ def fits(shell: Shell) -> bool:
 
 
 def candidate(shell: Shell) -> str:
-    """Tell the version that Debian's lists offer, or '' where they offer none."""
-    policy = shell.ask("apt-cache", "policy", shell.component.packages[0])
+    """Return the version that Debian's lists offer, or '' where they offer none."""
+    policy = shell.output_of("apt-cache", "policy", shell.component.packages[0])
     versions = [line.split()[1] for line in policy.splitlines() if line.strip().startswith("Candidate:")]
     return "" if versions in ([], ["(none)"]) else versions[0]
 
@@ -240,7 +259,7 @@ BUILDERS: Mapping[str, Callable[[Shell, Path, Path], None]] = {
 
 @contextlib.contextmanager
 def only_one(component: Component) -> Generator[None]:
-    """Hold the right to make a component; the lock goes with the process, however it ends."""
+    """Lock a component against concurrent builds; the lock ends with the process."""
     cache().mkdir(parents=True, exist_ok=True)
     with (cache() / f".{component.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -248,15 +267,24 @@ def only_one(component: Component) -> Generator[None]:
 
 
 def install(component: Component) -> Path:
-    """Return the folder of a component, making it first where it is absent or outdated."""
+    """Return the folder of a component, building it first where it is absent or outdated.
+
+    Raises `Unavailable` for every failure and keeps the reason for the tests that need the component.
+    """
     with only_one(component):
         if not component.ready():
-            make(component)
+            try:
+                make(component)
+            except Exception as error:
+                reason = str(error) if isinstance(error, Unavailable) else f"{type(error).__name__}: {error}"
+                component.reason_file.write_text(reason)
+                raise Unavailable(reason) from error
+        component.reason_file.unlink(missing_ok=True)
     return component.folder
 
 
 def make(component: Component) -> None:
-    """Make a component beside its place and put it there in one step."""
+    """Build a component in a temporary folder and rename it into the cache in one step."""
     shell = Shell(component, log=cache() / f"{component.name}.log")
     shell.log.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".making-{component.name}-", dir=cache()) as made:
@@ -271,26 +299,26 @@ def make(component: Component) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Install what is named, or everything, and return the exit code."""
+    """Install the named components, or all, and return the exit code."""
     known = components()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("component", nargs="*", metavar="component", help=f"one of {', '.join(known)}; all unless told")
-    parser.add_argument("--optional", action="store_true", help="do not fail over a component that cannot be had here")
+    parser.add_argument("component", nargs="*", metavar="component", help=f"one of {', '.join(known)}; default: all")
+    parser.add_argument("--optional", action="store_true", help="exit with 0 where a component cannot be installed")
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.component) - set(known))
     if unknown:
-        parser.error(f"component: got {', '.join(unknown)}; known are {', '.join(known)}; name one of these, or none")
-    missing = [name for name in options.component or known if not told(known[name])]
+        parser.error(f"unknown component {', '.join(unknown)}; name any of {', '.join(known)}, or none for all")
+    missing = [name for name in options.component or known if not reported(known[name])]
     return 1 if missing and not options.optional else 0
 
 
-def told(component: Component) -> bool:
-    """Install one component and say how it went."""
+def reported(component: Component) -> bool:
+    """Install one component, print the result, and return whether it is there."""
     started = time.monotonic()
     try:
         folder = install(component)
     except Unavailable as reason:
-        print(f"{component.name} {component.version}: cannot be had: {reason}", flush=True)
+        print(f"{component.name} {component.version}: not installed: {reason}", flush=True)
         return False
     print(f"{component.name} {component.version}: ready in {folder} ({time.monotonic() - started:.1f} s)", flush=True)
     return True

@@ -1,9 +1,9 @@
 """Fixtures that start real programs: `collector`, `prometheus`, `promtool`, `chromium`, `kafka`.
 
 `collector`, `prometheus` and `kafka` are factories: each call starts one more program on free ports of loopback, waits until it
-is ready and returns its handle (addresses, log, `stop`, `kill`, `restart`). Whatever a test started ends with it. Logs and
-stores are in the test's `tmp_path`. A test whose program is absent is
-skipped with the reason, which the suite's conftest turns into a failure where CI is set.
+is ready and returns its handle (addresses, log, `stop`, `kill`, `restart`). A program ends with the test that started it. Logs
+and stores are in the test's `tmp_path`. A test that asks for one of these fixtures is marked `real`. Where the program is not
+installed it is skipped with the reason; the suite's conftest makes that a failure where CI is set.
 """
 
 from __future__ import annotations
@@ -20,10 +20,15 @@ from tests.real.components import folder_of, program_on_path
 from tests.real.kafka.handle import Kafkas
 from tests.real.prometheus.handle import Prometheuses, Promtool
 
+FIXTURES = frozenset({"collector", "prometheus", "promtool", "chromium", "kafka"})
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Name the mark of tests that run a real program."""
-    config.addinivalue_line("markers", "real: runs a real program that `tests/real/install.py` installed")
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` reads the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that ask for a real program, themselves or through another fixture."""
+    for item in items:
+        if FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker("real")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.real import install
+from tests.real import components, install
 
 HERE = Path(__file__).resolve().parent
 Build = Callable[[install.Shell, Path, Path], None]
@@ -35,7 +36,7 @@ class Workshop:
         (out / "bin" / "thing").write_text(self.recipe.read_text())
 
     def kept(self) -> Sequence[str]:
-        """What the cache shows to whoever looks."""
+        """Return the names of the folders in the cache."""
         return sorted(path.name for path in self.cache.iterdir() if path.is_dir())
 
 
@@ -50,7 +51,7 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
 
 
 def test_builds_once(workshop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
-    """The second run finds what the first made, tells where it is, and makes nothing."""
+    """The second run finds the result of the first, prints its folder, and builds nothing."""
     assert install.main([]) == 0
     assert install.main(["thing"]) == 0
 
@@ -99,7 +100,7 @@ def test_a_failed_build_leaves_what_was_there(workshop: Workshop, monkeypatch: p
 def test_says_why_something_cannot_be_had(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The reason names the command's exit code and its last words; `--optional` tells it and does not fail."""
+    """The reason holds the command's exit code and the end of its output; with `--optional` the exit code is 0."""
 
     def fail(shell: install.Shell, work: Path, out: Path) -> None:
         shell.run("doing the impossible", "sh", "-c", "echo no such luck; exit 3", cwd=work)
@@ -107,14 +108,68 @@ def test_says_why_something_cannot_be_had(
     monkeypatch.setattr(install, "BUILDERS", {"thing": fail})
     assert install.main(["--optional"]) == 0
     said = capsys.readouterr().out
-    assert "thing 1: cannot be had: doing the impossible failed with exit code 3" in said
+    assert "thing 1: not installed: doing the impossible failed with exit code 3" in said
     assert "no such luck" in said
+
+
+def test_any_error_of_a_build_is_a_reason_to_skip(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A build that raises ends without a traceback; tests skip with its reason until a later build succeeds."""
+
+    def fail(shell: install.Shell, work: Path, out: Path) -> None:
+        next(out.glob("nothing"))
+
+    monkeypatch.setattr(install, "BUILDERS", {"thing": fail})
+    monkeypatch.setattr(components, "components", install.components)
+
+    assert install.main(["--optional"]) == 0
+    assert "thing 1: not installed: StopIteration" in capsys.readouterr().out
+    with pytest.raises(pytest.skip.Exception, match="thing 1 is not installed: StopIteration"):
+        components.folder_of("thing")
+
+    monkeypatch.setattr(install, "BUILDERS", {"thing": workshop.build})
+    assert install.main([]) == 0
+    assert components.folder_of("thing") == workshop.cache / "thing-1"
+
+
+@pytest.mark.parametrize("libraries", [(), ("x86_64-linux-gnu", "x86_64-linux-gnu/pulseaudio")])
+def test_chromium_is_unpacked_whether_the_machine_has_its_libraries_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, libraries: Sequence[str]
+) -> None:
+    """On a machine with Debian's chromium, the packages hold the browser alone, and no folder of libraries."""
+    downloaded: list[str] = []
+
+    def unpack(shell: install.Shell, work: Path, names: Sequence[str]) -> Path:
+        downloaded.extend(names)
+        for folder in ("chromium", *libraries):
+            (work / "tree/usr/lib" / folder).mkdir(parents=True)
+        program = work / "tree/usr/lib/chromium/chromium"
+        program.write_text('#!/bin/sh\necho "libraries: $LD_LIBRARY_PATH"\n')
+        program.chmod(0o755)
+        return work / "tree"
+
+    def plan(shell: install.Shell, *command: str) -> str:
+        return "Reinstallation of chromium is not possible\nInst libnss3 (2:3.87)\n"
+
+    monkeypatch.setattr(install, "unpack", unpack)
+    monkeypatch.setattr(install.Shell, "output_of", plan)
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    work, out = tmp_path / "work", tmp_path / "out"
+    work.mkdir()
+    out.mkdir()
+
+    install.unpack_chromium(install.Shell(install.components()["chromium"], tmp_path / "log"), work, out)
+    shown = subprocess.run([out / "bin/chromium"], capture_output=True, text=True, check=True).stdout
+
+    assert downloaded == ["chromium", "chromium-common", "chromium-driver", "libnss3"]
+    assert shown.count("-linux-gnu") == len(libraries)
 
 
 def test_names_a_program_that_the_machine_lacks(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A missing compiler is told by name, before anything is tried."""
+    """A missing compiler is reported by name, before the build starts."""
 
     def fail(shell: install.Shell, work: Path, out: Path) -> None:
         shell.run("compiling", "no-such-compiler", cwd=work)
@@ -151,7 +206,7 @@ def test_refuses_an_unknown_name(workshop: Workshop, capsys: pytest.CaptureFixtu
         install.main(["thimg"])
 
     assert refused.value.code == 2
-    assert "got thimg; known are thing" in capsys.readouterr().err
+    assert "unknown component thimg; name any of thing" in capsys.readouterr().err
 
 
 def test_every_part_of_the_collector_is_pinned() -> None:

@@ -1,8 +1,7 @@
-"""The real programs, for the tests that put the service between them."""
+"""The fixture `serve`: services as processes of their own."""
 
 from __future__ import annotations
 
-from tests.real.plugin import collector, prometheus, promtool, pytest_configure
 from tests.service.served import serve
 
-__all__ = ["collector", "prometheus", "promtool", "pytest_configure", "serve"]
+__all__ = ["serve"]

@@ -16,12 +16,11 @@ from tests.real.prometheus.handle import Promtool
 from tests.real.waiting import until
 from tests.real.web import ask
 from tests.service.running import Running, serving
-from tests.telemetry.numbers import prometheus_numbers, spans_of
+from tests.telemetry.numbers import spans_of
 
 pytestmark = pytest.mark.real
 
 SOON = {"initial_interval": "100ms", "max_interval": "300ms", "multiplier": 1.5, "max_elapsed_time": "60s"}
-PER_SERVER = frozenset({"job", "instance", "otel_scope_name", "otel_scope_version", "otel_scope_schema_url"})
 """Labels that say by which way a number came."""
 
 
@@ -95,12 +94,3 @@ def test_promtool_finds_nothing_wrong(promtool: Promtool) -> None:
 
     assert done.stdout == ""
     assert complaints == []
-
-
-def _numbers(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """Samples by name and labels, without those that say by which way they came."""
-    return {(name, _own(dict(labels))): value for (name, labels), value in prometheus_numbers(text).items()}
-
-
-def _own(labels: Mapping[str, str]) -> frozenset[tuple[str, str]]:
-    return frozenset((key, value) for key, value in labels.items() if key not in PER_SERVER | {"__name__"})

@@ -10,6 +10,7 @@ from opentelemetry.sdk.metrics import Counter, Histogram
 from opentelemetry.sdk.metrics.export import AggregationTemporality, MetricsData
 
 from otel_reliability.telemetry import names
+from otel_reliability.telemetry.instruments import Point
 from otel_reliability.telemetry.otlp import AgentMetrics, OtlpPush, batches, metrics_data, requests, resource_attributes
 from otel_reliability.telemetry.otlp import Resource as SdkResource
 from otel_reliability.testing import KEY, call, run
@@ -20,7 +21,7 @@ from tests.telemetry.receivers import over_grpc, over_http
 
 CUMULATIVE, DELTA = AggregationTemporality.CUMULATIVE, AggregationTemporality.DELTA
 RUNS, SCORE = names.RUNS.name, names.RUN_SCORE.name
-OWN = [(names.OPEN_RUNS.name, 3, {})]
+OWN: list[Point] = [(names.OPEN_RUNS.name, 3, {})]
 
 
 def exported(metrics: AgentMetrics, of: Recorded) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
 from otel_reliability import conventions
-from otel_reliability.conventions.by_name import BEGINNINGS
-from otel_reliability.conventions.hashing import Hasher
+from otel_reliability.conventions.base import SpanView
 from otel_reliability.engine import Engine
 from otel_reliability.model.span import KIND_CLIENT, AgentSpan, Kind, ModelFacts
 from otel_reliability.sources import sdk
@@ -372,9 +371,9 @@ def test_spans_that_a_convention_may_know_are_not_learnt(scope: str, name: str) 
     assert (queue.keys, queue.names, queue.scopes) == (set(), set(), set())
 
 
-def test_conventions_know_only_names_that_begin_as_listed() -> None:
-    """Of conventions that read every scope and need no key. A new one of them needs its beginnings in `BEGINNINGS`."""
-    nameless = [one for one in conventions.TABLE if not one.scopes and not getattr(one, "needs", None)]
+def test_names_that_conventions_know_are_never_those_of_non_agent_spans() -> None:
+    """Of conventions that read every scope and need no key."""
+    nameless = [one for one in conventions.TABLE if one.names]
     assert {one.name for one in nameless} == {"OpenLLMetry", "Claude Code", "span name"}
     names = {
         "crewai.workflow",
@@ -388,11 +387,11 @@ def test_conventions_know_only_names_that_begin_as_listed() -> None:
         name
         for name in names
         for one in nameless
-        if one.read(raw_span(1, name=name, kind=KIND_CLIENT), Hasher(None)) is not None
+        if one.read(SpanView(raw_span(1, name=name, kind=KIND_CLIENT), "")) is not None
     }
 
     assert read == names
-    assert {name[:4] for name in read} == BEGINNINGS
+    assert not any(Engine().reader.is_ordinary("", name) for name in read)
 
 
 def test_memory_of_non_agent_spans_is_bounded() -> None:

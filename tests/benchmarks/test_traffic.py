@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import json
+from itertools import islice
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from benchmarks.job import Job
+from benchmarks.otlp import SPANS
+from benchmarks.recorded import CAPTURED, lines, recorded
+from benchmarks.shapes import RECORDED, SHAPES, WEB, traffic
+from benchmarks.worker import worker
+
+KINDS = [RECORDED, WEB, *SHAPES] if CAPTURED.exists() else [WEB, *SHAPES]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_two_requests_share_a_span(kind: str) -> None:
+    """Every request has 512 spans with ids of its own."""
+    found = [ExportTraceServiceRequest.FromString(body) for body in islice(traffic(kind), 4)]
+    spans = [span for one in found for part in one.resource_spans for scope in part.scope_spans for span in scope.spans]
+
+    assert len(spans) == 4 * SPANS
+    assert len({span.span_id for span in spans}) >= len(spans) - 5  # a capture may report a span twice
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_job_makes_runs_of_every_kind_of_traffic(kind: str) -> None:
+    """Runs close and reach the windows, and every span is accounted for; a web server has no runs."""
+    job, requests = Job(), 12
+    for body in islice(traffic(kind), requests):
+        job.receive(body)
+    job.wait(10.0)
+
+    assert job.engine.accounts["received", ""] == requests * SPANS
+    assert bool(job.engine.closed) == (kind != WEB)
+
+
+def test_a_worker_measures_round_after_round() -> None:
+    """The job costs more than parsing alone."""
+    with worker("one agent", native=False, requests=2, warm=2) as measure:
+        costs = [measure(), measure()]
+
+    assert all(0 < cost.parse < cost.job for cost in costs)
+
+
+@pytest.mark.skipif(not CAPTURED.exists(), reason="../shared/corpora/captured is not here")
+def test_recorded_lines_are_otlp_json() -> None:
+    """Ids are hexadecimal, as OTLP-JSON has them and protobuf's own JSON has not."""
+    (span, *_) = json.loads(next(lines(recorded())))["resourceSpans"][0]["scopeSpans"][0]["spans"]
+
+    assert len(bytes.fromhex(span["traceId"])) == 16
+    assert len(bytes.fromhex(span["spanId"])) == 8
