@@ -73,17 +73,20 @@ def content_of(result: object) -> Content:
 
 
 def error_word(content: object) -> str | None:
-    """Return the word by which a content begins like an error, in lower case; None where it does not.
+    """Return the word by which a content begins like an error, in lower case, or an object's key of one; None for any other.
 
     >>> (
     ...     error_word("ValueError: no such order"),
-    ...     error_word({"error": "no such order"}),
+    ...     error_word('{"error": "no such order"}'),
     ...     error_word("3 errors were fixed"),
     ... )
-    ('error', 'error', None)
+    ('error', '"error":', None)
     """
+    if isinstance(content, str) and content[:1] == "{":
+        content = values.parsed(content)
     if isinstance(content, Mapping):
-        return next((key for key in _ERROR_KEYS if cast("Mapping[str, Any]", content).get(key)), None)
+        pairs = cast("Mapping[str, Any]", content)
+        return next((f'"{key}":' for key in _ERROR_KEYS if pairs.get(key)), None)
     found = _ERROR.match(content[:200]) if isinstance(content, str) else None
     return found[found.lastgroup or 0].lower() if found else None
 
