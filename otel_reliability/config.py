@@ -284,7 +284,8 @@ class TelemetrySettings(Struct, frozen=True):
     """What is emitted."""
 
     standard_metrics: bool = False
-    """Whether the semantic conventions' own `gen_ai.invoke_agent.*` are emitted too, for instrumentations that do not."""
+    """Whether the semantic conventions' own `gen_ai.invoke_agent.*` and `gen_ai.execute_tool.duration` are emitted too, for
+    instrumentations that do not."""
 
 
 class Settings(Struct, frozen=True):
