@@ -78,7 +78,7 @@ class Path:
 
 
 class Retries(NamedTuple):
-    """The retries of one run. `tool` is the tool of the longest chain; tokens and nanoseconds are what the retries cost."""
+    """The retries and repeats of one run, and what they cost in tokens and nanoseconds. `tool` is that of the longest chain."""
 
     number: int
     longest_chain: int
@@ -86,6 +86,8 @@ class Retries(NamedTuple):
     tokens: int
     duration_ns: int
     repeats: int
+    repeat_tokens: int = 0
+    repeat_ns: int = 0
 
 
 class Row(NamedTuple):

@@ -61,7 +61,8 @@ def test_a_warning_of_several_numbers_is_said_once(tmp_path: Path) -> None:
     assert agent_of(tmp_path, bare).caveats == [
         (
             "arguments unknown in 2 of 2 runs: their calls are matched by tool alone (retry_explosion, retry_explosion_share, "
-            "longest_retry_chain, retries_per_run, retry_tokens_per_run, retry_seconds_per_run, loops, loop_share)"
+            "longest_retry_chain, retries_per_run, retry_tokens_per_run, retry_seconds_per_run, loops, loop_share, "
+            "loop_tokens_per_run, loop_seconds_per_run)"
         )
     ]
 
