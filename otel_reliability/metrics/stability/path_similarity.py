@@ -17,7 +17,7 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
     1: all runs took the same path; 0: no two share a step. Two empty paths are alike. Where path entropy sees two different
     paths, this sees how different. Computed per task where runs carry one; no value without a group of 2 runs. At most
     `limits.paths` (1 000) distinct paths a group are compared, the latest; the reading says how many runs that left out.
-    State: integers, for each distinct path and each run.
+    State: an integer for each distinct path.
 
     >>> from otel_reliability.metrics.examples import rows_of
     >>> similarity = PathSimilarity()
