@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Hashable
-from itertools import repeat
 from operator import mul
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from otel_reliability.metrics._support.groups import RunGroup, Share
 from otel_reliability.model.row import Row
-from otel_reliability.statistics.edits import edit_distance
+from otel_reliability.statistics.edits import edit_distances
 
 K = TypeVar("K", bound=Hashable)
 
@@ -35,17 +34,16 @@ def path_code(row: Row) -> str:
     return "" if row.path is None else row.path.code
 
 
-def edit_shares(code: str, others: list[str]) -> list[int]:
+def edit_units(code: str, others: list[str]) -> list[int]:
     """Return the edit distance of a path to each other over the longer length of the two, in units of 2^-52.
 
     Insert, delete and replace cost 1; two empty paths are equal.
 
-    >>> [share / ONE for share in edit_shares("ab", ["ab", "abcd", ""])]
+    >>> [share / ONE for share in edit_units("ab", ["ab", "abcd", ""])]
     [0.0, 0.5, 1.0]
     """
-    length, sizes = len(code), map(len, others)
-    edits = map(edit_distance, repeat(code), others)
-    longer = [size if size > length else length for size in sizes]  # noqa: FURB136 (a call of max takes five times as long)
+    length, edits = len(code), edit_distances(code, others)
+    longer = [size if size > length else length for size in map(len, others)]  # noqa: FURB136 (a call of max takes five times as long)
     return [
         SHARES[size][edit] if size < KNOWN else edit * ONE // size for size, edit in zip(longer, edits, strict=True)
     ]
@@ -103,7 +101,7 @@ class LatestPairs(RunGroup, Generic[K]):
     returns those of the group, given one of them. Without it they are kept from the start.
 
     >>> from otel_reliability.metrics.examples import rows_of
-    >>> pairs = LatestPairs(2, edit_shares, path_code)
+    >>> pairs = LatestPairs(2, edit_units, path_code)
     >>> for row in rows_of("a", "a b", "a", "c"):
     ...     pairs.add(row)
     >>> len(pairs), pairs.left_out, pairs.mean()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.groups import PathMetric
-from otel_reliability.metrics._support.pairs import LatestPairs, edit_shares, path_code
+from otel_reliability.metrics._support.pairs import LatestPairs, edit_units, path_code
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
 
@@ -46,7 +46,7 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
     )
 
     def new_group(self, settings: Settings) -> Callable[[], LatestPairs[str]]:
-        return lambda: LatestPairs(settings.limits.paths, edit_shares, path_code, self.rows_with())
+        return lambda: LatestPairs(settings.limits.paths, edit_units, path_code, self.rows_with())
 
     def value(self) -> Reading:
         reading = super().value()
