@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from otel_reliability import conventions
 from otel_reliability.assembly.assembler import Assembler
+from otel_reliability.assembly.closed_traces import Record
 from otel_reliability.change.monitor import Change, Monitor
 from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
@@ -36,23 +37,8 @@ _LAST: Final = frozenset({CloseReason.SHUTDOWN, CloseReason.END_OF_INPUT})
 MAX_UNTAKEN: Final = 100_000
 """Maximum number of final or revised runs that wait to be recorded; beyond, the oldest are dropped and counted."""
 
-_PARTS: Final = (
-    "_assembler",
-    "_sessions",
-    "_monitor",
-    "_settled",
-    "_revised",
-    "_scored",
-    "_counts",
-    "refused_evidence",
-    "closed",
-    "recorded",
-    "incomplete",
-    "revised",
-    "untaken",
-    "event_lag",
-)
-"""The parts of an engine other than its windows."""
+_TOTALS: Final = ("incomplete", "revised", "untaken", "event_lag")
+"""What is counted in plain numbers."""
 
 _CLOSED, _SETTLED = RunChange.CLOSED, RunChange.SETTLED
 
@@ -337,9 +323,7 @@ class Engine:
         hits = _hits(assembly)
         return (
             *(Ceiling(name, used, limit, hits[name]) for name, (used, limit) in self._assembler.levels.items()),
-            Ceiling(
-                "run_spans", None, self.settings.assembly.span_limit, assembly["closed", CloseReason.SPAN_LIMIT.value]
-            ),
+            Ceiling("run_spans", None, limits.span_limit, assembly["closed", CloseReason.SPAN_LIMIT.value]),
             Ceiling("agents", len(self._fleet), limits.agents, fleet["agents", "ceiling"]),
             Ceiling("tasks", None, limits.tasks, fleet["tasks", "ceiling"]),
             Ceiling("sessions", len(self._sessions), limits.sessions, sum(sessions["sessions", why] for why in let_go)),
@@ -348,17 +332,59 @@ class Engine:
 
     # --- Over a restart -----------------------------------------------------------------------------------------------
 
-    def to_state(self) -> dict[str, Any]:
-        """Return all parts but the windows (`Fleet.to_state`), to be written down before the next turn."""
+    def totals(self) -> dict[str, Any]:
+        """Return everything that was counted, by name: numbers, and counters by their keys. To be read before the next turn."""
         with self._turn(-1):
-            return {name: getattr(self, name) for name in _PARTS}
+            return {**{name: getattr(self, name) for name in _TOTALS}, **self._counters()}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Set the parts that `to_state` returned, all or none (`KeyError`). The windows are restored apart, and first."""
-        parts = {name: state[name] for name in _PARTS}
+    def restore_totals(self, totals: Mapping[str, Any]) -> None:
+        """Replace everything that was counted by what `totals` returned."""
         with self._turn(-1):
-            for name, part in parts.items():
-                setattr(self, name, part)
+            for name in _TOTALS:
+                if name in totals:
+                    setattr(self, name, totals[name])
+            for name, counter in self._counters().items():
+                counter.clear()
+                counter.update(totals.get(name, {}))
+
+    def restore_agents(self, agents: Mapping[AgentKey, tuple[float, Callable[[], Iterable[Run]]]]) -> None:
+        """Let agents be known, each with when it last had a run; its final runs are asked for when it is."""
+        with self._turn(-1):
+            self._fleet.restore_runs(agents)
+
+    def holds(self, trace_id: TraceId) -> bool:
+        """Return whether a trace has spans that are still needed to assemble it."""
+        with self._turn(-1):
+            return self._assembler.holds(trace_id)
+
+    def closed_record(self, trace_id: TraceId, now: float) -> Record | None:
+        """Return what is remembered of the final runs of a trace; None: nothing of it is final."""
+        with self._turn(-1):
+            return self._assembler.closed_record(trace_id, now)
+
+    def restore_closed(self, trace_id: TraceId, record: Record) -> None:
+        """Remember what `closed_record` returned, before any span of the trace is received again."""
+        with self._turn(-1):
+            self._assembler.restore_closed(trace_id, record)
+
+    def restore_final(self, runs: Iterable[Run]) -> None:
+        """Remember the latest final runs, the latest at the end: evaluations of them may still arrive."""
+        with self._turn(-1):
+            self._assembler.restore_final(runs)
+
+    def _counters(self) -> dict[str, Counter[Any]]:
+        """Return the counters of this engine and of its parts, by name."""
+        found: dict[str, Counter[Any]] = {
+            "spans": self._counts,
+            "rising": self._told,
+            "refused_evidence": self.refused_evidence,
+            "closed": self.closed,
+            "recorded": self.recorded,
+            "assembly": self._assembler.accounts,
+            "windows": self._fleet.accounts,
+            "sessions": self._sessions.accounts,
+        }
+        return found if self._monitor is None else {**found, "change": self._monitor.accounts}
 
     # --- Within a turn ------------------------------------------------------------------------------------------------
 

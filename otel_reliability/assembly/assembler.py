@@ -16,14 +16,13 @@ from typing import Final
 
 from otel_reliability.assembly import late
 from otel_reliability.assembly.assemble import DUPLICATE, NO_CONVENTION, Account, Assemble, Assembled
-from otel_reliability.assembly.closed_traces import ClosedIds, ClosedTraces, record_of, reopened
+from otel_reliability.assembly.closed_traces import ClosedIds, ClosedTraces, Record, record_of, reopened
 from otel_reliability.assembly.evaluations import MAX_PER_TRACE, NO_RUN, WaitingEvaluations
 from otel_reliability.assembly.final_runs import FinalRuns
 from otel_reliability.assembly.open_spans import OpenSpans
 from otel_reliability.assembly.orphans import RUN_KEYS
 from otel_reliability.assembly.parts import Part, accounts_of, divide
 from otel_reliability.assembly.span_tree import is_kept
-from otel_reliability.assembly.state import AssemblerState, batches
 from otel_reliability.assembly.trace_buffer import TraceBuffer
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent, event_of
@@ -53,7 +52,7 @@ class Assembler:
     def __init__(self, settings: Settings, assemble: Assemble | None = None) -> None:
         """`assemble`: one under the same settings, shared by many assemblers of few traces each."""
         self.accounts: Counter[tuple[str, str]] = Counter()
-        self._times, self._max_evaluations = settings.assembly, settings.limits.evaluations
+        self._times, self._limits = settings.assembly, settings.limits
         self._assemble = Assemble(settings) if assemble is None else assemble
         self._buffers: dict[TraceId, TraceBuffer] = {}
         self._growing: dict[TraceBuffer, None] = {}
@@ -64,7 +63,7 @@ class Assembler:
         self._closed = ClosedTraces()
         self._opened = OpenSpans()
         self._final = FinalRuns(settings.outcome)
-        self._evaluations = WaitingEvaluations(self._max_evaluations, self.accounts, self._give, self.spans)
+        self._evaluations = WaitingEvaluations(self._limits.evaluations, self.accounts, self._give, self.spans)
         self._open_spans = self._reopenable_spans = self._other_spans = self._live_ids = 0
         self._events: list[RunEvent] = []
 
@@ -81,14 +80,14 @@ class Assembler:
     @property
     def levels(self) -> dict[str, tuple[int, int]]:
         """Every limit of this stage: its use and its value."""
-        times = self._times
+        limits = self._limits
         return {
-            "open_runs": (len(self._growing), times.open_runs),
-            "open_bytes": (self._open_spans * SPAN_BYTES, times.open_bytes),
-            "reopenable_bytes": (self._reopenable_spans * SPAN_BYTES, times.reopenable_bytes),
-            "other_spans": (self._other_spans + self._closed.spans, times.other_spans),
-            "closed_ids": (self._live_ids + self._closed.ids, times.closed_ids),
-            "waiting_evaluations": (self._evaluations.count, self._max_evaluations),
+            "open_runs": (len(self._growing), limits.open_runs),
+            "open_bytes": (self._open_spans * SPAN_BYTES, limits.open_bytes),
+            "reopenable_bytes": (self._reopenable_spans * SPAN_BYTES, limits.reopenable_bytes),
+            "other_spans": (self._other_spans + self._closed.spans, limits.other_spans),
+            "closed_ids": (self._live_ids + self._closed.ids, limits.closed_ids),
+            "waiting_evaluations": (self._evaluations.count, self._limits.evaluations),
         }
 
     def spans(self) -> Iterator[AgentSpan]:
@@ -128,7 +127,7 @@ class Assembler:
                 if buffer.closed is not None and self._belongs_to_closed(buffer.closed, span):
                     continue
                 if span[7] is _OTHER and span[13] is None and not span[14]:
-                    if self._other_spans + self._closed.spans >= self._times.other_spans:
+                    if self._other_spans + self._closed.spans >= self._limits.other_spans:
                         self.accounts[NO_CONVENTION] += 1
                         self.accounts["ceiling", "other_spans"] += 1
                         continue
@@ -156,8 +155,7 @@ class Assembler:
         self._evaluations.add(evaluation, now)
 
     def _begin(self, trace_id: TraceId, now: float) -> TraceBuffer:
-        times = self._times
-        buffer = self._buffers[trace_id] = TraceBuffer(trace_id, now, FIRST_CHECK_S, times.span_limit)
+        buffer = self._buffers[trace_id] = TraceBuffer(trace_id, now, FIRST_CHECK_S, self._limits.span_limit)
         record = self._closed.take(trace_id)
         if record is not None:
             closed = reopened(record)
@@ -537,7 +535,7 @@ class Assembler:
 
     def _hold_span_limit(self, buffer: TraceBuffer, now: float) -> None:
         """Close the parts that have reached the span limit, with as many spans as arrived first; they are final at once."""
-        limit = self._times.span_limit
+        limit = self._limits.span_limit
         built = self._assemble_spans(buffer)
         large = [part for part in divide(buffer, built, {}) if part.count >= limit]
         buffer.full_at = 2 * max(buffer.weight, limit)
@@ -582,7 +580,7 @@ class Assembler:
         if buffer is None:
             if not spans:
                 return
-            buffer = self._buffers[trace_id] = TraceBuffer(trace_id, now, FIRST_CHECK_S, self._times.span_limit)
+            buffer = self._buffers[trace_id] = TraceBuffer(trace_id, now, FIRST_CHECK_S, self._limits.span_limit)
             buffer.lenders = {}
             self._growing[buffer] = None
         lenders = buffer.lenders
@@ -660,16 +658,16 @@ class Assembler:
 
     def _hold_limits(self, now: float) -> None:
         """Above a limit the heaviest traces are closed, of equals the oldest."""
-        times = self._times
-        if len(self._growing) > times.open_runs:
+        limits = self._limits
+        if len(self._growing) > limits.open_runs:
             self._close_heaviest(
-                len(self._growing) - times.open_runs + times.open_runs // _SHARE, 0, CloseReason.OPEN_RUNS, now
+                len(self._growing) - limits.open_runs + limits.open_runs // _SHARE, 0, CloseReason.OPEN_RUNS, now
             )
         size = self._open_spans * SPAN_BYTES
-        if size > times.open_bytes:
-            self._close_heaviest(0, size - times.open_bytes + times.open_bytes // _SHARE, CloseReason.MEMORY, now)
+        if size > limits.open_bytes:
+            self._close_heaviest(0, size - limits.open_bytes + limits.open_bytes // _SHARE, CloseReason.MEMORY, now)
         for _ in range(len(self._finished)):
-            if self._reopenable_spans * SPAN_BYTES <= times.reopenable_bytes:
+            if self._reopenable_spans * SPAN_BYTES <= limits.reopenable_bytes:
                 return
             self._finalize(*self._finished.popleft(), now)
             self.accounts["ceiling", "reopenable_bytes"] += 1
@@ -683,15 +681,15 @@ class Assembler:
 
     def _forget(self, now: float) -> None:
         """Forget traces in time, and the oldest where too many ids are remembered; evaluations that waited too long too."""
-        times, closed = self._times, self._closed
-        horizon = now - times.remember
+        limits, closed = self._limits, self._closed
+        horizon = now - self._times.remember
         while (trace_id := closed.take_oldest(horizon)) is not None:
             self._final.forget(trace_id)
-        if self._other_spans + closed.spans >= times.other_spans:
-            self._forget_oldest(lambda: self._other_spans + closed.spans < times.other_spans * (1 - 1 / _SHARE))
-        if self._live_ids + closed.ids > times.closed_ids:
-            self._forget_oldest(lambda: self._live_ids + closed.ids <= times.closed_ids * (1 - 1 / _SHARE))
-            self._forget_live_ids(self._live_ids + closed.ids - times.closed_ids)
+        if self._other_spans + closed.spans >= limits.other_spans:
+            self._forget_oldest(lambda: self._other_spans + closed.spans < limits.other_spans * (1 - 1 / _SHARE))
+        if self._live_ids + closed.ids > limits.closed_ids:
+            self._forget_oldest(lambda: self._live_ids + closed.ids <= limits.closed_ids * (1 - 1 / _SHARE))
+            self._forget_live_ids(self._live_ids + closed.ids - limits.closed_ids)
         if self._evaluations.count:
             self._evaluations.expire(now)
         if self._opened:
@@ -725,67 +723,23 @@ class Assembler:
 
     # --- Over a restart -----------------------------------------------------------------------------------------------
 
-    def to_state(self, now: float) -> AssemblerState:
-        """Return all that a restart must know, between two ticks. It takes no open spans: they are known in process only."""
-        buffers = list(dict.fromkeys(self._buffers.values()))
-        traces = [buffer for buffer in buffers if buffer.lenders is None]
-        counted = Counter(self.accounts)
-        for buffer in traces:
-            for account, number in buffer.counted or ():
-                counted[account] -= number
-        return AssemblerState(
-            [(now - buffer.arrived_at(n), span) for buffer in traces for n, span in enumerate(buffer.spans)],
-            [run for buffer in buffers for run in buffer.emitted.values()],
-            [(trace_id, (now - record[0], *record[1:])) for trace_id, record in self._closed.items()],
-            [
-                (trace_id, record_of(0.0, closed))
-                for buffer in traces
-                for trace_id, closed in (buffer.closed or {}).items()
-            ],
-            [
-                *((now - since, evaluation) for since, evaluation in self._evaluations.waiting),
-                *((0.0, evaluation) for buffer in traces for evaluation in buffer.evaluations),
-            ],
-            list(self._final),
-            [(*account, number) for account, number in counted.items() if number],
-        )
+    def holds(self, trace_id: TraceId) -> bool:
+        """Return whether a trace has spans that are still needed to assemble it."""
+        return trace_id in self._buffers
 
-    @classmethod
-    def from_state(cls, settings: Settings, state: AssemblerState, now: float) -> Assembler:
-        """Return an assembler that goes on from a state. Traces of which a run may still change can be reopened for the whole
-        `reopen` again.
-        """
-        found = cls(settings)
-        for trace_id, record in state.closed:
-            found._closed.put(trace_id, (now - record[0], *record[1:]))
-        for trace_id, record in state.live:
-            found._closed.take(trace_id)
-            found._closed.put(trace_id, (now, *record[1:]))
-        for age, spans in batches(state.spans):
-            found.add_all(spans, now - age)
-        for run in state.runs:
-            found._restore_run(run, now)
-        for age, evaluation in state.evaluations:
-            buffer = found._buffers.get(evaluation.trace_id or b"")
-            if buffer is None:
-                found._evaluations.restore(now - age, evaluation)
-            else:
-                buffer.evaluations += (evaluation,)
-        for run in state.final:
-            found._final.remember(run)
-        found.accounts.clear()
-        for disposition, reason, number in state.accounts:
-            found.accounts[disposition, reason] += number
-        return found
+    def closed_record(self, trace_id: TraceId, now: float) -> Record | None:
+        """Return what is remembered of the final runs of a trace; None: nothing of it is final."""
+        buffer = self._buffers.get(trace_id)
+        if buffer is None:
+            return self._closed.get(trace_id)
+        closed = None if buffer.closed is None else buffer.closed.get(trace_id)
+        return None if closed is None else record_of(now, closed)
 
-    def _restore_run(self, run: Run, now: float) -> None:
-        """Note that a run was emitted; lone work of a run key goes to the buffer of the key first."""
-        buffer = self._buffers.get(run.trace_id)
-        key = bytes.fromhex(run.run_id.rpartition("-")[2]) if run.implicit else b""
-        if buffer is not None and run.implicit and key not in (buffer.lent or ()):
-            built = self._assembled(buffer)
-            if key in built.keyed:
-                self._lend(buffer, built, now)
-        buffer = self._buffers.get(RUN_KEYS + key, buffer)
-        if buffer is not None:
-            buffer.emitted[run.run_id] = run
+    def restore_closed(self, trace_id: TraceId, record: Record) -> None:
+        """Remember what `closed_record` returned, before any span of the trace is added again."""
+        self._closed.put(trace_id, record)
+
+    def restore_final(self, runs: Iterable[Run]) -> None:
+        """Remember the latest final runs, the latest at the end: evaluations of them may still arrive."""
+        for run in runs:
+            self._final.remember(run)

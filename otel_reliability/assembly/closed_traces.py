@@ -56,6 +56,10 @@ class ClosedTraces:
         record = self._records.get(trace_id)
         return record is not None and bool(record[1])
 
+    def get(self, trace_id: TraceId) -> Record | None:
+        """Return a record."""
+        return self._records.get(trace_id)
+
     def put(self, trace_id: TraceId, record: Record) -> None:
         """Add a record; the trace has none."""
         self._records[trace_id] = record

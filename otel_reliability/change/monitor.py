@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.detector import Detector
 from otel_reliability.change.observation import Observation, counts_for_change, observation_of
-from otel_reliability.change.sessions import OpenSessions, agent_key
+from otel_reliability.change.sessions import OpenSessions
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey, Run
 
 FORGET_AFTER: Final = 90 * 86_400.0
@@ -51,6 +52,7 @@ class Monitor:
         self._sessions = OpenSessions(settings.sessions.idle, settings.limits.sessions, self.accounts)
         self._changes: deque[Change] = deque()
         self._idle = settings.sessions.idle - _MARGIN
+        self._touched: set[AgentKey] = set()
         self._due = math.inf
         """Before this time there is nothing to advance."""
 
@@ -123,6 +125,7 @@ class Monitor:
         self._seen[key] = now
         self._due = min(self._due, now + FORGET_AFTER - _MARGIN)
         self._detectors.move_to_end(key)
+        self._touched.add(key)
         alarm = detector.add(observation)
         if alarm is not None:
             self._report(Change(key, alarm))
@@ -141,6 +144,7 @@ class Monitor:
 
     def _forget(self, key: AgentKey, why: str) -> None:
         del self._detectors[key], self._seen[key]
+        self._touched.add(key)
         self.accounts["agents", why] += 1
 
     def _report(self, change: Change) -> None:
@@ -149,16 +153,30 @@ class Monitor:
             self.accounts["changes", "ceiling"] += 1
         self._changes.append(change)
 
-    def to_data(self, now: float) -> dict[str, Any]:
-        """Return detectors and open sessions as plain values, times as seconds since; without accounts and pending changes."""
-        agents = [[list(key), now - self._seen[key], detector.to_data()] for key, detector in self._detectors.items()]
-        return {"agents": agents, "sessions": self._sessions.to_data(now)}
+    # --- Over a restart -----------------------------------------------------------------------------------------------
 
-    def restore(self, data: Mapping[str, Any], now: float) -> None:
-        """Continue from what `to_data` gave, by a clock that may have started again."""
-        for parts, since, detector in data["agents"]:
-            key = agent_key(parts)
-            self._seen[key] = now - since
-            self._detectors[key] = Detector.from_data(detector, self._settings.change, self._pinned.get(key, ()))
-        self._sessions.restore(data["sessions"], now)
+    def changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield what changed since the last call: plain key, plain data (None: it is forgotten).
+
+        A detector has its agent as key, and when it last had an observation with its data.
+        """
+        touched, self._touched = self._touched, set()
+        for key in touched:
+            detector = self._detectors.get(key)
+            yield [list(key)], None if detector is None else [self._seen[key], detector.to_data()]
+        yield from self._sessions.changes()
+
+    def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
+        """Replace everything by what `changes` yielded, what changed last at the end."""
+        for kept in (self._detectors, self._seen, self._changes, self._touched):
+            kept.clear()
+        sessions: list[tuple[Any, Any]] = []
+        for key, body in data:
+            if isinstance(key, bytes) or len(key) > 1:
+                sessions.append((key, body))
+                continue
+            agent = agent_key(key[0])
+            self._seen[agent], detector = body
+            self._detectors[agent] = Detector.from_data(detector, self._settings.change, self._pinned.get(agent, ()))
+        self._sessions.restore(sessions)
         self._due = -math.inf

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from otel_reliability.change.observation import Observation, joined
+from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey
 
 SessionKey: TypeAlias = tuple[AgentKey, str]
@@ -45,6 +46,8 @@ class OpenSessions:
         self._open: OrderedDict[SessionKey, OpenSession] = OrderedDict()
         self._closed: set[bytes] = set()
         self._closed_order: deque[bytes] = deque()
+        self._touched: set[SessionKey] = set()
+        self._closings: dict[bytes, bool] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -56,6 +59,7 @@ class OpenSessions:
 
     def add(self, key: SessionKey, run: Observation, now: float) -> None:
         """Add a run that closed to its session."""
+        self._touched.add(key)
         session = self._open.get(key)
         if session is None:
             if self._admit(key):
@@ -74,6 +78,7 @@ class OpenSessions:
         session = self._open.get(key)
         if session is None or session.runs.pop(run_id, None) is None:
             return False
+        self._touched.add(key)
         if not session.runs:
             del self._open[key]
         return True
@@ -85,6 +90,7 @@ class OpenSessions:
             if now - session.last < self._idle:
                 return
             del self._open[key]
+            self._touched.add(key)
             self._remember(digest(key))
             yield key[0], joined(key[1], list(session.runs.values()))
 
@@ -93,30 +99,44 @@ class OpenSessions:
             self._accounts["session_runs", "late"] += 1
             return False
         if len(self._open) >= self._limit:
-            self._open.popitem(last=False)
+            self._touched.add(self._open.popitem(last=False)[0])
             self._accounts["sessions", "ceiling"] += 1
         return True
 
     def _remember(self, closed: bytes) -> None:
         self._closed.add(closed)
         self._closed_order.append(closed)
+        self._closings[closed] = True
         if len(self._closed_order) > self._limit:
-            self._closed.discard(self._closed_order.popleft())
+            oldest = self._closed_order.popleft()
+            self._closed.discard(oldest)
+            self._closings[oldest] = False
 
-    def to_data(self, now: float) -> dict[str, Any]:
-        """Return the sessions as plain values; times as seconds since."""
-        opened = [
-            [list(key), session, now - at.last, list(at.runs.values())] for (key, session), at in self._open.items()
-        ]
-        return {"open": opened, "closed": [one.hex() for one in self._closed_order]}
+    def changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield what changed since the last call: plain key, plain data (None: it is forgotten).
 
-    def restore(self, data: Mapping[str, Any], now: float) -> None:
-        """Continue from what `to_data` gave. The time between does not count as idle."""
-        for one in data["closed"]:
-            self._remember(bytes.fromhex(one))
-        for key, session, since, observations in data["open"]:
-            runs = [Observation.from_data(run) for run in observations]
-            self._open[agent_key(key), session] = OpenSession(now - since, {run.id: run for run in runs})
+        An open session has its agent and its id as key; of a closed one the digest is remembered.
+        """
+        touched, self._touched = self._touched, set()
+        for key in touched:
+            session = self._open.get(key)
+            yield list(key), None if session is None else [session.last, list(session.runs.values())]
+        closings, self._closings = self._closings, {}
+        for closed, is_known in closings.items():
+            yield closed, True if is_known else None
+
+    def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
+        """Replace all sessions by those that `changes` yielded, the one that changed last at the end."""
+        for kept in (self._open, self._closed, self._closed_order, self._touched):
+            kept.clear()
+        for key, body in data:
+            if isinstance(key, bytes):
+                self._remember(key)
+                continue
+            agent, session = key
+            runs = [Observation.from_data(run) for run in body[1]]
+            self._open[agent_key(agent), session] = OpenSession(body[0], {run.id: run for run in runs})
+        self._closings.clear()
 
 
 def digest(key: SessionKey) -> bytes:
@@ -135,9 +155,3 @@ def _begun(agent: AgentKey) -> hashlib.blake2b:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-def agent_key(data: Iterable[Any]) -> AgentKey:
-    """Return the agent key of the list that JSON makes of it."""
-    namespace, name, environment, agent, extra = data
-    return AgentKey(namespace, name, environment, agent, tuple((one, other) for one, other in extra))

@@ -8,26 +8,25 @@ from typing import Final
 
 from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
-from otel_reliability.kafka.agent import Agent
-from otel_reliability.kafka.agents import Agents
-from otel_reliability.kafka.exposition import Expositions
 from otel_reliability.kafka.messages import Message, Outgoing
-from otel_reliability.kafka.shelf import Shelf
-from otel_reliability.kafka.stage import Poison, Told
+from otel_reliability.kafka.readings import Readings
+from otel_reliability.kafka.stage import Publication, Unusable
+from otel_reliability.kafka.values import KeyValues
 from otel_reliability.model.record import BadRecord
 from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import pinned_by
 from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.telemetry import names
+from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.instruments import Point
 from otel_reliability.telemetry.otlp import AgentMetrics, requests
 
 RESOURCE: Final[Mapping[str, str]] = {"service.name": "otel-reliability"}
-"""Who tells readings in a topic: the stage as a whole, so that a series stays the same when another worker goes on with it."""
+"""Resource of readings in a topic: the stage as a whole, so that a series stays the same when another worker goes on with it."""
 MAX_POINTS: Final = 500
 """Data points of a message of readings: brokers accept a megabyte by default."""
 MALFORMED: Final = "run_record"
-"""The reason of dead letters that are no run records."""
+"""Reason of dead letters that are no run records."""
 
 
 class Aggregate:
@@ -37,82 +36,78 @@ class Aggregate:
         self._settings, self._kafka = settings, kafka
         self._pinned: Mapping[AgentKey, Sequence[Observation]] = pinned_by(settings)
         self._partitions: dict[int, AggregatePartition] = {}
-        self._due = 0.0
+        self._publish_at = 0.0
         self.name = "aggregate"
         self.inputs: Sequence[str] = (kafka.runs,)
         self.output: str = kafka.runs
         self.others: Sequence[str] = () if kafka.readings is None else (kafka.readings,)
 
-    def open(self, number: int, shelf: Shelf) -> AggregatePartition:
+    def open(self, number: int, store: KeyValues) -> AggregatePartition:
         """Take a partition over."""
-        found = AggregatePartition(Agents(self._settings, shelf, self._pinned))
-        self._partitions[number] = found
+        found = self._partitions[number] = AggregatePartition(Readings(self._settings, store, self._pinned))
         return found
 
     def close(self, number: int) -> None:
-        """Another has it now: nothing more is told of its agents here."""
+        """Give a partition up: nothing more is shown of its agents here."""
         self._partitions.pop(number, None)
 
-    def wake(self, seconds: float) -> bool:
-        """Wake agents that nothing has come of since their partition was taken over."""
-        asleep = [one.agents for one in self._partitions.values() if one.agents.asleep]
-        for agents in asleep:
-            agents.wake(seconds / len(asleep))
-        return not any(agents.asleep for agents in asleep)
+    def load(self, seconds: float) -> bool:
+        """Load agents that nothing has asked for since their partition was taken over."""
+        unloaded = [one.readings for one in self._partitions.values() if one.readings.unloaded]
+        for readings in unloaded:
+            readings.load(seconds / len(unloaded))
+        return not any(readings.unloaded for readings in unloaded)
 
-    def tell(self, seconds: float) -> Iterator[Told] | None:
-        """The readings of all partitions, every so often. Agents that sleep have none, so it waits for them."""
-        if self._kafka.readings is None or seconds < self._due or not self._partitions:
+    def publish(self, seconds: float) -> Iterator[Publication] | None:
+        """Return the readings of all partitions, every so often, once all agents are loaded."""
+        if self._kafka.readings is None or seconds < self._publish_at or not self._partitions:
             return None
-        if any(one.agents.asleep for one in self._partitions.values()):
+        if any(one.readings.unloaded for one in self._partitions.values()):
             return None
-        self._due = seconds + self._kafka.tell
-        return self._told(self._kafka.readings)
+        self._publish_at = seconds + self._kafka.tell
+        return self._publications(self._kafka.readings)
 
-    def agents(self) -> list[Agent]:
-        """All agents this worker has. From any thread."""
-        return [agent for one in list(self._partitions.values()) for agent in one.agents.all()]
+    def readings(self) -> list[Readings]:
+        """Return all partitions of this worker. From any thread."""
+        return [one.readings for one in list(self._partitions.values())]
 
     def numbers(self) -> Iterable[Point]:
-        """How many agents, what became of records, and what found no place."""
-        agents, taken, refused = self.agents(), Counter[str](), Counter[str]()
-        for agent in agents:
-            taken.update(dict(agent.state.inbox.accounts))
-        for one in list(self._partitions.values()):
-            refused.update(one.agents.refused)
-        yield names.AGENTS.name, len(agents), {}
-        for disposition, number in (taken + refused).items():
+        """Return how many agents there are, and what became of records."""
+        readings, accounts = self.readings(), Counter[str]()
+        for one in readings:
+            accounts.update(dict(one.accounts))
+        yield names.AGENTS.name, sum(len(one.engine.fleet) for one in readings), {}
+        for disposition, number in accounts.items():
             yield names.RUN_RECORDS.name, number, {"disposition": disposition}
 
-    def _told(self, topic: str) -> Iterator[Told]:
+    def _publications(self, topic: str) -> Iterator[Publication]:
         for number, partition in sorted(self._partitions.items()):
-            for body in partition.told():
-                yield Told(topic, str(number).encode(), body)
+            for body in partition.requests():
+                yield Publication(topic, str(number).encode(), body)
 
 
 class AggregatePartition:
     """One partition of run records, and what the readers of its readings know."""
 
-    def __init__(self, agents: Agents) -> None:
-        self.agents = agents
-        self._metrics = AgentMetrics(Expositions(agents.all, tuple))
-
-    @property
-    def behind(self) -> bool:
-        """No: every message brings about all that is due."""
-        return False
+    def __init__(self, readings: Readings) -> None:
+        self.readings = readings
+        self._metrics = AgentMetrics(Exposition(readings.engine, readings.recording.book, tuple))
 
     def take(self, message: Message, now: float) -> Iterable[Outgoing]:
-        """Take in one message. Raises `Poison`."""
+        """Receive one message. Raise `Unusable`."""
         if not message.value:
-            self.agents.tick(now)
+            self.readings.tick(now)
             return ()
         try:
-            self.agents.take(message.key or b"", message.value, now)
+            self.readings.take(message.value, now)
         except BadRecord as error:
-            raise Poison(MALFORMED, str(error)) from None
+            raise Unusable(MALFORMED, str(error)) from None
         return ()
 
-    def told(self) -> Iterator[bytes]:
-        """Its readings as OTLP metrics requests."""
-        return requests(self._metrics.collect(self.agents.time.wall()), RESOURCE, MAX_POINTS)
+    def save(self) -> None:
+        """Store what changed."""
+        self.readings.save()
+
+    def requests(self) -> Iterator[bytes]:
+        """Return its readings as OTLP metrics requests."""
+        return requests(self._metrics.collect(self.readings.wall()), RESOURCE, MAX_POINTS)

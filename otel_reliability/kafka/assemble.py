@@ -10,11 +10,11 @@ from otel_reliability import conventions
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import DISPOSITIONS
-from otel_reliability.kafka.agent import Agent
+from otel_reliability.kafka.assembling import Traces
 from otel_reliability.kafka.messages import Message, Outgoing
-from otel_reliability.kafka.shelf import Shelf
-from otel_reliability.kafka.stage import Poison, Told
-from otel_reliability.kafka.traces import Traces
+from otel_reliability.kafka.readings import Readings
+from otel_reliability.kafka.stage import Publication, Unusable
+from otel_reliability.kafka.values import KeyValues
 from otel_reliability.model.span import AgentSpan, TraceId
 from otel_reliability.service.answers import Encoding, Signal
 from otel_reliability.service.decoded import Decoded, Decoder
@@ -44,9 +44,9 @@ class Assemble:
         self.output: str = kafka.runs
         self.others: Sequence[str] = ()
 
-    def open(self, number: int, shelf: Shelf) -> AssemblePartition:
+    def open(self, number: int, store: KeyValues) -> AssemblePartition:
         """Take a partition over."""
-        found = self._partitions[number] = AssemblePartition(self._settings, shelf, self._read)
+        found = self._partitions[number] = AssemblePartition(self._settings, store, self._read)
         return found
 
     def close(self, number: int) -> None:
@@ -55,16 +55,16 @@ class Assemble:
         if gone is not None:
             self._before.add(gone.numbers)
 
-    def wake(self, seconds: float) -> bool:
-        """Traces are read back when something happens to them."""
+    def load(self, seconds: float) -> bool:
+        """Return True: traces are assembled again when their partition is taken over."""
         return True
 
-    def tell(self, seconds: float) -> Iterator[Told] | None:
-        """It sends nothing of itself."""
+    def publish(self, seconds: float) -> Iterator[Publication] | None:
+        """Return None: it sends nothing of itself."""
         return None
 
-    def agents(self) -> Iterable[Agent]:
-        """It knows traces, no agents."""
+    def readings(self) -> Iterable[Readings]:
+        """Return nothing: it knows traces, no agents."""
         return ()
 
     def numbers(self) -> Iterable[Point]:
@@ -74,14 +74,13 @@ class Assemble:
         for one in (self._before, *(partition.numbers for partition in partitions)):
             total.add(one)
         yield from total.points()
-        yield names.KAFKA_TRACES.name, sum(len(one.traces) for one in partitions), {"state": "remembered"}
-        yield names.KAFKA_TRACES.name, sum(one.traces.live for one in partitions), {"state": "open"}
+        yield names.KAFKA_TRACES.name, sum(len(one.traces) for one in partitions), {"state": "open"}
 
     def _read(self, message: Message) -> Decoded:
         try:
             return self._decode(self._signals[message.topic], Encoding.PROTOBUF, message.value)
         except Refused as refused:
-            raise Poison(refused.reason, str(refused)) from None
+            raise Unusable(refused.reason, str(refused)) from None
 
 
 class Numbers:
@@ -90,13 +89,13 @@ class Numbers:
     def __init__(self) -> None:
         self.spans: Counter[tuple[str, str]] = Counter()
         self.apart: Counter[str] = Counter()
-        self.told: Counter[str] = Counter()
+        self.records: Counter[str] = Counter()
 
     def add(self, other: Numbers) -> None:
         """Count what another counted too."""
         self.spans.update(other.spans)
         self.apart.update(other.apart)
-        self.told.update(other.told)
+        self.records.update(other.records)
 
     def points(self) -> Iterator[Point]:
         """As self-telemetry."""
@@ -105,15 +104,15 @@ class Numbers:
             yield names.SPANS.name, number, labels
         for what, number in self.apart.items():
             yield names.KAFKA_APART.name, number, {"what": what}
-        for change, number in self.told.items():
+        for change, number in self.records.items():
             yield names.KAFKA_RECORDS.name, number, {"change": change}
 
 
 class AssemblePartition:
     """One partition of spans, and that of log events with the same number."""
 
-    def __init__(self, settings: Settings, shelf: Shelf, read: _Reads) -> None:
-        self.traces = Traces(settings, shelf)
+    def __init__(self, settings: Settings, store: KeyValues, read: _Reads) -> None:
+        self.traces = Traces(settings, store)
         self._read = read
         self._counted: Counter[tuple[str, str]] = Counter()
 
@@ -124,16 +123,11 @@ class AssemblePartition:
         found.spans = self._counted + Counter(
             {what: number for what, number in self.traces.accounts.items() if what[0] in DISPOSITIONS}
         )
-        found.apart, found.told = Counter(self.traces.apart), Counter(self.traces.told)
+        found.apart, found.records = Counter(self.traces.apart), Counter(self.traces.records)
         return found
 
-    @property
-    def behind(self) -> bool:
-        """Whether more traces are due than one message may bring about."""
-        return self.traces.behind
-
     def take(self, message: Message, now: float) -> Iterable[Outgoing]:
-        """Take in one message. Raises `Poison`."""
+        """Take in one message. Raises `Unusable`."""
         if not message.value:
             return self.traces.tick(now)
         decoded = self._read(message)
@@ -143,6 +137,10 @@ class AssemblePartition:
         elif _is_foreign(message.key, decoded.spans):
             self.traces.apart["other_key"] += 1
         return self.traces.take(decoded.spans, decoded.evaluations, now)
+
+    def save(self) -> None:
+        """Store what changed."""
+        self.traces.save()
 
     def _count(self, decoded: Decoded) -> None:
         self._counted["received", ""] += len(decoded.spans)

@@ -16,7 +16,7 @@ from otel_reliability.errors import ConfigurationError
 from otel_reliability.kafka.aggregate import Aggregate
 from otel_reliability.kafka.assemble import Assemble
 from otel_reliability.kafka.brokers import NotYet, check_topics, told
-from otel_reliability.kafka.doors import Doors
+from otel_reliability.kafka.endpoints import Endpoints
 from otel_reliability.kafka.exposition import Expositions
 from otel_reliability.kafka.own_numbers import OwnNumbers
 from otel_reliability.kafka.stage import Stage
@@ -94,22 +94,22 @@ class Runner:
         self._account = Account()
         self._ready = Ready(self._account)
         own = OwnNumbers(stage, self._account, self._ready, state)
-        exposition = Expositions(stage.agents, own)
-        self.doors = Doors(config.service, exposition, self._ready, self._healthy)
+        exposition = Expositions(stage.readings, own)
+        self.endpoints = Endpoints(config.service, exposition, self._ready, self._healthy)
         self._stopping = threading.Event()
         self._trouble = Trouble(time.monotonic)
 
     def run(self) -> None:
         """Work until SIGTERM or SIGINT. Raises `ConfigurationError` for what does not heal by itself."""
         self._ready.hold("starting", "the brokers have given this worker nothing to do yet")
-        self.doors.open()
-        for door, place in self.doors.addresses.items():
-            _logger.info("%s listens on %s", door, place)
+        self.endpoints.open()
+        for name, place in self.endpoints.addresses.items():
+            _logger.info("%s listens on %s", name, place)
         try:
             with self._signals():
                 self._run()
         finally:
-            self.doors.close()
+            self.endpoints.close()
         _logger.info("Stopped.")
 
     def _run(self) -> None:

@@ -1,18 +1,18 @@
-"""What the worker asks of a stage: to make a partition from its shelf, and to take messages."""
+"""The interface between worker and stage."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from otel_reliability.kafka.agent import Agent
 from otel_reliability.kafka.messages import Message, Outgoing
-from otel_reliability.kafka.shelf import Shelf
+from otel_reliability.kafka.readings import Readings
+from otel_reliability.kafka.values import KeyValues
 from otel_reliability.telemetry.instruments import Point
 
 
-class Poison(Exception):
-    """A message that cannot be used: by which word it is counted, and what is wrong with it. Holds no content."""
+class Unusable(Exception):
+    """Error: a message that cannot be used: the word by which it is counted, and what is wrong with it. Holds no content."""
 
     def __init__(self, reason: str, detail: str) -> None:
         self.reason, self.detail = reason, detail
@@ -20,20 +20,19 @@ class Poison(Exception):
 
 
 class Partition(Protocol):
-    """What a stage knows of one partition. Its time is that of the messages; a message without a value tells only that."""
-
-    @property
-    def behind(self) -> bool:
-        """Whether more is due than the last message could bring about: another, without a value, goes on with it."""
-        ...
+    """One partition of a stage. Its time is that of the messages; a message without a value holds only that."""
 
     def take(self, message: Message, now: float) -> Iterable[Outgoing]:
-        """Take in one message. Gives what is to be sent with it. Raises `Poison`, with nothing taken."""
+        """Receive one message. Return what is to be sent with it. Raise `Unusable`, with nothing received."""
+        ...
+
+    def save(self) -> None:
+        """Store what changed: all before it is about to be committed."""
         ...
 
 
-class Told(NamedTuple):
-    """Something to be sent of itself, when all before it is committed."""
+class Publication(NamedTuple):
+    """A message that a stage sends of itself, when everything before it is committed."""
 
     topic: str
     key: bytes
@@ -41,48 +40,37 @@ class Told(NamedTuple):
 
 
 class Stage(Protocol):
-    """One stage. It is called from the worker's thread, but for `agents` and `numbers`."""
+    """One stage. It is called from the worker's thread, but for `readings` and `numbers`.
 
-    @property
-    def name(self) -> str:
-        """Its word in commands, group and messages."""
-        ...
+    `name` is its word in commands, group and messages; `inputs` are the topics it reads, all with as many partitions, and those
+    of one number go to one worker; `output` is the topic that its records go to, `others` are further topics it writes.
+    """
 
-    @property
-    def inputs(self) -> Sequence[str]:
-        """The topics it reads; all have as many partitions, and those of one number go to one worker."""
-        ...
+    name: str
+    inputs: Sequence[str]
+    output: str
+    others: Sequence[str]
 
-    @property
-    def output(self) -> str:
-        """The topic that what comes of messages goes to."""
-        ...
-
-    @property
-    def others(self) -> Sequence[str]:
-        """Further topics it writes."""
-        ...
-
-    def open(self, number: int, shelf: Shelf) -> Partition:
-        """Take a partition over, from what stands on its shelf."""
+    def open(self, number: int, store: KeyValues) -> Partition:
+        """Take a partition over, from what is stored."""
         ...
 
     def close(self, number: int) -> None:
-        """Another has it now, or nobody."""
+        """Give a partition up."""
         ...
 
-    def wake(self, seconds: float) -> bool:
-        """Go on with reading back what can wait, for about so long. Whether all is there: before, nothing is told of it."""
+    def load(self, seconds: float) -> bool:
+        """Go on with loading what can wait, for about so long. Return whether all is there: before, nothing is published."""
         ...
 
-    def tell(self, seconds: float) -> Iterator[Told] | None:
-        """What is to be sent of itself now, all being committed; None: nothing is due. `seconds` is any steady clock."""
+    def publish(self, seconds: float) -> Iterator[Publication] | None:
+        """Return what is to be sent now, all being committed; None: nothing is due. `seconds` is any steady clock."""
         ...
 
-    def agents(self) -> Iterable[Agent]:
-        """The agents whose numbers this worker tells. From any thread."""
+    def readings(self) -> Iterable[Readings]:
+        """Return the partitions whose agents this worker shows. From any thread."""
         ...
 
     def numbers(self) -> Iterable[Point]:
-        """Self-telemetry of the stage."""
+        """Return the stage's self-telemetry."""
         ...

@@ -1,7 +1,7 @@
-"""A stage on Quix Streams: which partitions this worker has, where their shelves are, and when everything is committed.
+"""A stage on Quix Streams: which partitions this worker has, and when everything is committed.
 
-One message is one step: what it puts on shelves, what is sent because of it and how far was read are committed together, or
-not at all. Everything here runs on the thread that calls `run`, but for `stop` and what is only read.
+What messages change, what is sent because of them and how far was read are committed together, or not at all. Everything here
+runs on the thread that calls `run`, but for `stop` and what is only read.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from quixstreams.kafka.configuration import ConnectionConfig
 from quixstreams.models import TopicAdmin, TopicManager
 
 from otel_reliability.kafka.client import KafkaException, TopicPartition
-from otel_reliability.kafka.messages import TICK, Message, Outgoing, dead
-from otel_reliability.kafka.shelf import Shelf
-from otel_reliability.kafka.stage import Partition, Poison, Stage
+from otel_reliability.kafka.messages import TICK, Message, Outgoing, dead_letter_headers
+from otel_reliability.kafka.stage import Partition, Stage, Unusable
 from otel_reliability.kafka.ticker import Ticker
+from otel_reliability.kafka.values import KeyValues
 from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.telemetry.guard import Guard
 
@@ -36,7 +36,7 @@ POLL: Final = 0.25
 """Seconds that one look for messages waits, and so the least time between two looks at everything else."""
 AHEAD: Final = 5_000
 """Messages of a partition that are held while those of its other topic are older: what an hour's backlog may take of memory."""
-LOOK: Final = 2.0
+LAG_INTERVAL_S: Final = 2.0
 """Seconds between two looks at how far behind each partition is."""
 STANDBY: Final = 15.0
 """Seconds without a partition after which a worker is told to be one too many."""
@@ -52,8 +52,8 @@ _FAULTS: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, 
 _GUARD: Final = Guard("a message")
 
 
-class StoreShelf:
-    """The shelf of one partition: its store, within the transaction that is open now."""
+class StreamValues:
+    """The store of one partition, within the transaction that is open now."""
 
     def __init__(self, partition: Any, transaction: Callable[[], Any]) -> None:
         self._partition, self._transaction = partition, transaction
@@ -123,15 +123,17 @@ class Worker:
         """Whether somebody asked for the end."""
         self._broke: BaseException | None = None
         self._join()
+        self._commit: Callable[..., None] = self._context.commit_checkpoint
+        self._context.commit_checkpoint = self._committed
         self._producer: Any = self._app.get_producer()
         self._producer.poll(0)  # makes it, before two threads use it
         self._ticker = Ticker(self._producer, kafka.tick)
         self._open: dict[int, tuple[Any, Partition]] = {}
         self._now: dict[int, float] = {}
-        self._began = self._looked = self.account.beat = time.monotonic()
+        self._began = self._measured_at = self.account.beat = time.monotonic()
         self._offsets: dict[tuple[str, int], int] = {}
-        self._given = self._woke = self._began
-        self._is_awake = True
+        self._given = self._loaded_at = self._began
+        self._is_loaded = True
 
     def run(self) -> None:
         """Work until `stop`, or until something breaks: then it raises, and nothing of what was not committed has happened."""
@@ -167,7 +169,7 @@ class Worker:
     # --- The topology -------------------------------------------------------------------------------------------------
 
     def _join(self) -> None:
-        """All inputs share the shelves of the first: partitions of one number go to one worker, and are read by time. Otherwise
+        """All inputs share the store of the first: partitions of one number go to one worker, and are read by time. Otherwise
         the shorter backlog would bring the present, and the runs of the longer one would close before their spans are read.
         """
         self._main.register_store()
@@ -196,12 +198,8 @@ class Worker:
         try:
             for out in self._taken(partition, message, now):
                 self._context.producer.produce(topic=self._stage.output, key=out.key, value=out.value)
-        except Poison as poison:
-            if poison.reason == FAULT:
-                del self._open[number]  # what it has in memory may be half of a step; its shelf is read anew
-            self._bury(message, poison.reason, poison.detail, offset, number)
-        if partition.behind and not self._behind(topic, number):
-            self._ticker.tick([(topic, number)])  # what is left of it goes on with this
+        except Unusable as unusable:
+            self._dead_letter(message, unusable.reason, unusable.detail, offset, number)
 
     def _taken(self, partition: Partition, message: Message, now: float) -> Iterable[Outgoing]:
         """What comes of a message. Code of ours that fails over it is a fault of ours, and the partition goes on all the same."""
@@ -210,18 +208,26 @@ class Worker:
         except _FAULTS as error:
             if not _GUARD.stops(error):
                 raise
-            raise Poison(FAULT, type(error).__name__) from None
+            raise Unusable(FAULT, type(error).__name__) from None
 
-    def _bury(self, message: Message, reason: str, detail: str, offset: int, number: int) -> None:
-        """Lay a message aside."""
+    def _dead_letter(self, message: Message, reason: str, detail: str, offset: int, number: int) -> None:
+        """Count a message that cannot be used, and send it to the topic of dead letters where there is one."""
         self.account.dead[reason] += 1
         _logger.warning("%s[%d]@%d cannot be used: %s: %s", message.topic, number, offset, reason, detail)
         if self._kafka.dead_letters is not None:
             where = {"topic": message.topic, "partition": number, "offset": offset, "stage": self._stage.name}
-            headers: Any = dead(reason, detail, where)
+            headers: Any = dead_letter_headers(reason, detail, where)
             self._context.producer.produce(
                 topic=self._kafka.dead_letters, key=message.key, value=message.value, headers=headers
             )
+
+    def _committed(self, force: bool = False, **named: Any) -> None:
+        """Commit, where it is time or `force` asks for it; before that every partition stores what changed."""
+        checkpoint = self._context.checkpoint
+        if (force or checkpoint.expired()) and not checkpoint.empty():
+            for _, partition in self._open.values():
+                partition.save()
+        self._commit(force=force, **named)
 
     # --- Partitions ---------------------------------------------------------------------------------------------------
 
@@ -244,17 +250,17 @@ class Worker:
                 self._stage.close(number)
         given = [(number, store) for number, store in stores.items() if number not in self._open]
         for number, store in given:
-            self._open[number] = (store, self._stage.open(number, self._shelf(number, store)))
+            self._open[number] = (store, self._stage.open(number, self._values(number, store)))
         self._ticker.partitions = [(topic, number) for topic in self._stage.inputs for number in self._open]
         self.account.partitions = sorted(self._open)
         if given:
-            self._given, self._is_awake = self.account.beat, False
+            self._given, self._is_loaded = self.account.beat, False
 
-    def _shelf(self, number: int, store: Any) -> Shelf:
+    def _values(self, number: int, store: Any) -> KeyValues:
         def transaction() -> Any:
             return self._context.checkpoint.get_store_transaction(self._store_of, number)
 
-        return StoreShelf(store, transaction)
+        return StreamValues(store, transaction)
 
     # --- Between messages ---------------------------------------------------------------------------------------------
 
@@ -265,28 +271,28 @@ class Worker:
             stores = self._stores()
             if {number: store for number, (store, _) in self._open.items()} != stores:
                 self._sync(dict(stores))
-            self._wake(now)
+            self._load(now)
             self._stand(now)
-        self._tell(now)
-        if now >= self._looked + LOOK:
-            self._looked = now
-            self._look()
+        self._publish(now)
+        if now >= self._measured_at + LAG_INTERVAL_S:
+            self._measured_at = now
+            self._measure_lag()
         self.account.beat = now
 
-    def _wake(self, now: float) -> None:
+    def _load(self, now: float) -> None:
         """Read back what sleeps, while messages are taken in between."""
-        spent = now - self._woke
-        if self._is_awake or spent < SLICE:
+        spent = now - self._loaded_at
+        if self._is_loaded or spent < SLICE:
             return
-        self._is_awake = self._stage.wake(min(SHARE * spent, LONGEST_SLICE))
-        self._woke = time.monotonic()
-        if self._is_awake:
-            self.account.assigned(self._woke - self._given)
+        self._is_loaded = self._stage.load(min(SHARE * spent, LONGEST_SLICE))
+        self._loaded_at = time.monotonic()
+        if self._is_loaded:
+            self.account.assigned(self._loaded_at - self._given)
 
     def _stand(self, now: float) -> None:
         """Ready with partitions that are awake, and without any once it is clear that there are none for it."""
         if self._open:
-            self.account.ready = self._is_awake
+            self.account.ready = self._is_loaded
         elif not self.account.ready and now >= self._began + STANDBY:
             self.account.ready = True
             _logger.warning(
@@ -294,16 +300,16 @@ class Worker:
                 " or ".join(self._stage.inputs),
             )
 
-    def _tell(self, now: float) -> None:
+    def _publish(self, now: float) -> None:
         """Readings rest on what is committed."""
-        told = self._stage.tell(now)
-        if told is not None:
+        found = self._stage.publish(now)
+        if found is not None:
             self._context.commit_checkpoint(force=True)
-            for one in told:
+            for one in found:
                 self._producer.produce(topic=one.topic, key=one.key, value=one.value)
             self._producer.poll(0)
 
-    def _look(self) -> None:
+    def _measure_lag(self) -> None:
         """How far behind each partition is, by what the brokers last said."""
         lags: dict[tuple[str, int], int] = {}
         for topic in self._stage.inputs:

@@ -1,305 +1,310 @@
-"""A run record: one change of one run as a plain, versioned, self-contained object that JSON can hold.
+"""Runs and spans as bytes: the one form in which they are stored, carried by Kafka and shown by the API.
 
-It is what one service hands another (as an OTLP log event), what a journal stores and what a stream engine carries. Of the
-hashes it has the effect of each call only: retries and repeats are marked already, so nobody needs those of the arguments.
+A run record is one change of one run as a JSON object that anybody can read: `{"version", "change", "revision", "run": {…}}`,
+with the fields of `Run` by name, enumerations by value, named tuples as lists, and ids in base64. In the state
+database runs and spans are MessagePack arrays of their fields. Both forms follow from the annotations of the types: a new field
+of a type, at its end and with a default, needs no change here, and bytes written without it are read all the same.
 """
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar, cast
+import re
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
+from typing import Any, Final, NamedTuple, TypeVar, cast, get_type_hints
+
+import msgspec
 
 from otel_reliability.model.bounded import LONGEST
 from otel_reliability.model.event import RunChange
-from otel_reliability.model.model_calls import ModelCall, ModelCalls
-from otel_reliability.model.record_plain import GREATEST, LATEST_NS, plain_run
-from otel_reliability.model.run import AgentKey, CloseReason, Outcome, Run, Tools
-from otel_reliability.model.span import Evaluation
-from otel_reliability.model.tool_calls import ToolCall, ToolCalls
+from otel_reliability.model.model_calls import ModelCall
+from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.model.span import (
+    AgentSpan,
+    HandoffFacts,
+    InvocationFacts,
+    ModelFacts,
+    Resource,
+    ToolFacts,
+)
+from otel_reliability.model.tool_calls import ToolCall
 
-VERSION: Final = 1
-"""Raised when a reader of the version before could no longer understand a record."""
+VERSION: Final = 2
+"""Version of run records; raised when a reader of the version before could no longer understand one."""
 EVENT_NAME: Final = "otel_reliability.run"
-"""The name of the log event that carries a record."""
+"""Name of the log event of a run record."""
 
+MAX_INTEGER: Final = 2**63 - 1
 T = TypeVar("T")
-E = TypeVar("E", bound=enum.Enum)
-Pair = tuple[str, str]
+_CHECKSUM_BYTES: Final = 4
+_ID_BYTES: Final = {"trace_id": 16, "root_span_id": 8}
+_FACTS: Final[tuple[Any, ...]] = (None, InvocationFacts, ToolFacts, ModelFacts, HandoffFacts)
+_RESOURCE_AT: Final = AgentSpan._fields.index("resource")
+_FACTS_AT: Final = AgentSpan._fields.index("facts")
+_INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
 class BadRecord(ValueError):
-    """What should be a record is none: which field, and what is wrong with it. Holds no content."""
+    """Error: bytes or an object that are no run record. The message names the field and the problem and holds no content."""
+
+
+class Damaged(Exception):
+    """Error: stored bytes that differ from the bytes that were written."""
 
 
 class RunRecord(NamedTuple):
-    """One change of one run, and when it was told (Unix nanoseconds): of two records of a run the later told one stands."""
+    """One change of one run. Of two records of one run, the one with the greater `revision` (Unix nanoseconds) is current."""
 
     change: RunChange
     run: Run
-    told_ns: int
+    revision: int
 
 
-def write(record: RunRecord) -> dict[str, Any]:
-    """The record as an object of strings, numbers, booleans, lists and nulls.
+# --- Run records: JSON that anybody may have sent ----------------------------------------------------------------------
+
+
+def write(record: RunRecord) -> bytes:
+    """Return the record as JSON.
 
     >>> from otel_reliability.testing import run
-    >>> kept = run(["search"])
-    >>> read(write(RunRecord(RunChange.CLOSED, kept, 1))).run.path
+    >>> read(write(RunRecord(RunChange.CLOSED, run(["search"]), 1))).run.path
     ('search',)
     """
-    return {
-        "version": VERSION,
-        "change": record.change.value,
-        "told_ns": record.told_ns,
-        "run": write_run(record.run),
-    }
+    head = {"version": VERSION, "change": record.change.value, "revision": record.revision}
+    return _clean(_to_json, {**head, "run": write_run(record.run)})
 
 
-def read(raw: object, run: Run | None = None) -> RunRecord:
-    """The record that an object tells. Raises `BadRecord` for one that is none, or is of another version.
-
-    `run` is that of the record, where somebody has read it before.
-    """
-    fields = _Fields(raw, "record")
-    version = fields.whole("version")
+def read(raw: object) -> RunRecord:
+    """Return the record that JSON text or bytes, or the parsed object, holds. Raise `BadRecord` for anything else."""
+    found = _parsed(raw)
+    version = found.get("version")
     if version != VERSION:
-        raise BadRecord(f"a record of version {version}; this service reads version {VERSION}")
-    told = read_run(fields.given("run")) if run is None else run
-    return RunRecord(fields.word("change", RunChange), told, fields.whole("told_ns", least=0))
-
-
-def write_run(run: Run) -> dict[str, Any]:
-    """A run as an object. `read_run` gives it back, but for the hashes of arguments and results."""
-    return {
-        **run._asdict(),
-        "trace_id": run.trace_id.hex(),
-        "root_span_id": _hex(run.root_span_id),
-        "key": [*run.key[:4], _pairs(run.key.extra)],
-        "branches": _pairs(run.branches),
-        "path": None if run.path is None else list(run.path),
-        "tools": run.tools.value,
-        "tool_calls": None
-        if run.tool_calls is None
-        else [_write_call(call) for call in ToolCalls.of(run.tool_calls).rows()],
-        "model_calls": [list(call) for call in ModelCalls.of(run.model_calls).rows()],
-        "outcome": run.outcome.value,
-        "violations": None if run.violations is None else _pairs(run.violations),
-        "evaluations": [_write_evaluation(one) for one in run.evaluations],
-        "closed_by": run.closed_by.value,
-    }
+        raise BadRecord(f"a record of version {version!s:.20}; this service reads version {VERSION}")
+    try:
+        change = msgspec.convert(found.get("change"), RunChange)
+        revision = msgspec.convert(found.get("revision"), int)
+    except msgspec.ValidationError as error:
+        raise BadRecord(f"record.change or record.revision: {error}") from None
+    return RunRecord(change, read_run(found.get("run")), revision)
 
 
 def read_run(raw: object) -> Run:
-    """The run that an object tells. Raises `BadRecord`."""
-    plain = plain_run(raw)
-    return carefully(raw) if plain is None else plain
+    """Return the run that an object of its fields by name holds. Raise `BadRecord` for anything else."""
+    if not isinstance(raw, dict):
+        raise BadRecord("record.run is no object")
+    given = cast("dict[str, Any]", raw)
+    missing = [name for name in Run._fields if name not in given and name not in Run._field_defaults]
+    if missing:
+        raise BadRecord(f"run.{missing[0]} is missing")
+    fields = {**Run._field_defaults, **given}
+    try:
+        run = _run_of(msgspec.convert([fields[name] for name in Run._fields], _run_type()))
+    except msgspec.ValidationError as error:
+        raise BadRecord(_named(str(error))) from None
+    _check(run)
+    return run
 
 
-def carefully(raw: object) -> Run:
-    """The same for whatever it may be, and what is wrong with it. Raises `BadRecord`."""
-    fields = _Fields(raw, "run")
-    start_ns = fields.whole("start_ns", least=0)
-    return Run(
-        run_id=fields.text("run_id"),
-        trace_id=fields.trace_id("trace_id"),
-        root_span_id=fields.maybe("root_span_id", fields.span_id),
-        key=_read_key(fields.given("key")),
-        session_id=fields.maybe("session_id", fields.text),
-        task_id=fields.maybe("task_id", fields.text),
-        trial=fields.maybe("trial", fields.whole),
-        condition=fields.text("condition"),
-        input_class=fields.maybe("input_class", fields.text),
-        branches=fields.pairs("branches"),
-        nested=fields.truth("nested"),
-        implicit=fields.truth("implicit"),
-        incomplete=fields.truth("incomplete"),
-        start_ns=start_ns,
-        end_ns=fields.whole("end_ns", least=start_ns),
-        path=fields.maybe("path", fields.texts),
-        tools=fields.word("tools", Tools),
-        tool_calls=fields.maybe("tool_calls", lambda name: ToolCalls.of(fields.each(name, _read_call))),
-        model_calls=ModelCalls.of(fields.each("model_calls", _read_model_call)),
-        input_tokens=fields.maybe("input_tokens", fields.whole),
-        output_tokens=fields.maybe("output_tokens", fields.whole),
-        token_pressure=fields.maybe("token_pressure", fields.number),
-        arguments_known=fields.truth("arguments_known"),
-        outcome=fields.word("outcome", Outcome),
-        outcome_source=fields.text("outcome_source"),
-        confidence=fields.maybe("confidence", fields.number),
-        cost=fields.maybe("cost", fields.number),
-        violations=fields.maybe("violations", fields.pairs),
-        evaluations=fields.each("evaluations", _read_evaluation),
-        weight=fields.whole("weight", least=1),
-        span_count=fields.whole("span_count", least=0),
-        closed_by=fields.word("closed_by", CloseReason),
-    )
+def write_run(run: Run) -> dict[str, Any]:
+    """Return a run as an object of its fields by name, as records have it: plain values for JSON.
+
+    The hashes of arguments and results stay in the process: retries and repeats are marked already.
+    """
+    calls = run.tool_calls
+    if calls is not None:
+        run = run._replace(tool_calls=tuple([call._replace(arguments=None, result=None) for call in calls]))
+    plain: list[Any] = _clean(partial(msgspec.to_builtins, enc_hook=tuple), tuple(run))
+    return dict(zip(Run._fields, plain, strict=True))
 
 
-def _write_call(call: tuple[Any, ...]) -> list[Any]:
-    *told, _, _, effect = call
-    told.append(_hex(effect))
-    return told
-
-
-def _write_evaluation(one: Evaluation) -> list[Any]:
-    return [one.name, one.score, one.label, one.time_ns, _hex(one.trace_id), _hex(one.span_id), one.response_id]
-
-
-def _read_key(raw: object) -> AgentKey:
-    fields = _Fields.of(raw, "key", AgentKey._fields)
-    namespace, service, environment, agent = (fields.text(name) for name in AgentKey._fields[:4])
-    return AgentKey(namespace, service, environment, agent, fields.pairs("extra"))
-
-
-def _read_call(raw: object) -> ToolCall:
-    names = ("name", "ok", "retry", "repeat", "chain", "agent", "start_ns", "end_ns", "effect")
-    fields = _Fields.of(raw, "tool_calls", names)
-    return ToolCall(
-        name=fields.text("name"),
-        ok=fields.truth("ok"),
-        retry=fields.truth("retry"),
-        repeat=fields.truth("repeat"),
-        chain=fields.whole("chain", least=0),
-        agent=fields.text("agent"),
-        start_ns=fields.whole("start_ns", least=0),
-        end_ns=fields.whole("end_ns", least=0),
-        arguments=None,
-        result=None,
-        effect=fields.maybe("effect", fields.digits),
-    )
-
-
-def _read_model_call(raw: object) -> ModelCall:
-    fields = _Fields.of(raw, "model_calls", ModelCall._fields)
-    return ModelCall(
-        fields.maybe("model", fields.text),
-        fields.maybe("input_tokens", fields.whole),
-        fields.maybe("output_tokens", fields.whole),
-        fields.truth("failed"),
-        fields.text("agent"),
-        fields.whole("start_ns", least=0),
-        fields.whole("end_ns", least=0),
-    )
-
-
-def _read_evaluation(raw: object) -> Evaluation:
-    fields = _Fields.of(raw, "evaluations", Evaluation._fields)
-    return Evaluation(
-        fields.text("name"),
-        fields.maybe("score", fields.number),
-        fields.maybe("label", fields.text),
-        fields.whole("time_ns", least=0),
-        fields.maybe("trace_id", fields.trace_id),
-        fields.maybe("span_id", fields.span_id),
-        fields.maybe("response_id", fields.text),
-    )
-
-
-def _hex(value: bytes | None) -> str | None:
-    return None if value is None else value.hex()
-
-
-def _pairs(pairs: Sequence[Pair]) -> list[list[str]]:
-    return [list(pair) for pair in pairs]
-
-
-class _Fields:
-    """The fields of one object, each read as the type it must have. Anybody may have sent it."""
-
-    def __init__(self, raw: object, place: str) -> None:
-        if not isinstance(raw, Mapping):
-            raise BadRecord(f"{place} is no object")
-        self._raw, self._place = cast("Mapping[str, object]", raw), place
-
-    @classmethod
-    def of(cls, raw: object, place: str, names: Sequence[str]) -> _Fields:
-        """The items of a list, under the names of their places."""
-        if not isinstance(raw, list) or len(cast("list[object]", raw)) != len(names):
-            raise BadRecord(f"{place} is no list of {len(names)}")
-        return cls(dict(zip(names, cast("list[object]", raw), strict=True)), place)
-
-    def given(self, name: str) -> object:
-        """The field as it is."""
-        if name not in self._raw:
-            raise self._bad(name, "is missing")
-        return self._raw[name]
-
-    def maybe(self, name: str, reader: Callable[[str], T]) -> T | None:
-        """The field, or None where it is null."""
-        return None if self.given(name) is None else reader(name)
-
-    def text(self, name: str) -> str:
-        value = self.given(name)
-        if not isinstance(value, str) or len(value) > LONGEST:
-            raise self._bad(name, "is no text, or too long")
-        return value
-
-    def truth(self, name: str) -> bool:
-        value = self.given(name)
-        if not isinstance(value, bool):
-            raise self._bad(name, "is neither true nor false")
-        return value
-
-    def whole(self, name: str, *, least: int = -LATEST_NS) -> int:
-        value = self.given(name)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LATEST_NS:
-            raise self._bad(name, "is no whole number, or out of range")
-        return value
-
-    def number(self, name: str) -> float:
-        value = self.given(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not -GREATEST <= value <= GREATEST:
-            raise self._bad(name, "is no number")
-        return float(value)
-
-    def trace_id(self, name: str) -> bytes:
-        return self.digits(name, 16)
-
-    def span_id(self, name: str) -> bytes:
-        return self.digits(name, 8)
-
-    def digits(self, name: str, size: int | None = None) -> bytes:
+def _parsed(raw: object) -> dict[str, Any]:
+    if isinstance(raw, str | bytes):
         try:
-            value = bytes.fromhex(self.text(name))
-        except ValueError:
-            raise self._bad(name, "is not hexadecimal") from None
-        if size not in {None, len(value)}:
-            raise self._bad(name, f"has {len(value)} bytes, not {size}")
-        return value
-
-    def word(self, name: str, kind: type[E]) -> E:
-        value = self.text(name)
-        try:
-            return kind(value)
-        except ValueError:
-            raise self._bad(name, f"is none of {', '.join(str(one.value) for one in kind)}") from None
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        return self.each(name, _text)
-
-    def pairs(self, name: str) -> tuple[Pair, ...]:
-        return self.each(name, _pair)
-
-    def each(self, name: str, reader: Callable[[object], T]) -> tuple[T, ...]:
-        value = self.given(name)
-        if not isinstance(value, list):
-            raise self._bad(name, "is no list")
-        return tuple(reader(item) for item in cast("list[object]", value))
-
-    def _bad(self, name: str, what: str) -> BadRecord:
-        return BadRecord(f"{self._place}.{name} {what}")
+            raw = msgspec.json.decode(raw)
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            raise BadRecord("a run record is a JSON object") from None
+    if not isinstance(raw, dict):
+        raise BadRecord("a run record is a JSON object")
+    return cast("dict[str, Any]", raw)
 
 
-def _text(raw: object) -> str:
-    if not isinstance(raw, str) or len(raw) > LONGEST:
-        raise BadRecord("a list of texts holds something else, or what is too long")
-    return raw
+def _named(message: str) -> str:
+    """Return an error of msgspec with the name of the field in place of its index."""
+    at = _INDEX.search(message)
+    return message if at is None else message.replace(f"$[{at[1]}]", f"run.{Run._fields[int(at[1])]}", 1)
 
 
-def _pair(raw: object) -> Pair:
-    match raw:
-        case [str(first), str(second)] if len(first) <= LONGEST and len(second) <= LONGEST:
-            return first, second
+def _check(run: Run) -> None:
+    """Check lengths and ranges of a record from outside. Types are right already."""
+    for name, size in _ID_BYTES.items():
+        given = getattr(run, name)
+        if given is not None and len(given) != size:
+            raise BadRecord(f"run.{name} has {len(given)} bytes, not {size}")
+    if not 0 <= run.start_ns <= run.end_ns:
+        raise BadRecord("run.end_ns is before run.start_ns, or before 1970")
+    if run.weight < 1 or run.span_count < 0:
+        raise BadRecord("run.weight or run.span_count is out of range")
+    for name, field in zip(Run._fields, run, strict=True):
+        _check_sizes(f"run.{name}", field)
+
+
+def _check_sizes(place: str, value: Any) -> None:
+    match value:
+        case bool() | None:
+            return
+        case str() | bytes() if len(value) > LONGEST:
+            raise BadRecord(f"{place} has more than {LONGEST} characters")
+        case int() if not -MAX_INTEGER <= value <= MAX_INTEGER:
+            raise BadRecord(f"{place} is out of range")
+        case float() if not abs(value) <= _GREATEST:
+            raise BadRecord(f"{place} is no finite number")
+        case tuple():
+            for item in cast("tuple[Any, ...]", value):
+                _check_sizes(place, item)
         case _:
-            raise BadRecord("a list of pairs of texts holds something else, or what is too long")
+            return
+
+
+_GREATEST: Final = 1.7976931348623157e308
+
+
+# --- State: MessagePack with a checksum, which only this service writes -------------------------------------------------
+
+
+def pack(value: Any) -> bytes:
+    """Return plain values (None, booleans, numbers, texts, bytes, lists, tuples, dictionaries) as bytes with a checksum.
+
+    >>> unpack(pack([1, "two", None]))
+    [1, 'two', None]
+    """
+    body = _clean(_to_msgpack, value)
+    return zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "big") + body
+
+
+def unpack(data: bytes) -> Any:
+    """Return the values that `pack` was given, with lists for tuples. Raise `Damaged`."""
+    return _decoded(_plain_decoder, data)
+
+
+def agent_key(plain: Iterable[Any]) -> AgentKey:
+    """Return an agent key from the list that `unpack` made of it."""
+    namespace, service, environment, agent, extra = plain
+    return AgentKey(namespace, service, environment, agent, tuple((name, value) for name, value in extra))
+
+
+def pack_run(run: Run) -> bytes:
+    """Return a run as bytes. `unpack_run` returns an equal run.
+
+    >>> from otel_reliability.testing import run
+    >>> unpack_run(pack_run(run(["search"]))).path
+    ('search',)
+    """
+    return pack(run)
+
+
+def unpack_run(data: bytes) -> Run:
+    """Return the run that `pack_run` was given. Raise `Damaged`."""
+    return _run_of(_decoded(_run_decoder(), data))
+
+
+def pack_spans(spans: Iterable[AgentSpan]) -> bytes:
+    """Return spans as bytes. Attributes of their resources are left out: what counts of them was read before."""
+    resources: dict[tuple[str, ...], int] = {}
+    rows: list[tuple[Any, ...]] = []
+    for span in spans:
+        at, facts = resources.setdefault(span.resource[:3], len(resources)), span.facts
+        kind = 0 if facts is None else _FACTS.index(type(facts))
+        rows.append((*span[:_FACTS_AT], (kind, facts), span.scope, at, *span[_RESOURCE_AT + 1 :]))
+    return pack((list(resources), rows))
+
+
+def unpack_spans(data: bytes) -> list[AgentSpan]:
+    """Return the spans that `pack_spans` was given. Raise `Damaged`."""
+    identities, rows = _decoded(_spans_decoder(), data)
+    resources = [Resource(*identity) for identity in identities]
+    try:
+        return [_span(row, resources) for row in rows]
+    except (msgspec.ValidationError, LookupError, TypeError) as error:
+        raise Damaged(f"spans of another form ({type(error).__name__})") from None
+
+
+def _span(row: Any, resources: Sequence[Resource]) -> AgentSpan:
+    fields: list[Any] = list(row)
+    kind, facts = fields[_FACTS_AT]
+    fields[_FACTS_AT] = None if facts is None else msgspec.convert(facts, _FACTS[kind])
+    fields[_RESOURCE_AT] = resources[fields[_RESOURCE_AT]]
+    return AgentSpan(*fields)
+
+
+def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: bytes) -> Any:
+    body = memoryview(data)[_CHECKSUM_BYTES:]
+    if zlib.crc32(body) != int.from_bytes(data[:_CHECKSUM_BYTES], "big") or not body:
+        raise Damaged("the checksum is wrong")
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise Damaged(f"bytes of another form ({type(error).__name__})") from None
+
+
+# --- How types are written ----------------------------------------------------------------------------------------------
+
+_to_msgpack: Final = msgspec.msgpack.Encoder(enc_hook=tuple).encode
+_to_json: Final = msgspec.json.Encoder(enc_hook=tuple).encode
+_plain_decoder: Final = msgspec.msgpack.Decoder()
+
+
+@cache
+def _run_type() -> Any:
+    """Return the type of a run as it is decoded: calls as tuples, whatever sequence they are in the process."""
+    hints = get_type_hints(Run)
+    hints["tool_calls"], hints["model_calls"] = tuple[ToolCall, ...] | None, tuple[ModelCall, ...]
+    return _row_type("RunRow", Run, hints)
+
+
+@cache
+def _run_decoder() -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(_run_type())
+
+
+@cache
+def _spans_decoder() -> msgspec.msgpack.Decoder[Any]:
+    hints = get_type_hints(AgentSpan)
+    hints["facts"], hints["resource"] = tuple[int, Any], int
+    return msgspec.msgpack.Decoder(tuple[list[list[str]], list[_row_type("SpanRow", AgentSpan, hints)]])
+
+
+def _row_type(name: str, of: Any, hints: dict[str, Any]) -> Any:
+    """Return a named tuple like `of` with other annotations. Fields that have a default may be absent at the end."""
+    row: Any = NamedTuple(name, [(field, hints[field]) for field in of._fields])  # type: ignore[misc]
+    row.__new__.__defaults__ = tuple(of._field_defaults.values())
+    row._field_defaults = of._field_defaults
+    return row
+
+
+def _run_of(row: Any) -> Run:
+    return Run(*row)
+
+
+def _clean(encode: Callable[[Any], T], value: Any) -> T:
+    """Encode a value. Text with lone surrogates and integers beyond 64 bits, which no encoder sends, are made valid."""
+    try:
+        return encode(value)
+    except (UnicodeEncodeError, OverflowError):
+        return encode(_valid(value))
+
+
+def _valid(value: Any) -> Any:
+    match value:
+        case bool():
+            return value
+        case str():
+            return value.encode("utf-8", "replace").decode("utf-8")
+        case int():
+            return max(-MAX_INTEGER, min(MAX_INTEGER, value))
+        case dict():
+            return {_valid(key): _valid(item) for key, item in cast("dict[Any, Any]", value).items()}
+        case list() | tuple() | Sequence() if not isinstance(value, bytes):
+            return tuple([_valid(item) for item in cast("Iterable[Any]", value)])
+        case _:
+            return value

@@ -9,8 +9,8 @@ from otel_reliability.engine import Ceiling
 from otel_reliability.service.intake import Intake
 from otel_reliability.service.memory import Memory
 from otel_reliability.service.outlets import Outlets
+from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.readiness import Readiness
-from otel_reliability.service.recording import Recording
 from otel_reliability.service.state import State
 from otel_reliability.service.writer import Writer
 from otel_reliability.telemetry import names
@@ -31,19 +31,19 @@ class OwnNumbers:
         writer: Writer,
         intake: Intake,
         readiness: Readiness,
-        recording: Recording,
+        persistence: Volatile,
         memory: Memory,
         outlets: Outlets,
     ) -> None:
         self._state, self._writer, self._intake, self._readiness = state, writer, intake, readiness
-        self._recording, self._memory, self._outlets = recording, memory, outlets
+        self._persistence, self._memory, self._outlets = persistence, memory, outlets
         self.collect_duration = 0.0
         """Seconds that the last scrape or sending took to write."""
 
     def __call__(self) -> Iterator[Point]:
         """Every point."""
         engine, health = self._state.engine, Health(collect_duration=self.collect_duration)
-        found = engine.read(lambda _: list(self_telemetry.points(engine, self._recording.ledger, health)))
+        found = engine.read(lambda _: list(self_telemetry.points(engine, self._state.recording.ledger, health)))
         yield from (point for point in found or () if point[0] not in _OF_A_HOST)
         yield from self._doors()
         yield from self_telemetry.of_ceilings(self._ceilings())
@@ -60,12 +60,10 @@ class OwnNumbers:
         yield names.READY.name, 0 if self._readiness.reasons else 1, {}
         for (disposition, reason), number in dict(self._state.logs).items():
             yield names.LOG_RECORDS.name, number, {"disposition": disposition, **({"reason": reason} if reason else {})}
-        for disposition, number in dict(self._state.inbox.accounts).items():
-            yield names.RUN_RECORDS.name, number, {"disposition": disposition}
 
     def _ceilings(self) -> Iterator[Ceiling]:
         room = self._intake.room
         yield Ceiling("queue_bytes", room.used, room.capacity, room.refused)
         if self._memory.limit is not None:
             yield Ceiling("memory_bytes", self._memory.used, self._memory.limit, self._memory.crossings)
-        yield from self._state.ceilings()
+        yield from self._persistence.ceilings()

@@ -1,99 +1,103 @@
-"""Settled runs → the book of counters and histograms; and the end of the series of agents that are gone."""
+"""Record final runs in counters and histograms, and end the series of agents that expired."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final
 
 from otel_reliability.engine import Engine
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, Run
-from otel_reliability.telemetry import change_event
+from otel_reliability.telemetry import change_event, names
 from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.recorder import Recorder, readings_of
-from otel_reliability.telemetry.registry import Registry
+from otel_reliability.telemetry.registry import Labels, Registry, owner_of
 from otel_reliability.windows.fleet import OTHER_AGENT
 
-MOST_TOOLS: Final = 200_000
+MAX_TOOLS: Final = 200_000
 """Tools with series of their own, of all agents together."""
-PAUSE: Final = 1.0
-"""Seconds, at least, between two recordings of a service. Runs that settle meanwhile are recorded together: what their windows
-say of them is worked out once for all.
-"""
-SWEEP: Final = 15.0
-"""Seconds between two looks at which agents are gone."""
+SWEEP_INTERVAL_S: Final = 15.0
+"""Seconds between two checks of which agents have expired."""
 
 
 class Recording:
-    """Watches an engine and keeps its book. Called on the writer's thread; it records at most once in `pause` seconds."""
+    """Records what an engine has made final in a book. Called on the writer's thread."""
 
-    def __init__(self, engine: Engine, book: Registry, pause: float = 0.0) -> None:
-        self.ledger = ToolLedger(engine.settings, MOST_TOOLS)
-        self._engine, self._book = engine, book
+    def __init__(self, engine: Engine, book: Registry) -> None:
+        self.ledger = ToolLedger(engine.settings, MAX_TOOLS)
+        self.book = book
+        self._engine = engine
         self._recorder = Recorder(book, engine.settings, self.ledger)
         self._closed: list[Run] = []
-        self._pause = pause
-        engine.observers.append(self._see)
         self._known: frozenset[AgentKey] = frozenset()
-        self._next = self._due = 0.0
+        self._sweep_at = 0.0
+        engine.observers.append(self._observe)
 
-    def __call__(self) -> None:
-        """Begin the counters of what has closed, and now and then record what has settled."""
-        self._begin()
-        now = self._engine.now()
-        if now >= self._due and self.record():
-            self._due = now + self._pause
-        if now >= self._next:
-            self._next = now + SWEEP
-            self._sweep()
+    def record(self, commit: Callable[[], None] | None = None) -> bool:
+        """Record what became final since the last call. False: nothing did.
 
-    def record(self) -> bool:
-        """Record what has settled since the last time. False: there was nothing."""
-        settled, revised = self._engine.take_settled(), self._engine.take_revised()
-        if settled or revised:
-            self._record(settled, revised)
-        scored, changes = self._engine.take_scored(), self._engine.take_changes()
-        with self._book.lock:
-            self._recorder.score(scored)
-            self._recorder.change(changes)
+        `commit` stores what follows from it. No reader sees the series in between.
+        """
+        engine, book, recorder = self._engine, self.book, self._recorder
+        closed, self._closed = self._closed, []
+        settled, revised = engine.take_settled(), engine.take_revised()
+        scored, changes = engine.take_scored(), engine.take_changes()
+        keys = {run.key for run in closed}
+        counted_as = engine.read(lambda fleet: {key: fleet.counted_as(key) for key in keys}) or {}
+        runs = (*settled, *revised)
+        readings = (engine.read(partial(readings_of, runs)) if runs else None) or {}
+        self._sweep()
+        with book.lock:
+            if closed:
+                recorder.begin(closed, counted_as.__getitem__)
+            if settled:
+                recorder.record(settled, readings)
+            if revised:
+                recorder.revise(revised, readings)
+            recorder.score(scored)
+            recorder.change(changes)
+            if commit is not None:
+                commit()
         change_event.emit(changes)
-        return bool(settled or revised or scored or changes)
+        return bool(runs or scored or changes)
 
-    def to_state(self) -> Any:
-        """The places of tools, the agents that have series, and when what is to be done next."""
-        return (self.ledger.to_state(), self._known, self._next, self._due)
+    def discard(self) -> None:
+        """Forget what became final while arrivals were applied again that are recorded already."""
+        self._closed.clear()
+        for take in (self._engine.take_settled, self._engine.take_revised, self._engine.take_scored):
+            take()
+        self._engine.take_changes()
 
-    def restore(self, state: Any) -> None:
-        """Take over what `to_state` gave, of an earlier version too: that recorded at once."""
-        places, self._known, self._next, *due = state
-        self._due = due[0] if due else 0.0
-        self.ledger.restore(places)
+    def changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the series that changed, as plain data."""
+        for name, labels, data in self.book.take_touched():
+            yield [name, labels], data
 
-    def _see(self, event: RunEvent, now: float) -> None:
+    def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
+        """Replace all series, and let every tool that has one have it again."""
+        self.book.restore((name, tuple((key, value) for key, value in labels), body) for (name, labels), body in data)
+        known = self._engine.fleet.keys()
+        agents: dict[Labels, AgentKey] = {tuple(of_agent(key).items()): key for key in known}
+        spec = names.TOOL_CALLS
+        found = ((agents.get(owner_of(spec, labels)), dict(labels)[names.TOOL]) for labels in self.book.labels(spec))
+        places = {(key, str(tool)) for key, tool in found if key is not None and tool != names.OTHER}
+        self.ledger.restore((list(places), 0))
+
+    def _observe(self, event: RunEvent, now: float) -> None:
         change = event.change
         if change is RunChange.CLOSED or change is RunChange.REVISED:
             self._closed.append(event.run)
 
-    def _begin(self) -> None:
-        """Begin the counters of runs that have closed: Prometheus sees only how a series rises, not where it begins."""
-        closed, self._closed = self._closed, []
-        if closed:
-            keys = {run.key for run in closed}
-            counted_as = self._engine.read(lambda fleet: {key: fleet.counted_as(key) for key in keys}) or {}
-            with self._book.lock:
-                self._recorder.begin(closed, counted_as.__getitem__)
-
-    def _record(self, settled: list[Run], revised: list[Run]) -> None:
-        readings = self._engine.read(partial(readings_of, (*settled, *revised))) or {}
-        with self._book.lock:
-            self._recorder.record(settled, readings)
-            self._recorder.revise(revised, readings)
-
     def _sweep(self) -> None:
-        """End the series of agents that have expired. Those beyond the ceiling are counted together, for ever."""
+        """End the series of agents that have expired. Those beyond the limit of agents are counted together, for ever."""
+        now = self._engine.now()
+        if now < self._sweep_at:
+            return
+        self._sweep_at = now + SWEEP_INTERVAL_S
         keys = frozenset(self._engine.read(lambda fleet: fleet.keys()) or ())
         if self._known - keys:
             self.ledger.keep(keys)
-            self._book.keep({tuple(of_agent(key).items()) for key in (*keys, OTHER_AGENT)})
+            self.book.keep({tuple(of_agent(key).items()) for key in (*keys, OTHER_AGENT)})
         self._known = keys

@@ -10,8 +10,8 @@ from typing import Final
 
 from otel_reliability.native import load
 from otel_reliability.service.config_file import Config
-from otel_reliability.service.journal import Journal
 from otel_reliability.service.memory import look_seldom
+from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.service import Service
 from otel_reliability.service.state import State
 from otel_reliability.sources.native_decoder import MODULE
@@ -21,10 +21,10 @@ _logger = logging.getLogger("otel_reliability.service")
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
-def serve(config: Config, env: Mapping[str, str], journal_of: Callable[[State], Journal] | None = None) -> None:
+def serve(config: Config, env: Mapping[str, str], persistence_of: Callable[[State], Volatile] | None = None) -> None:
     """Serve until SIGTERM or SIGINT. Raises `ConfigurationError` where it cannot begin."""
     look_seldom()
-    asyncio.run(_serve(Service(config, journal_of=journal_of, env=env)))
+    asyncio.run(_serve(Service(config, persistence_of=persistence_of, env=env)))
 
 
 async def _serve(service: Service) -> None:
@@ -45,6 +45,6 @@ async def _serve(service: Service) -> None:
 def _where(service: Service) -> Iterator[str]:
     """Where to look."""
     scheme = "https" if service.settings.tls.certificate is not None else "http"
-    for door, what in (("pages", "Pages: {}/"), ("metrics", "Numbers: {}/metrics")):
+    for door, what in (("ui", "Pages: {}/"), ("metrics", "Numbers: {}/metrics")):
         if door in service.addresses:
             yield what.format(f"{scheme}://{service.addresses[door]}")

@@ -1,12 +1,13 @@
 """The directory in which a service keeps its state: one service at a time, readable by its user alone.
 
-It holds the journal (`journal.db`), the last checkpoint (`checkpoint.db`), the files that SQLite puts beside them, the key of
-the hashes (`hash.key`), and what was damaged and set aside.
+It holds the database (`state.db`), the files that SQLite puts next to it, the key of the hashes (`hash.key`), and what was set
+aside: what was damaged, and what another version wrote.
 """
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import secrets
 import time
@@ -16,16 +17,18 @@ from typing import Final
 
 from otel_reliability.errors import ConfigurationError
 
-JOURNAL: Final = "journal.db"
-CHECKPOINT: Final = "checkpoint.db"
-KEPT: Final = (JOURNAL, CHECKPOINT)
+_logger = logging.getLogger("otel_reliability.service")
+
+DATABASE: Final = "state.db"
+FORMER: Final = ("journal.db", "checkpoint.db")
+"""Files of versions before the first release. This version cannot read them."""
 KEY: Final = "hash.key"
 LOCK: Final = "lock"
-DAMAGED: Final = ".damaged-"
-BESIDE: Final = ("", "-wal", "-shm")
-"""What SQLite appends to the name of a file for those beside it."""
-MOST_DAMAGED: Final = 3
-"""Damaged journals that are left for somebody to look at; older ones go."""
+SET_ASIDE: Final = ".damaged-"
+COMPANIONS: Final = ("", "-wal", "-shm")
+"""Suffixes of the files that SQLite puts next to a database; the first is the database's own."""
+MAX_SET_ASIDE: Final = 3
+"""Databases that were set aside and stay; older ones are deleted."""
 _KEY_BYTES: Final = 32
 
 
@@ -45,15 +48,15 @@ class StateDirectory:
             os.close(self._lock)
             raise _wrong(path, "free: another service keeps its state there", "give each its own") from None
 
-    @property
-    def journal(self) -> Path:
-        """The journal's file."""
-        return self.path / JOURNAL
+        for name in FORMER:
+            if (path / name).exists():
+                aside = self.set_aside(name)
+                _logger.error("%s of an unreleased version cannot be read. It was set aside as %s.", path / name, aside)
 
     @property
-    def checkpoint(self) -> Path:
-        """The checkpoint's file."""
-        return self.path / CHECKPOINT
+    def database(self) -> Path:
+        """The file of the database."""
+        return self.path / DATABASE
 
     def release(self) -> None:
         """Let another process have it."""
@@ -79,25 +82,21 @@ class StateDirectory:
             raise _wrong(self.path, f"a directory that can be written ({error.strerror})", "give another") from None
         return made
 
-    def set_aside(self) -> str:
-        """Move the journal and its checkpoint out of the way. Gives the name that the journal has now."""
-        base = f"{DAMAGED}{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+    def set_aside(self, name: str = DATABASE) -> str:
+        """Rename a database and its companions. Returns the name that it has now."""
+        base = f"{SET_ASIDE}{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
         mark, number = base, 1
-        while any((self.path / f"{name}{mark}").exists() for name in KEPT):
+        while (self.path / f"{name}{mark}").exists():
             number += 1
             mark = f"{base}-{number}"
-        for name in KEPT:
-            for beside in BESIDE:
-                with suppress(FileNotFoundError):
-                    (self.path / f"{name}{beside}").rename(self.path / f"{name}{mark}{beside}")
-            self._drop_old(name)
-        return f"{JOURNAL}{mark}"
-
-    def _drop_old(self, name: str) -> None:
-        found = sorted(one for one in self.path.glob(f"{name}{DAMAGED}*") if not one.name.endswith(BESIDE[1:]))
-        for old in found[:-MOST_DAMAGED]:
-            for beside in BESIDE:
-                old.with_name(old.name + beside).unlink(missing_ok=True)
+        for suffix in COMPANIONS:
+            with suppress(FileNotFoundError):
+                (self.path / f"{name}{suffix}").rename(self.path / f"{name}{mark}{suffix}")
+        found = sorted(one for one in self.path.glob(f"{name}{SET_ASIDE}*") if not one.name.endswith(COMPANIONS[1:]))
+        for old in found[:-MAX_SET_ASIDE]:
+            for suffix in COMPANIONS:
+                old.with_name(old.name + suffix).unlink(missing_ok=True)
+        return f"{name}{mark}"
 
 
 def _wrong(path: Path, allowed: str, remedy: str) -> ConfigurationError:

@@ -1,7 +1,7 @@
 """The one thread that owns all state.
 
-Receivers hand it decoded requests and wait. It takes what has come as a group, has the journal keep it, applies it request
-by request, and only then answers: what was acknowledged is kept. Between groups it meets the deadlines of runs.
+Receivers hand it decoded requests and wait. It takes what has come as a group, has it stored, applies it request by
+request, and only then answers: what was acknowledged is kept. Between groups it meets the deadlines of runs.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.journal import Journal, Unavailable
+from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.readiness import RECOVERING, Readiness
 from otel_reliability.service.refusal import RETRY_LATER, Problem, Refused, overload
 from otel_reliability.service.state import State
+from otel_reliability.service.store import Unavailable
 from otel_reliability.telemetry.guard import Guard
 
 _logger = logging.getLogger("otel_reliability.service")
@@ -47,8 +48,8 @@ class _Waiting(NamedTuple):
 class Writer:
     """Applies requests in the order they came, one after the other."""
 
-    def __init__(self, state: State, journal: Journal, readiness: Readiness) -> None:
-        self._state, self._journal, self._readiness = state, journal, readiness
+    def __init__(self, state: State, persistence: Volatile, readiness: Readiness) -> None:
+        self._state, self._persistence, self._readiness = state, persistence, readiness
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._stopping = False
@@ -86,7 +87,7 @@ class Writer:
         return answer
 
     def stop(self, patience: float) -> bool:
-        """Apply what has come, close what is open where no journal keeps it, and end. False: not done in time."""
+        """Apply what has come, close what is open where no state keeps it, and end. False: not done in time."""
         self._stopping = True
         self._queue.put(None)
         self._thread.join(patience)
@@ -95,9 +96,9 @@ class Writer:
     # --- On the thread ------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        self._journal.restore()
+        self._persistence.restore()
         self.beat = self._state.engine.now()
-        self._next = self.beat + self._journal.pause
+        self._next = self.beat + self._persistence.pause
         self._readiness.release(RECOVERING)
         while True:
             group, last = self._take()
@@ -124,16 +125,16 @@ class Writer:
 
     def _commit(self, group: Sequence[_Waiting]) -> None:
         try:
-            self._journal.commit([one.request for one in group])
+            self._persistence.commit([one.request for one in group])
         except Unavailable as reason:
-            self._readiness.hold("journal", reason.detail)
+            self._readiness.hold("state", reason.detail)
             for one in group:
                 one.answer.set_exception(overload(reason.reason, reason.detail, retry_after=RETRY_LATER))
             return
-        self._readiness.release("journal")
+        self._readiness.release("state")
         for one in group:
             self._apply(one)
-        self._journal.applied()
+        self._persistence.applied()
 
     def _apply(self, one: _Waiting) -> None:
         request = one.request
@@ -154,17 +155,21 @@ class Writer:
     def _meet_deadlines(self, now: float) -> None:
         """What follows from time is kept first, as what follows from requests is."""
         try:
-            self._journal.advancing()
+            self._persistence.advancing()
         except Unavailable as reason:
-            self._readiness.hold("journal", reason.detail)
+            self._readiness.hold("state", reason.detail)
             return
-        self._readiness.release("journal")
+        self._readiness.release("state")
         with _ADVANCE:
             self._state.advance()
-        self._journal.advanced(now)
+        try:
+            with _ADVANCE:
+                self._persistence.advanced(now)
+        except Unavailable as reason:
+            self._readiness.hold("state", reason.detail)
 
     def _end(self) -> None:
         with _ADVANCE:
-            if not self._journal.keeps_open_runs:
+            if not self._persistence.keeps_open_runs:
                 self._state.close_all()
-            self._journal.close()
+            self._persistence.close()

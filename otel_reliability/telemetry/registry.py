@@ -178,12 +178,8 @@ class Registry:
             series = (self._counters if name in self._counters else self._histograms)[name].get(labels)
             yield name, labels, None if series is None else series.data()
 
-    def to_state(self) -> list[tuple[str, Labels, Any]]:
-        """Return every series as `take_touched` does. For the thread that records, between two recordings."""
-        return [(spec.name, labels, one.data()) for spec, found in self._all() for labels, one in found.items()]
-
     def restore(self, state: Iterable[tuple[str, Labels, Any]]) -> None:
-        """Replace all series by those that `take_touched` or `to_state` returned, of the instruments that there are now."""
+        """Replace all series by those that `take_touched` returned, of the instruments that there are now."""
         with self.lock:
             for _, found in self._all():
                 found.clear()

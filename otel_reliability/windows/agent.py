@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from otel_reliability.config import Settings
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.model.run import AgentKey, Run
-from otel_reliability.model.tools import ToolRules
-from otel_reliability.windows.kept import write_agent
 from otel_reliability.windows.paths import PathTable
 from otel_reliability.windows.recent import RecentRuns
 from otel_reliability.windows.rows import row_of
@@ -31,7 +28,6 @@ class AgentState:
         "_max_tasks",
         "_paths",
         "_reopenable",
-        "_rules",
         "_tasks",
         "key",
         "recent",
@@ -45,7 +41,6 @@ class AgentState:
         self.seen: float | None = None
         self._accounts = accounts
         self._max_tasks = settings.limits.tasks
-        self._rules = ToolRules(settings.tools.helpers, settings.tools.effects, settings.tools.reads)
         self._paths = PathTable()
         self._tasks: Counter[str] = Counter()
         self._reopenable: dict[str, int] = {}
@@ -79,15 +74,15 @@ class AgentState:
         """True if nothing changed since `told`."""
         return all(window.is_told for window in self.windows.values())
 
-    def to_state(self) -> Mapping[str, Any]:
-        """Return everything in plain values."""
-        return write_agent(self)
-
     def row(self, run_id: str, end_ns: int | None = None) -> Row | None:
-        """Return the row of a run that a window still keeps. A final run is found sooner by its end (ns)."""
+        """Return the row of a run that a window still keeps. A final run is found sooner by its end (ns).
+
+        The row of a run that ended in the future has an earlier end than the run: it is searched.
+        """
         end_ns = self._reopenable.get(run_id, end_ns)
         for window in self.windows.values():
-            row = window.find(run_id, end_ns)
+            is_clamped = end_ns is not None and end_ns > (window.newest_ns or 0)
+            row = window.find(run_id, None if is_clamped else end_ns)
             if row is not None:
                 return row
         return None
@@ -105,7 +100,7 @@ class AgentState:
         if self.row(run.run_id, run.end_ns) is not None:
             self.withdraw(run)
         self.recent.add(run)
-        row, task = row_of(run, self._paths, self._rules), self._task_of(run)
+        row, task = row_of(run, self._paths), self._task_of(run)
         self.enter(row if task == run.task_id else row._replace(task=task))
 
     def enter(self, row: Row) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
-from typing import Any, Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows.agent import AgentState
-from otel_reliability.windows.kept import read_agent
 from otel_reliability.windows.time import clamped
 from otel_reliability.windows.told import Told
 
@@ -20,7 +19,6 @@ OTHER_AGENT: Final = AgentKey("", "", "", "__other__")
 """Agent whose counters include the runs of agents beyond the limit. It has no windows: a mixture has no path entropy."""
 
 
-Asleep: TypeAlias = Callable[[], Mapping[str, Any]]
 Load: TypeAlias = Callable[[], Iterable[Run]]
 """Reads an agent's final runs from where they were stored before a restart."""
 
@@ -41,7 +39,7 @@ class Fleet:
         self._readmits = places_return
         self._admitted: dict[AgentKey, None] = {}
         self._agents: dict[AgentKey, AgentState | None] = {}
-        self._unloaded: dict[AgentKey, Load | Asleep] = {}
+        self._unloaded: dict[AgentKey, Load] = {}
         """Agents that were restored and not read since: they are None in `_agents`."""
         self._seen: OrderedDict[AgentKey, float] = OrderedDict()
 
@@ -58,11 +56,7 @@ class Fleet:
         if load is None:
             return self._agents.get(key)
         state = self._agents[key] = AgentState(key, self._settings, self.accounts)
-        loaded = load()
-        if isinstance(loaded, Mapping):
-            read_agent(state, cast("Mapping[str, Any]", loaded))
-        else:
-            state.load(loaded)
+        state.load(load())
         return state
 
     def told(self, key: AgentKey) -> Told | None:
@@ -129,24 +123,6 @@ class Fleet:
         self._agents.update(dict.fromkeys(agents))
         self._unloaded.update((key, load) for key, (_, load) in agents.items())
         self._seen.update(sorted(((key, seen) for key, (seen, _) in agents.items()), key=itemgetter(1)))
-
-    def to_state(self) -> dict[str, Any]:
-        """Return everything but the agents' own runs."""
-        return {
-            "accounts": dict(self.accounts),
-            "places": list(self._admitted),
-            "agents": list(self._agents),
-            "seen": list(self._seen.items()),
-        }
-
-    def restore(self, state: Mapping[str, Any], agents: Mapping[AgentKey, Asleep], told: object = None) -> None:
-        """Restore what `to_state` returned, and each agent's own."""
-        lost = set(state["agents"]) - agents.keys()
-        self.accounts.update(state["accounts"])
-        self._admitted.update((key, None) for key in state["places"] if key not in lost)
-        self._unloaded.update((key, agents[key]) for key in state["agents"] if key not in lost)
-        self._agents.update(dict.fromkeys(self._unloaded))
-        self._seen.update((key, since) for key, since in state["seen"] if key not in lost)
 
     # --- Agents -------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -97,11 +97,7 @@ class Sessions:
         self._late: dict[SessionKey, None] = {}
         self._early: list[SessionEvent] = []
         self._recent: dict[AgentKey, RecentSessions] = {}
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Restore; the settings may have changed in between."""
-        self.__dict__.update(state)
-        self._weights = weights_of(self._settings.sessions.weights)
+        self._touched: set[SessionKey] = set()
 
     def __len__(self) -> int:
         return len(self._open) + len(self._closed)
@@ -174,16 +170,22 @@ class Sessions:
 
     # --- Restarts -----------------------------------------------------------------------------------------------------
 
-    def to_data(self, key: AgentKey, session_id: str) -> Any:
-        """Return a session as plain data: whether it has closed, when it was touched last, its traces; None without one."""
-        session = self._find((key, session_id))
-        if session is None:
-            return None
-        return [(key, session_id) in self._closed, session.touched, [list(trace) for trace in session.traces.values()]]
+    def changes(self) -> Iterator[tuple[AgentKey, str, Any]]:
+        """Yield what changed since the last call: agent, id and plain data of a session (None: it is forgotten).
+
+        The data are whether it has closed, when it was touched last, and its traces.
+        """
+        touched, self._touched = self._touched, set()
+        for key in touched:
+            session = self._find(key)
+            if session is None:
+                yield *key, None
+            else:
+                yield *key, [key in self._closed, session.touched, [list(one) for one in session.traces.values()]]
 
     def restore(self, sessions: Iterable[tuple[AgentKey, str, Any]]) -> None:
-        """Replace all sessions by those that `to_data` returned, in the order in which they were touched or closed."""
-        for kept in (self._open, self._closed, self._late, self._early, self._recent):
+        """Replace all sessions by those that `changes` returned, in the order in which they were touched or closed."""
+        for kept in (self._open, self._closed, self._late, self._early, self._recent, self._touched):
             kept.clear()
         self.traces = 0
         for key, session_id, (closed, touched, traces) in sessions:
@@ -216,6 +218,7 @@ class Sessions:
                 session = self._open[key] = Session(now)
             self._open.move_to_end(key)
         session.touched = now
+        self._touched.add(key)
         self.traces += trace.run_id not in session.traces
         session.traces[trace.run_id] = trace
         if len(session.traces) > MAX_RUNS:
@@ -229,6 +232,7 @@ class Sessions:
         session = self._find(key)
         if key is not None and session is not None and session.traces.pop(run.run_id, None) is not None:
             self.traces -= 1
+            self._touched.add(key)
             if key in self._closed:
                 self._late[key] = None
 
@@ -257,6 +261,7 @@ class Sessions:
 
     def _event(self, key: SessionKey, session: Session, *, first: bool) -> SessionEvent:
         agent, session_id = key
+        self._touched.add(key)
         traces = tuple(session.sorted())
         closed = closed_session(session_id, traces, self._weights)
         self._keep_recent(agent, closed)
@@ -286,6 +291,7 @@ class Sessions:
         if session is not None:
             self.traces -= len(session.traces)
             self._late.pop(key, None)
+            self._touched.add(key)
 
 
 def _key_of(run: Run) -> SessionKey | None:

@@ -117,4 +117,3 @@ def test_the_gateways_queue_outlives_it(collector: Collectors, serve: Services, 
 
     assert service.sum("agent_reliability_runs_total") == ALL
     assert service.sum("agent_reliability_tool_calls_total", gen_ai_agent_name="clerk") == 3 * RUNS
-

@@ -1,4 +1,4 @@
-"""Both stages without a broker: partitions as lists of messages, shelves as dictionaries, workers that come and go."""
+"""Both stages without a broker: stores are dictionaries, workers come and go."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.kafka.agents import Agents
-from otel_reliability.kafka.messages import Outgoing, read
-from otel_reliability.kafka.shelf import MemoryShelf
-from otel_reliability.kafka.traces import Traces
+from otel_reliability.kafka.assembling import Traces
+from otel_reliability.kafka.messages import Outgoing
+from otel_reliability.kafka.readings import Readings
+from otel_reliability.kafka.values import MemoryValues
 from otel_reliability.model.crossing import alone
 from otel_reliability.model.event import RunChange
 from otel_reliability.model.reading import Reading
-from otel_reliability.model.record import RunRecord, read_run, write_run
+from otel_reliability.model.record import RunRecord, read, read_run, write_run
 from otel_reliability.model.run import AgentKey, CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
 
@@ -35,16 +35,17 @@ class Assembling:
     told: list[Outgoing] = field(default_factory=list[Outgoing])
 
     def __post_init__(self) -> None:
-        self.shelves = [MemoryShelf() for _ in range(self.partitions)]
-        self.workers = [Traces(self.settings, shelf) for shelf in self.shelves]
+        self.stores = [MemoryValues() for _ in range(self.partitions)]
+        self.workers = [Traces(self.settings, store) for store in self.stores]
 
     def take(self, batch: Sequence[Told]) -> None:
-        """A batch as the Collector's exporter writes it: a message a trace, under its id; a message of judgements apart."""
+        """Receive a batch as the Collector's exporter writes it: a message a trace, and a commit after each message."""
         for trace_id, some in _by_trace(batch).items():
             worker = self.workers[zlib.crc32(trace_id) % self.partitions]
             spans = [one for one in some if isinstance(one, AgentSpan)]
             judged = [one for one in some if isinstance(one, Evaluation)]
             self.told += worker.take(spans, judged, self.now)
+            worker.save()
 
     def pass_time(self, seconds: float, step: float = 1.0) -> None:
         """Let time pass, with a tick at every step."""
@@ -53,12 +54,11 @@ class Assembling:
             self.now = min(end, self.now + step)
             for worker in self.workers:
                 self.told += worker.tick(self.now)
-                while worker.behind:
-                    self.told += worker.tick(self.now)
+                worker.save()
 
     def take_over(self, partition: int) -> None:
         """Another worker has it now: all that it knows stands on the shelf."""
-        self.workers[partition] = Traces(self.settings, self.shelves[partition])
+        self.workers[partition] = Traces(self.settings, self.stores[partition])
 
     @property
     def records(self) -> list[RunRecord]:
@@ -75,29 +75,32 @@ class Aggregating:
     now: float = BEGIN
 
     def __post_init__(self) -> None:
-        self.shelves = [MemoryShelf() for _ in range(self.partitions)]
-        self.workers = [Agents(self.settings, shelf, {}) for shelf in self.shelves]
+        self.stores = [MemoryValues() for _ in range(self.partitions)]
+        self.workers = [Readings(self.settings, store, {}) for store in self.stores]
 
     def take(self, told: Iterable[Outgoing]) -> None:
         """Run records, each under its key."""
         for one in told:
-            self.workers[zlib.crc32(one.key) % self.partitions].take(one.key, one.value, self.now)
+            worker = self.workers[zlib.crc32(one.key) % self.partitions]
+            worker.take(one.value, self.now)
+            worker.save()
 
     def tick(self, seconds: float = 1.0) -> None:
         """Let time pass."""
         self.now += seconds
         for worker in self.workers:
             worker.tick(self.now)
+            worker.save()
 
     def take_over(self, partition: int) -> None:
         """Another worker has it now."""
-        self.workers[partition] = Agents(self.settings, self.shelves[partition], {})
+        self.workers[partition] = Readings(self.settings, self.stores[partition], {})
 
     def readings(self) -> dict[tuple[AgentKey, str], Mapping[str, Reading]]:
-        """Every reading of every window, all agents awake."""
+        """Every reading of every window, all agents loaded."""
         for worker in self.workers:
-            worker.wake(math.inf)
-        fleets = [agent.engine.fleet for worker in self.workers for agent in worker.all()]
+            worker.load(math.inf)
+        fleets = [worker.engine.fleet for worker in self.workers]
         states = [fleet.agent(key) for fleet in fleets for key in fleet.keys()]  # noqa: SIM118  a fleet is no mapping
         return {
             (state.key, name): dict(window.readings())
@@ -112,7 +115,7 @@ def final(records: Iterable[RunRecord]) -> dict[str, Run]:
     last: dict[str, RunRecord] = {}
     for record in records:
         known = last.get(record.run.run_id)
-        if known is None or record.told_ns > known.told_ns:
+        if known is None or record.revision > known.revision:
             last[record.run.run_id] = record
     return {run_id: one.run for run_id, one in last.items() if one.change is not RunChange.WITHDRAWN}
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.config import LimitSettings, Settings
-from otel_reliability.kafka import agents as keeping
-from otel_reliability.kafka.agents import Agents
+from otel_reliability.kafka import values
 from otel_reliability.kafka.exposition import Expositions
-from otel_reliability.kafka.log import PAGE
 from otel_reliability.kafka.messages import Outgoing, write
-from otel_reliability.kafka.shelf import MemoryShelf
+from otel_reliability.kafka.readings import Readings
+from otel_reliability.kafka.values import MemoryValues
 from otel_reliability.model.event import RunChange
 from otel_reliability.model.record import BadRecord, RunRecord
 from otel_reliability.model.run import AgentKey
@@ -31,114 +30,123 @@ def told(number: int, change: RunChange, agent: str = "support") -> Outgoing:
     return write(RunRecord(change, made, 10 * number + list(RunChange).index(change)))
 
 
-def take(agents: Agents, *some: Outgoing, now: float = BEGIN) -> None:
-    """Take in records."""
+def take(readings: Readings, *some: Outgoing, now: float = BEGIN) -> None:
+    """Receive records, and commit."""
     for one in some:
-        agents.take(one.key, one.value, now)
+        readings.take(one.value, now)
+    readings.save()
 
 
-def numbers(agents: Agents) -> dict[str, float]:
-    """What is told of them, once all are awake."""
-    agents.wake(math.inf)
-    exposition = Expositions(agents.all, tuple)
-    return numbers_of("".join(Prometheus(exposition, {}).text()))
+def numbers(readings: Readings) -> dict[str, float]:
+    """Return everything that is shown, once all agents are loaded."""
+    readings.load(math.inf)
+    return numbers_of("".join(Prometheus(Expositions(lambda: [readings], tuple), {}).text()))
 
 
-@pytest.mark.parametrize("least", [4, 1_000])
-def test_a_take_over_changes_no_number(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gauges, counters and histograms go on, from snapshots and from records; snapshots take the place of records."""
-    monkeypatch.setattr(keeping, "LEAST", least)
-    shelf = MemoryShelf()
-    undisturbed, agents = Agents(SETTINGS, MemoryShelf(), {}), Agents(SETTINGS, shelf, {})
+def test_a_take_over_changes_no_number() -> None:
+    """Gauges, counters and histograms go on, whether runs were final by then or not."""
+    store = MemoryValues()
+    undisturbed, readings = Readings(SETTINGS, MemoryValues(), {}), Readings(SETTINGS, store, {})
     for number in range(1, 60):
         some = [told(number, change, f"agent {number % 2}") for change in (RunChange.CLOSED, RunChange.SETTLED)]
-        for one in (undisturbed, agents):
-            take(one, *some, now=BEGIN + number)
-            one.tick(BEGIN + number)
+        late = told(number + 100, RunChange.CLOSED, f"agent {number % 2}")
+        for one in (undisturbed, readings):
+            take(one, *some, late, now=BEGIN + 2 * number)
         if number % 7 == 0:
-            agents = Agents(SETTINGS, shelf, {})
+            readings = Readings(SETTINGS, store, {})
 
-    assert numbers(agents) == pytest.approx(numbers(undisturbed))
-    assert sum(numbers(agents)[series] for series in numbers(agents) if "runs_total" in series) == 59
-    records = sum(len(kept) for place, kept in shelf.items() if place.startswith(b"log1"))
-    assert (records < 1.2 * PAGE) is (least == 4)
+    assert numbers(readings) == pytest.approx(numbers(undisturbed))
+    assert sum(number for series, number in numbers(readings).items() if "runs_total" in series) == 59
 
 
-def test_agents_sleep_until_they_are_needed() -> None:
-    """A take-over reads none of them back; a record wakes its own agent, and time wakes the others, as they were."""
-    shelf = MemoryShelf()
-    undisturbed, before = Agents(SETTINGS, MemoryShelf(), {}), Agents(SETTINGS, shelf, {})
+def test_agents_are_loaded_when_they_are_needed() -> None:
+    """A take-over loads none; a record loads its own agent, and time the others, as they were."""
+    store = MemoryValues()
+    undisturbed, before = Readings(SETTINGS, MemoryValues(), {}), Readings(SETTINGS, store, {})
     names = [f"agent {number}" for number in range(5)]
     for number in range(1, 40):
         some = [told(number, change, names[number % 5]) for change in (RunChange.CLOSED, RunChange.SETTLED)]
-        for agents in (undisturbed, before):
-            take(agents, *some, now=BEGIN + number)
-    after = Agents(SETTINGS, shelf, {})
-    asleep = [after.asleep]
-    for agents in (undisturbed, after):
-        take(agents, told(41, RunChange.CLOSED, names[1]), now=BEGIN + 50)
-    asleep.append(after.asleep)
-    after.wake(0.0)
-    asleep.append(after.asleep)
-    while after.asleep:
-        after.wake(0.0)
-    for agents in (undisturbed, after):
-        agents.tick(BEGIN + 60)
+        for readings in (undisturbed, before):
+            take(readings, *some, now=BEGIN + number)
+    after = Readings(SETTINGS, store, {})
+    unloaded = [after.unloaded]
+    for readings in (undisturbed, after):
+        take(readings, told(41, RunChange.CLOSED, names[1]), now=BEGIN + 50)
+    unloaded.append(after.unloaded)
+    after.load(0.0)
+    unloaded.append(after.unloaded)
 
-    assert asleep == [5, 4, 3]
-    assert len(after.all()) == len(after) == 5
-    assert after.time.now == BEGIN + 60
+    assert unloaded == [5, 4, 3]
     assert numbers(after) == pytest.approx(numbers(undisturbed))
 
 
-def test_large_snapshots_are_kept_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_values_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     """A message of the changelog holds a megabyte."""
-    monkeypatch.setattr(keeping, "PIECE", 1_000)
-    monkeypatch.setattr(keeping, "LEAST", 8)
-    shelf = MemoryShelf()
-    agents = Agents(SETTINGS, shelf, {})
+    monkeypatch.setattr(values, "PIECE_BYTES", 1_000)
+    store = MemoryValues()
+    readings = Readings(SETTINGS, store, {})
     for number in range(1, 9):
-        take(agents, told(number, RunChange.CLOSED))
-    kept = [value for place, value in shelf.items() if place.startswith(b"snap1")]
+        take(readings, told(number, RunChange.CLOSED), told(number, RunChange.SETTLED), now=BEGIN + 2 * number)
 
-    assert len(kept) > 2
-    assert max(map(len, kept)) <= 1_000
-    assert numbers(Agents(SETTINGS, shelf, {})) == numbers(agents)
+    assert max(map(len, store.kept.values())) <= 1_000
+    assert numbers(Readings(SETTINGS, store, {})) == numbers(readings)
 
 
-def test_an_agent_of_whom_nothing_comes_for_a_day_is_let_go() -> None:
-    """With its state, and its series are told to have ended."""
-    shelf = MemoryShelf()
-    agents = Agents(SETTINGS, shelf, {})
-    take(agents, told(1, RunChange.CLOSED), told(1, RunChange.SETTLED))
-    agents.tick(BEGIN + 90_000)
-    agents.tick(BEGIN + 180_000)
+def test_runs_that_no_window_needs_are_deleted() -> None:
+    """The store does not grow with the number of runs."""
+    store = MemoryValues()
+    readings = Readings(SETTINGS, store, {})
+    for number in range(1, 600):
+        take(readings, told(number, RunChange.CLOSED), told(number, RunChange.SETTLED), now=BEGIN + number)
 
-    assert (len(agents), shelf.kept) == (0, {})
-    assert len(Agents(SETTINGS, shelf, {})) == 0
+    assert sum(place.startswith(b"run") for place in store.kept) <= 250
 
 
-def test_agents_beyond_the_ceiling_are_counted() -> None:
-    """Their records are not kept; those before them go on."""
-    agents = Agents(replace(SETTINGS, limits=LimitSettings(agents=1)), MemoryShelf(), {})
-    take(agents, told(1, RunChange.CLOSED), told(2, RunChange.CLOSED, "another"), told(3, RunChange.CLOSED))
+def test_an_agent_without_runs_for_a_day_is_let_go() -> None:
+    """With its runs, and its series end."""
+    store = MemoryValues()
+    readings = Readings(SETTINGS, store, {})
+    take(readings, told(1, RunChange.CLOSED), told(1, RunChange.SETTLED))
+    for day in (1, 2):
+        readings.tick(BEGIN + day * 90_000)
+        readings.save()
 
-    assert (len(agents), agents.refused["agents"]) == (1, 1)
+    assert len(readings.engine.fleet) == 0
+    assert not any(place.startswith((b"run", b"agent")) for place in store.kept)
+    assert not any("runs_total" in series for series in numbers(readings))
 
 
-def test_damaged_state_costs_one_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It begins anew, and is counted; what is no record is refused with nothing taken."""
-    monkeypatch.setattr(keeping, "LEAST", 64)
-    shelf = MemoryShelf()
-    agents = Agents(SETTINGS, shelf, {})
-    for number in range(1, 70):
-        take(agents, told(number, RunChange.CLOSED), told(number, RunChange.CLOSED, "another"))
-    place = next(place for place in shelf.kept if place.startswith(b"snap1") and b"support" in place)
-    shelf.put(place, b"\x01" + shelf.kept[place][1:-3])
-    after = Agents(SETTINGS, shelf, {})
+def test_agents_beyond_the_limit_are_counted_together() -> None:
+    """Their runs have counters only; the agents before them go on."""
+    readings = Readings(replace(SETTINGS, limits=LimitSettings(agents=1)), MemoryValues(), {})
+    take(readings, told(1, RunChange.CLOSED), told(2, RunChange.CLOSED, "another"), told(3, RunChange.CLOSED))
+
+    assert len(readings.engine.fleet) == 1
+
+
+def test_a_damaged_run_costs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is no record is refused with nothing received."""
+    store = MemoryValues()
+    readings = Readings(SETTINGS, store, {})
+    for number in range(1, 10):
+        take(readings, told(number, RunChange.CLOSED), told(number, RunChange.SETTLED), now=BEGIN + number)
+    place = next(place for place in store.kept if place.startswith(b"run"))
+    store.kept[place] = store.kept[place][:-3] + b"xyz"
+    after = Readings(SETTINGS, store, {})
     with pytest.raises(BadRecord):
-        after.take(b"key", b"{}", BEGIN)
+        after.take(b"{}", BEGIN)
 
-    after.wake(math.inf)
-    assert after.refused["damaged"] == 1
-    assert {agent.rows for agent in after.all()} == {5, 69}
+    after.load(math.inf)
+    (key,) = after.engine.fleet.keys()
+    agent = after.engine.fleet.agent(key)
+    assert agent is not None
+    assert agent.first_window.runs == 8
+
+
+def test_records_may_come_twice_late_and_in_any_order() -> None:
+    """Of one run the record with the greatest revision stands; after a run is final nothing changes it."""
+    readings = Readings(SETTINGS, MemoryValues(), {})
+    closed, settled = told(1, RunChange.CLOSED), told(1, RunChange.SETTLED)
+    take(readings, closed, closed, settled, settled, closed)
+
+    assert readings.accounts == {"taken": 2, "duplicate": 2, "late": 1, "settled_early": 0}

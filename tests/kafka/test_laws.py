@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from typing import cast
-from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.kafka import traces
 from otel_reliability.model.event import RunChange
 from tests.kafka.streams import Aggregating, Assembling, Told, final, joined, plain
 from tests.laws.arrival import SETTINGS, after, at_once, read, schedules
@@ -17,23 +15,21 @@ from tests.laws.telemetry import cases
 
 @given(st.data())
 def test_neither_order_nor_batches_nor_doubling_nor_take_overs_change_anything(data: st.DataObject) -> None:
-    """Nor how much one message may bring about, nor whether its spans come as blocks. Runs, each told, revised and settled in
-    order, and readings are those of one process that has it all in one batch; but for what crosses traces, which is left out
-    on both sides.
+    """Runs, each emitted, revised and final in order, and readings are those of one process that has it all in one batch; but
+    for what crosses traces, which is left out on both sides.
     """
     case = data.draw(cases())
     told = cast("list[Told]", read([*case.everything, *case.evaluations]))
     alone = [one for some in told if (one := joined(some)) is not None]
     expected = after(at_once(alone))
     first, second = Assembling(SETTINGS), Aggregating(SETTINGS)
-    with patch.object(traces, "MOST", data.draw(st.sampled_from((1, traces.MOST)))):
-        for pause, batch in data.draw(schedules(told)):
-            first.pass_time(pause)
-            for _ in range(data.draw(st.sampled_from((1, 1, 2)))):
-                first.take(cast("list[Told]", batch))
-            if data.draw(st.integers(0, 3)) == 0:
-                first.take_over(data.draw(st.integers(0, first.partitions - 1)))
-        first.pass_time(200.0, step=data.draw(st.sampled_from((1.0, 7.0))))
+    for pause, batch in data.draw(schedules(told)):
+        first.pass_time(pause)
+        for _ in range(data.draw(st.sampled_from((1, 1, 2)))):
+            first.take(cast("list[Told]", batch))
+        if data.draw(st.integers(0, 3)) == 0:
+            first.take_over(data.draw(st.integers(0, first.partitions - 1)))
+    first.pass_time(200.0, step=data.draw(st.sampled_from((1.0, 7.0))))
     for at in range(0, len(first.told), 10):
         second.take(first.told[at : at + 10])
         second.tick()

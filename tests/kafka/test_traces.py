@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from otel_reliability.config import AssemblySettings, Settings
-from otel_reliability.kafka.shelf import MemoryShelf
-from otel_reliability.kafka.traces import MOST, Traces
+from otel_reliability.kafka.assembling import Traces
+from otel_reliability.kafka.values import MemoryValues
 from otel_reliability.model.event import RunChange
 from otel_reliability.model.span import AgentSpan, Evaluation, Notes
 from otel_reliability.testing import agent, model, tool, trace_id
@@ -34,7 +34,7 @@ def test_a_run_is_told_when_its_root_has_arrived_and_settled_when_it_can_change_
 
     assert changes(stage) == ["closed", "revised", "settled"]
     assert [one.run.path for one in stage.records] == [("search",), ("book", "search"), ("book", "search")]
-    times = [one.told_ns for one in stage.records]
+    times = [one.revision for one in stage.records]
     assert times == sorted(set(times))
 
 
@@ -60,7 +60,7 @@ def test_a_run_that_becomes_part_of_another_is_withdrawn_from_its_agent() -> Non
 
     inner = [one for one in stage.records if one.run.key.agent == "inner"]
     assert inner[0].change is RunChange.CLOSED
-    assert inner[0].told_ns < max(one.told_ns for one in stage.records)
+    assert inner[0].revision < max(one.revision for one in stage.records)
     assert {one.run.key.agent for one in stage.records if one.change is RunChange.SETTLED} >= {"outer"}
 
 
@@ -77,7 +77,7 @@ def test_a_run_that_changes_its_agent_is_withdrawn_from_the_old_one() -> None:
 
 
 def test_what_comes_late_or_twice_is_known_to_whoever_has_the_partition() -> None:
-    """Within `remember`; then nothing of the trace is left on the shelf."""
+    """For a quarter of an hour; then nothing of the trace is stored any more."""
     stage = Assembling(SETTINGS, partitions=1)
     stage.take(RUN)
     stage.pass_time(100.0)
@@ -87,56 +87,25 @@ def test_what_comes_late_or_twice_is_known_to_whoever_has_the_partition() -> Non
     accounts = stage.workers[0].accounts
     assert changes(stage) == ["closed", "settled"]
     assert (accounts["duplicate", ""], accounts["late", ""]) == (2, 1)
-    assert stage.shelves[0].kept
+    assert len(stage.stores[0].kept) == 2
     stage.pass_time(1_000.0)
 
-    assert stage.shelves[0].kept == {}
+    assert len(stage.stores[0].kept) == 1
     assert len(stage.workers[0]) == 0
-
-
-def test_memory_that_is_short_costs_time_only() -> None:
-    """Beyond `open_bytes` traces are made again from the shelf when they are due."""
-    tight = replace(SETTINGS, assembly=replace(SETTINGS.assembly, open_bytes=30_000))
-    found: list[list[str]] = []
-    for settings in (SETTINGS, tight):
-        stage = Assembling(settings, partitions=1)
-        for number in range(1, 21):
-            stage.take([one._replace(trace_id=trace_id(number)) for one in RUN[:1]])
-        assert (stage.workers[0].live < 20) is (settings is tight)
-        for number in range(1, 21):
-            stage.take([one._replace(trace_id=trace_id(number)) for one in RUN[1:]])
-        stage.pass_time(100.0)
-        found.append(sorted(f"{one.change.value} {one.run.run_id} {one.run.path}" for one in stage.records))
-
-    assert found[0] == found[1]
-    assert len(found[0]) == 40
-
-
-def test_one_message_brings_about_no_more_than_its_share() -> None:
-    """After a backlog thousands of traces are due at once: a tick goes on where the last has ended, until all is told, once."""
-    traces, number = Traces(SETTINGS, MemoryShelf()), 2 * MOST + 10
-    for each in range(1, number + 1):
-        traces.take([one._replace(trace_id=trace_id(each)) for one in RUN], (), 1.0)
-    shares = [traces.tick(100.0)]
-    while traces.behind:
-        shares.append(traces.tick(100.0))
-
-    assert [len(share) for share in shares] == [2 * MOST, 2 * MOST, 20]
-    assert traces.told == {"closed": number, "settled": number}
 
 
 def test_what_crosses_traces_is_counted() -> None:
     """Links of hops, keys of runs, and judgements without a trace; the rest of each is as if they were not there."""
-    traces = Traces(SETTINGS, MemoryShelf())
+    traces = Traces(SETTINGS, MemoryValues())
     hop = agent(1)._replace(link=(trace_id(7), b"12345678"))
     keyed: AgentSpan = model(2)._replace(notes=Notes(run_key="ab" * 16))
     unknown = Evaluation("success", 1.0, None, 1, response_id="r")
     nobodys = Evaluation("success", 1.0, None, 1)
     told = traces.take([hop, keyed], [unknown, nobodys], 1.0)
-    told += traces.tick(100.0)
+    told += [*traces.tick(10.0), *traces.tick(100.0)]
 
     assert traces.apart == {"link": 1, "run_key": 1, "response_id": 1, "no_trace": 1}
-    assert traces.told == {"closed": 1, "settled": 1}
+    assert traces.records == {"closed": 1, "settled": 1}
     assert len(told) == 2
 
 
@@ -145,9 +114,9 @@ def test_a_damaged_part_costs_what_it_held() -> None:
     stage = Assembling(SETTINGS, partitions=1)
     stage.take([RUN[0]])
     stage.take([RUN[1]])
-    shelf = stage.shelves[0]
-    page, at = min(shelf.kept), 80  # within the first part
-    shelf.put(page, shelf.kept[page][:at] + bytes([shelf.kept[page][at] ^ 1]) + shelf.kept[page][at + 1 :])
+    kept = stage.stores[0].kept
+    place = next(place for place, value in kept.items() if b"search" in value)
+    kept[place] = kept[place][:-1] + bytes([kept[place][-1] ^ 1])
     stage.take_over(0)
     stage.pass_time(100.0)
 
@@ -156,26 +125,9 @@ def test_a_damaged_part_costs_what_it_held() -> None:
     assert stage.workers[0].accounts["state", "damaged"] >= 1
 
 
-def test_a_trace_that_comes_again_after_it_was_forgotten_is_a_new_one() -> None:
-    """Also where something of the first still stands beside what is remembered of another, and for who takes over."""
-    stage = Assembling(SETTINGS, partitions=1)
-    stage.take([one._replace(trace_id=trace_id(2)) for one in RUN])
-    stage.take(RUN)
-    for number in range(12):
-        stage.pass_time(100.0)
-        stage.take([tool(10 + number, 1, "more")._replace(trace_id=trace_id(2))])
-    stage.take(RUN)
-    stage.take_over(0)
-    stage.pass_time(70.0)
-
-    own = [one for one in stage.records if one.run.trace_id == RUN[0].trace_id]
-    assert [one.change.value for one in own] == ["closed", "settled"] * 2
-    assert own[0].run == own[2].run
-
-
 def test_a_trace_of_a_hundred_thousand_spans_ends_at_the_limit() -> None:
     """It is told at `span_limit`, the rest is refused by that name, and the partition goes on."""
-    small = replace(SETTINGS, assembly=replace(SETTINGS.assembly, span_limit=100))
+    small = replace(SETTINGS, limits=replace(SETTINGS.limits, span_limit=100))
     stage = Assembling(small, partitions=1)
     stage.take([agent(1)])
     for begin in range(0, 1_000, 100):

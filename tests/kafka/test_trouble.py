@@ -12,9 +12,8 @@ from typing import Any, cast
 
 import pytest
 
-from otel_reliability.kafka.messages import read
 from otel_reliability.model.event import RunChange
-from otel_reliability.model.record import RunRecord
+from otel_reliability.model.record import RunRecord, read
 from otel_reliability.model.run import Run
 from otel_reliability.testing import span, trace_id, traces_protobuf
 from tests.kafka.expected import Expected

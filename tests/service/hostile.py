@@ -9,13 +9,10 @@ from copy import deepcopy
 from random import Random
 from typing import Any, Final, NamedTuple, cast
 
-from otel_reliability.model.event import RunChange
-from otel_reliability.model.record import RunRecord
 from otel_reliability.model.span import Evaluation
 from otel_reliability.service.answers import Encoding, Signal
-from otel_reliability.service.run_logs import logs_of
 from otel_reliability.sources.otlp_write import logs_json, traces_json
-from otel_reliability.testing import at, run, span, trace_id, traces_protobuf
+from otel_reliability.testing import at, span, trace_id, traces_protobuf
 from tests.service.logs import logs_protobuf
 from tests.service.running import run_of, runs_of
 
@@ -40,7 +37,6 @@ BODIES: Final[Sequence[tuple[Signal, bytes]]] = (
     (Signal.TRACES, traces_protobuf(WEB)),
     (Signal.TRACES, traces_protobuf(run_of(700))),
     (Signal.LOGS, logs_protobuf([EVALUATION])),
-    (Signal.LOGS, logs_of([RunRecord(RunChange.CLOSED, run(["search"], 800), 1)])),
 )
 JSON_BODIES: Final[Sequence[tuple[Signal, Any]]] = (
     (Signal.TRACES, traces_json(SPANS)),

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.span import Session
-from otel_reliability.service.checkpoint_store import Point
 from otel_reliability.service.clock import Clock
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.journal import Unavailable
-from otel_reliability.service.journal_sqlite import Sqlite
-from otel_reliability.service.recording import PAUSE, Recording
+from otel_reliability.service.persistence import Persistent
+from otel_reliability.service.recording import Recording
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
-from otel_reliability.telemetry.registry import Registry
+from otel_reliability.service.store import Unavailable
+from otel_reliability.telemetry.registry import SPECS, Labels, Registry
 from otel_reliability.testing import FakeClock, agent, model, tool
 
 SETTINGS = Settings(hash_key="00" * 16)
-LEAST = 4_000
-"""Bytes after which a checkpoint is written: small, so that there are many."""
 
 
 class Look(NamedTuple):
@@ -45,51 +43,46 @@ class Kept:
         settings: Settings = SETTINGS,
         *,
         limit: int | None = None,
-        least: int = LEAST,
-        apart: bool = False,
     ) -> None:
         self.fake = FakeClock() if fake is None else fake
         self.path = path
         clock = Clock(self.fake, self.fake.wall)
         self.engine = Engine(settings, clock=clock, wall=clock.wall, places_return=True)
-        self.state = State(settings, self.engine)
         self.book = Registry(clock.wall)
-        recording = Recording(self.engine, self.book, PAUSE)
-        self.state.watchers.append(recording)
-        self.state.keepers |= {"book": self.book, "recording": recording}
+        self.state = State(self.engine, Recording(self.engine, self.book))
         self.directory = StateDirectory(path)
-        self.journal = Sqlite(self.state, clock, self.directory, limit=limit, least=least, apart=apart)
-        self.journal.restore()
+        self.persistence = Persistent(self.state, clock, self.directory, limit=limit)
+        self.persistence.restore()
 
     def take(self, *requests: Decoded) -> bool:
         """As the writer does. False: refused."""
         try:
-            self.journal.commit(requests)
+            self.persistence.commit(requests)
         except Unavailable:
             return False
         for request in requests:
             self.state.apply(request)
-        self.journal.applied()
+        self.persistence.applied()
         return True
 
     def wind(self, seconds: float) -> None:
         """Let time pass, and meet deadlines."""
         self.fake.advance(seconds)
         try:
-            self.journal.advancing()
+            self.persistence.advancing()
         except Unavailable:
             return
         self.state.advance()
-        self.journal.advanced(self.engine.now())
+        self._advanced()
 
     def settle(self) -> None:
         """Let so much time pass that every run is closed and settled."""
         for _ in range(3):
             self.wind(700.0)
 
-    def point(self) -> Point:
-        """Where a checkpoint would be made now."""
-        return Point(self.journal._seq, self.journal._clock.moment())
+    def _advanced(self) -> None:
+        with suppress(Unavailable):
+            self.persistence.advanced(self.engine.now())
 
     def die(self) -> None:
         """Leave everything as it is."""
@@ -113,20 +106,22 @@ class Kept:
                 for name, state in windows.items()
                 if state is not None
             },
-            {f"{name} {labels}": data[:3] for name, labels, data in self.book.to_state()},
+            self.series(),
             {key: self.engine.sessions.scores(key) for key in fleet.keys()},  # noqa: SIM118 (no dictionary)
             {key: number for key, number in self.engine.accounts.items() if number},
             self.engine.open_runs,
         )
 
+    def series(self) -> dict[str, dict[Labels, tuple[Any, ...]]]:
+        """Value or counts, then total and start, of every series by instrument."""
+        found: dict[str, dict[Labels, tuple[Any, ...]]] = {name: {} for name in SPECS}
+        for spec, some in self.book.slices(lambda _, labels, series: (labels, series.data())):
+            found[spec.name].update({labels: (data[1], data[2:3] * (len(data) > 3), data[0]) for labels, data in some})
+        return found
+
     def run_ids(self) -> list[str]:
         """Every run of every window."""
         return [run_id for windows in self.look().windows.values() for ids, *_ in windows.values() for run_id in ids]
-
-
-def told(cell: Any) -> tuple[Any, ...]:
-    """A series, with its start."""
-    return tuple(getattr(cell, name, None) for name in ("value", "counts", "total", "start_ns"))
 
 
 def request(trace: int, tools: Iterable[str] = ("search", "book"), *, agents: int = 3) -> Decoded:

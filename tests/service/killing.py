@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import RawSpan
 from otel_reliability.service.answers import Encoding, Signal
@@ -21,10 +23,13 @@ from otel_reliability.testing import FakeClock
 from tests.real.ports import HOST, free_port
 from tests.real.untraced import untraced
 from tests.real.web import ask
+from tests.service import keeping
 from tests.service.keeping import Kept
 from tests.service.running import PROTOBUF, body_of, run_of
 
 CLIENTS = 3
+SETTINGS = replace(keeping.SETTINGS, assembly=replace(keeping.SETTINGS.assembly, linger=0.2, reopen=1.0))
+"""Those of `Victim`: runs become final between the kills, and what is sent again may come after that."""
 TOOLS = ("search", "book", "pay")
 PAUSE = 0.02
 """Seconds between two requests of a client."""
@@ -44,8 +49,8 @@ class Victim:
 
     def start(self, *moment: str) -> None:
         """Start it; to die at a moment of `dying`, at the so-many-th time."""
-        doors = ["--http", f"{HOST}:{self.port}", "--grpc", "off", "--metrics", "off", "--pages", "off"]
-        times = ["--set", "assembly.linger=200ms", "--set", "assembly.reopen=30s", "--set", "hash_key=" + "00" * 16]
+        doors = ["--http", f"{HOST}:{self.port}", "--grpc", "off", "--metrics", "off", "--ui", "off"]
+        times = ["--set", "assembly.linger=200ms", "--set", "assembly.reopen=1s", "--set", "hash_key=" + "00" * 16]
         module = ["tests.service.dying", *moment] if moment else ["otel_reliability.cli"]
         command = [sys.executable, "-m", *module, "serve", "--state", str(self._state), *doors, *times]
         self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=untraced())
@@ -115,7 +120,7 @@ def clients_of(victim: Victim) -> Generator[list[Client]]:
 
 def check(state: Path, acknowledged: list[bytes], twin_path: Path) -> None:
     """Open what is on disk, send everything twice again, and hold it against a twin that nobody killed and that got it once."""
-    twin, kept = Kept(twin_path, FakeClock(1e6)), Kept(state, FakeClock(1e6))
+    twin, kept = (Kept(path, FakeClock(1e6), SETTINGS) for path in (twin_path, state))
     decode = Decoder(twin.engine.reader)
     for body in acknowledged:
         assert twin.take(decode(Signal.TRACES, Encoding.PROTOBUF, body))
@@ -134,4 +139,4 @@ def check(state: Path, acknowledged: list[bytes], twin_path: Path) -> None:
     ]
     assert runs[0] == runs[1]
     assert sum(runs[0].values()) == sum(runs[1].values())
-    assert found.accounts["used", ""] == meant.accounts["used", ""]
+    assert found.accounts["used", ""] == meant.accounts["used", ""], (found.accounts, meant.accounts)

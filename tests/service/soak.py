@@ -65,30 +65,6 @@ TRIALS: Final = (
         ("tests/service/test_hostile.py::test_no_end_of_names_is_an_end_of_series[a million]",),
     ),
     Trial(
-        "cut files",
-        "journal, log and checkpoint cut at every byte of their last page: what is read of them is true",
-        "3 files, 4,096 places each",
-        tuple(
-            f"tests/service/test_truncated.py::test_what_is_read_of_a_file_that_was_cut_is_true[every-{name}]"
-            for name in ("journal.db", "journal.db-wal", "checkpoint.db")
-        ),
-    ),
-    Trial(
-        "starts on cut files",
-        "the same, each with two starts of a service in between requests",
-        "3 files, 4,096 places each",
-        tuple(
-            f"tests/service/test_truncated.py::test_a_service_starts_on_whatever_is_left[every-{name}]"
-            for name in ("journal.db", "journal.db-wal", "checkpoint.db")
-        ),
-    ),
-    Trial(
-        "changed bytes",
-        "a byte of a journal changed anywhere: noticed, or it matters to nobody",
-        "3,000 bytes",
-        ("tests/service/test_truncated.py::test_a_changed_byte_is_noticed_or_matters_to_nobody",),
-    ),
-    Trial(
         "outage",
         "Prometheus and the sink of our numbers away, while a real Collector sends on",
         "10 minutes",

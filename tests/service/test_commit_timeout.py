@@ -13,16 +13,22 @@ import grpc
 import pytest
 
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.journal import Memory, Unavailable
+from otel_reliability.service.persistence import Volatile
+from otel_reliability.service.state import State
+from otel_reliability.service.store import Unavailable
 from tests.real.waiting import until
 from tests.service.running import Running, body_of, run_of, serving
 
 
-class Slow(Memory):
+class Slow(Volatile):
     """A disk that hangs until it is told to go on."""
 
     def __init__(self) -> None:
         self.goes_on = threading.Event()
+
+    def __call__(self, state: State) -> Volatile:
+        super().__init__(state)
+        return self
 
     def commit(self, group: Sequence[Decoded]) -> None:
         self.goes_on.wait(60)
@@ -45,7 +51,7 @@ def refused_by(running: Running, door: str) -> str:
 def test_a_commit_that_takes_too_long_is_an_overload(door: str, status: str) -> None:
     """Before the client's own patience ends. What waited its turn is taken back; what was begun may be sent twice."""
     slow = Slow()
-    with serving(journal_of=lambda _: slow, commit_timeout=0.3) as running:
+    with serving(persistence_of=slow, commit_timeout=0.3) as running:
         first = refused_by(running, door)
         second = refused_by(running, door)
         slow.goes_on.set()
@@ -89,7 +95,7 @@ class Full(Slow):
 def test_an_error_that_comes_too_late_is_heard_by_nobody(caplog: pytest.LogCaptureFixture) -> None:
     """The client was told to come again long before the disk failed; nothing complains of an error nobody looked at."""
     full = Full()
-    with serving(journal_of=lambda _: full, commit_timeout=0.3) as running:
+    with serving(persistence_of=full, commit_timeout=0.3) as running:
         assert refused_by(running, "http") == "503"
         full.goes_on.set()
         running.clock.advance(1)

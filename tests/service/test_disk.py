@@ -18,7 +18,7 @@ import grpc
 import pytest
 
 from otel_reliability.model.run import CloseReason
-from otel_reliability.service import journal_sqlite
+from otel_reliability.service import persistence
 from tests.real.waiting import until
 from tests.service.keeping import Kept, request
 from tests.service.running import Running, body_of, run_of, serving
@@ -143,53 +143,31 @@ def test_a_service_on_a_full_disk_acknowledges_nothing_that_it_cannot_keep(disk:
         with pytest.raises(grpc.RpcError) as error:
             running.call(body_of(run_of(9_000)))
         refusal = cast("Any", error.value)
-        ready = running.get("pages", "/readyz")
+        ready = running.get("ui", "/readyz")
 
         assert len(refused) == 20
         assert refusal.code() is grpc.StatusCode.UNAVAILABLE
         assert "google.rpc.retryinfo-bin" in {key for key, _ in refusal.trailing_metadata()}
-        assert (ready.status, list(json.loads(ready.body)["reasons"])) == (503, ["journal"])
-        assert running.get("pages", "/healthz").status == 200
+        assert (ready.status, list(json.loads(ready.body)["reasons"])) == (503, ["state"])
+        assert running.get("ui", "/healthz").status == 200
         assert running.get("metrics", "/metrics").status == 200
         assert len(on_disk(disk.path, tmp_path / "copy")) == len(taken)
 
         disk.free()
         running.clock.advance(10.0)
-        until(lambda: running.get("pages", "/readyz").status == 200, "the service to be ready again")
+        until(lambda: running.get("ui", "/readyz").status == 200, "the service to be ready again")
         assert all(sent(running, trace) for trace in refused)
         running.settle()
         assert running.sum("agent_reliability_runs_total") == len(taken) + len(refused)
 
 
-def test_a_checkpoint_that_finds_no_room_is_tried_again(disk: Disk) -> None:
-    """Until then entries are kept, and nothing is lost whenever the process dies."""
-    kept = Kept(disk.path, least=10**9, apart=True)
-    for trace in range(1, 1_001):
-        kept.take(request(trace))
-    kept.wind(1.0)
-    disk.fill()
-    kept.journal._least = 1
-    kept.wind(0.0)
-    until(lambda: (kept.wind(0.0), not kept.journal.checkpoints.under_way)[1], "the other process to be gone")
-    assert kept.journal._covered == 0
-
-    disk.free()
-    kept.wind(11.0)
-    until(lambda: (kept.wind(0.0), kept.journal._covered)[1], "a checkpoint")
-    kept = kept.again()
-    kept.settle()
-    assert len(kept.run_ids()) == 3 * 100
-    assert sum(kept.engine.closed.values()) == 1_000
-    kept.die()
-
-
 def test_a_start_on_a_full_disk_waits_for_room(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not ready, instead of beginning anew without what was acknowledged."""
-    monkeypatch.setattr(journal_sqlite, "PATIENCE", 0.05)
+    monkeypatch.setattr(persistence, "RETRY_INTERVAL_S", 0.05)
     kept = Kept(disk.path)
     for trace in range(1, 11):
         kept.take(request(trace))
-    kept.journal.close()
+    kept.persistence.close()
     disk.fill()
     with ThreadPoolExecutor(1) as pool:
         starting = pool.submit(Kept, disk.path, kept.fake)
@@ -208,7 +186,7 @@ def test_while_no_file_can_grow_nothing_is_lost(tmp_path: Path) -> None:
     kept = Kept(tmp_path)
     accepted = [trace for trace in range(1, 6) if kept.take(request(trace))]
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    largest = max(file.stat().st_size for file in tmp_path.glob("journal.db*"))
+    largest = max(file.stat().st_size for file in tmp_path.glob("state.db*"))
     resource.setrlimit(resource.RLIMIT_FSIZE, (largest, hard))
     try:
         refused = [trace for trace in range(100, 200) if not kept.take(request(trace))]

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-from otel_reliability.config import Settings
-from otel_reliability.engine import Engine
-from otel_reliability.service.recording import Recording
 from otel_reliability.telemetry import names
-from otel_reliability.telemetry.registry import CounterSeries, Registry
+from otel_reliability.telemetry.registry import CounterSeries
 from otel_reliability.testing import traces_protobuf
 from tests.real.waiting import until
 from tests.service.running import Running, run_of, runs_of, serving
@@ -47,7 +44,7 @@ def test_what_counts_together_begins_together() -> None:
 
 def test_the_series_of_an_agent_end_with_it() -> None:
     """After a day without a run: gauges at once, counters with them; one that comes back begins anew."""
-    with serving({"limits": {"agent_idle": "1h"}}) as running:
+    with serving({"limits": {"agent_idle": 3600}}) as running:
         running.post("traces", traces_protobuf(runs_of(3)))
         running.settle()
         there = lines(running, "agent_reliability_")
@@ -65,7 +62,7 @@ def test_the_series_of_an_agent_end_with_it() -> None:
 
 def test_the_series_of_all_others_never_end() -> None:
     """What is beyond the ceiling has no agent that could expire."""
-    with serving({"limits": {"agents": 1, "agent_idle": "1h"}}) as running:
+    with serving({"limits": {"agents": 1, "agent_idle": 3600}}) as running:
         running.post("traces", traces_protobuf([*runs_of(1), *runs_of(1, agent="refunds", first=5)]))
         running.settle()
         running.clock.advance(4_000)
@@ -91,17 +88,6 @@ def test_what_settles_within_a_second_is_recorded_together() -> None:
     assert told == [["1"], ["1"], ["2"], ["2"]]
     series = running.service.book.slices(lambda _, __, cell: cell.value if isinstance(cell, CounterSeries) else 0)
     assert next(values for spec, values in series if spec.name == names.RUNS.name) == [4]
-
-
-def test_what_an_earlier_version_kept_is_taken_over() -> None:
-    """It did not say when what has settled is recorded next: that is at once."""
-    engine = Engine(Settings())
-    kept = Recording(engine, Registry(lambda: 0), pause=1.0)
-    kept()
-    recording = Recording(engine, Registry(lambda: 0), pause=1.0)
-    recording.restore(kept.to_state()[:3])
-
-    assert recording.to_state() == (*kept.to_state()[:3], 0.0)
 
 
 def test_sessions_and_their_end_are_recorded() -> None:

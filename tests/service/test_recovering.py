@@ -12,9 +12,10 @@ import pytest
 
 from otel_reliability.demo.hosting import living
 from otel_reliability.service.config_file import load_config
-from otel_reliability.service.journal import Memory
+from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.progress import STUCK
 from otel_reliability.service.service import Service
+from otel_reliability.service.state import State
 from otel_reliability.testing import FakeClock
 from tests.real.waiting import until
 from tests.service.running import FREE, HEALTH, LATER, Running, body_of, run_of
@@ -23,11 +24,15 @@ NOT_SERVING = b"\x08\x02"
 SERVING = b"\x08\x01"
 
 
-class Slow(Memory):
+class Slow(Volatile):
     """A journal that is read until somebody says that it is done."""
 
     def __init__(self) -> None:
         self.may_end = threading.Event()
+
+    def __call__(self, state: State) -> Volatile:
+        super().__init__(state)
+        return self
 
     def restore(self) -> None:
         self.may_end.wait(60)
@@ -42,9 +47,9 @@ def journal() -> Slow:
 @pytest.fixture
 def recovering(journal: Slow) -> Iterator[Running]:
     """A service that brings its state back."""
-    doors = {"grpc": FREE, "http": FREE, "metrics": FREE, "pages": FREE}
+    doors = {"grpc": FREE, "http": FREE, "metrics": FREE, "ui": FREE}
     clock = FakeClock(LATER)
-    service = Service(load_config(flags={"service": doors}), journal_of=lambda _: journal, clock=clock, wall=clock.wall)
+    service = Service(load_config(flags={"service": doors}), persistence_of=journal, clock=clock, wall=clock.wall)
     with living(service):
         try:
             yield Running(service, clock)
@@ -63,7 +68,7 @@ def test_it_says_why_it_is_not_ready_and_is_healthy(recovering: Running, journal
     for _ in range(2 * STUCK):
         recovering.service.progress.look()
     recovering.clock.advance(10_000.0)
-    ready, health = recovering.get("pages", "/readyz"), recovering.get("pages", "/healthz")
+    ready, health = recovering.get("ui", "/readyz"), recovering.get("ui", "/healthz")
     assert (ready.status, health.status) == (503, 200)
     assert json.loads(ready.body) == {
         "ready": False,
@@ -71,7 +76,7 @@ def test_it_says_why_it_is_not_ready_and_is_healthy(recovering: Running, journal
     }
 
     done(recovering, journal)
-    assert json.loads(recovering.get("pages", "/readyz").body) == {"ready": True, "reasons": {}}
+    assert json.loads(recovering.get("ui", "/readyz").body) == {"ready": True, "reasons": {}}
 
 
 def test_requests_are_to_come_again(recovering: Running, journal: Slow) -> None:
@@ -97,7 +102,7 @@ def test_requests_are_to_come_again(recovering: Running, journal: Slow) -> None:
 @pytest.mark.parametrize("path", ["/api/v1/agents", "/api/v1/agents/shop/support"])
 def test_the_api_says_that_it_does_not_know_yet(path: str, recovering: Running, journal: Slow) -> None:
     """In JSON, with when to come again: an empty list, or an agent without runs, would be a lie."""
-    answer = recovering.get("pages", path)
+    answer = recovering.get("ui", path)
     assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
     assert answer.headers["Content-Type"].startswith("application/json")
     assert "brought back" in json.loads(answer.body)["message"]
@@ -105,7 +110,7 @@ def test_the_api_says_that_it_does_not_know_yet(path: str, recovering: Running, 
     done(recovering, journal)
     recovering.post("traces", body_of(run_of()))
     recovering.settle()
-    assert recovering.get("pages", path).status == 200
+    assert recovering.get("ui", path).status == 200
 
 
 def test_no_number_is_told(recovering: Running, journal: Slow) -> None:

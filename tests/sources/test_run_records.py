@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 import pytest
@@ -23,7 +22,7 @@ def taken(body: object, event_name: object = EVENT_NAME, attributes: Mapping[str
 
 def test_a_run_is_read_from_a_log_event() -> None:
     """The record is the body; the event's name stands in its own field or, from older senders, in `event.name`."""
-    body = json.dumps(write(RECORD))
+    body = write(RECORD).decode()
 
     assert taken(body).records == [RECORD]
     assert taken(body, "", {"event.name": EVENT_NAME}).records == [RECORD]
@@ -31,7 +30,7 @@ def test_a_run_is_read_from_a_log_event() -> None:
 
 def test_a_log_of_another_name_tells_no_run() -> None:
     """The name decides, not what the body looks like."""
-    batch = taken(json.dumps(write(RECORD)), "something.else")
+    batch = taken(write(RECORD).decode(), "something.else")
 
     assert (batch.records, batch.other_logs) == ([], 1)
 

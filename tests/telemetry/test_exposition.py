@@ -74,12 +74,10 @@ def test_an_agent_without_runs_has_no_points() -> None:
 
 def test_agents_that_sleep_are_woken_one_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a restart all are told, and what comes in meanwhile waits for no more than one of them."""
-    first, second = Engine(clock=lambda: 0.0, wall=None), Engine(clock=lambda: 0.0, wall=None)
-    for number in range(1, 6):
-        one = run(["search"], number)
-        first.receive_events([RunEvent(RunChange.CLOSED, one._replace(key=KEY._replace(agent=f"agent {number}")))])
-    states = {key: found.to_state() for key in first.fleet.keys() if (found := first.fleet.agent(key))}  # noqa: SIM118
-    second.fleet.restore(first.fleet.to_state(), {key: partial(states.__getitem__, key) for key in states})
+    second = Engine(clock=lambda: 0.0, wall=None)
+    keys = [KEY._replace(agent=f"agent {number}") for number in range(1, 6)]
+    runs = {key: (0.0, partial(list[Run], [run(["search"])._replace(key=key)])) for key in keys}
+    second.fleet.restore_runs(runs)
     read, woken = second.read, list[int]()
 
     def watched(ask: Callable[[Fleet], Any]) -> Any:
@@ -89,5 +87,5 @@ def test_agents_that_sleep_are_woken_one_in_a_turn(monkeypatch: pytest.MonkeyPat
         return found
 
     monkeypatch.setattr(second, "read", watched)
-    assert [shown.key for some in agent_slices(second) for shown in some] == first.fleet.keys()
+    assert [shown.key for some in agent_slices(second) for shown in some] == keys
     assert (sum(woken), max(woken)) == (5, 1)

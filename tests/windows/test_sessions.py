@@ -326,8 +326,7 @@ def test_sessions_restored_after_a_restart_score_as_before(
     for second, run in enumerate(runs[:6]):
         sessions.apply(closed(run), 10.0**6 + second)
     sessions.tick(10.0**6 + 6)
-    keys = [(KEY._replace(agent=agent), one) for agent in ("one", "two") for one in "ab"]
-    found = [(key, one, data) for key, one in keys if (data := sessions.to_data(key, one)) is not None]
+    found = [change for change in sessions.changes() if change[2] is not None]
     restored.restore(sorted(found, key=lambda kept: kept[2][1]))
     assert state(restored) == state(sessions)
     for run in runs[6:]:

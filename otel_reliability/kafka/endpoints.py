@@ -1,0 +1,69 @@
+"""`/metrics` and the probes of a worker, on a thread of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from otel_reliability.service.addresses import Place, place_of
+from otel_reliability.service.auth import Tokens
+from otel_reliability.service.pages import Metrics, Probes
+from otel_reliability.service.readiness import Readiness
+from otel_reliability.service.settings import ServiceSettings
+from otel_reliability.service.tls import http_context
+from otel_reliability.service.web import Web
+from otel_reliability.telemetry.exposition import Exposition
+from otel_reliability.telemetry.prometheus import Prometheus
+
+T = TypeVar("T")
+
+
+class Endpoints:
+    """Opened once, closed once."""
+
+    def __init__(
+        self, settings: ServiceSettings, exposition: Exposition, readiness: Readiness, healthy: Callable[[], bool]
+    ) -> None:
+        self.addresses: Mapping[str, Place] = {}
+        """Where each open door really is."""
+        self._settings = settings
+        self._threads = ThreadPoolExecutor(1, "reader")
+        self._web = Web(Tokens(settings.token, settings.token_file), http_context(settings.tls), _uncounted)
+        resource = {
+            "service.name": "otel-reliability",
+            "service.instance.id": settings.instance or socket.gethostname(),
+        }
+        self._metrics = Metrics(Prometheus(exposition, resource), self._threads, readiness)
+        self._probes = Probes(readiness, healthy)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="endpoints", daemon=True)
+
+    def open(self) -> None:
+        """Listen. Raises `ConfigurationError` where an address cannot be had."""
+        self._thread.start()
+        endpoints = (
+            ("metrics", self._settings.metrics, self._metrics.routes()),
+            ("ui", self._settings.ui, self._probes.routes()),
+        )
+        places = ((name, place_of(address), routes) for name, address, routes in endpoints)
+        found = {name: (place, routes) for name, place, routes in places if place is not None}
+        self.addresses = self._await(asyncio.run_coroutine_threadsafe(self._web.open(found), self._loop))
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._await(asyncio.run_coroutine_threadsafe(self._web.close(), self._loop))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5.0)
+        self._loop.close()
+        self._threads.shutdown(wait=True)
+
+    def _await(self, coming: Future[T]) -> T:
+        return coming.result(30.0)
+
+
+def _uncounted(_: str) -> None:
+    """Requests to a worker's doors are not its work, and not counted."""

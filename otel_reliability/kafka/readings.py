@@ -1,0 +1,253 @@
+"""The agents of one partition: an engine that is fed by run records, and its state, stored as the service stores it.
+
+Final runs are stored by agent and loaded when something asks for the agent; runs that may still change as they were last
+sent; sessions, change detection, series and totals as the parts that they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from otel_reliability.change.observation import Observation
+from otel_reliability.config import Settings
+from otel_reliability.engine import Engine
+from otel_reliability.kafka.values import KeyValues, Values
+from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.record import Damaged, RunRecord, agent_key, pack, pack_run, read, unpack_run
+from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.service.parts import parts_of
+from otel_reliability.service.recording import Recording
+from otel_reliability.service.retention import Retention
+from otel_reliability.telemetry.registry import Registry
+
+SAVE_INTERVAL_S: Final = 1.0
+"""Seconds, by the messages' time, between two recordings of final runs."""
+REMEMBER_FINAL_S: Final = 15 * 60.0
+"""Seconds for which ids of final runs are remembered, so that a record that comes again is known."""
+MAX_OPEN: Final = 100_000
+"""Runs that are not final; beyond, the one that changed first is made final early."""
+_RUN, _OPEN, _FINAL, _AGENT, _HEAD = "run", "open", "final", "agent", "head"
+
+
+class _Known(NamedTuple):
+    """What was last received of a run. `run` is None while it is withdrawn."""
+
+    revision: int
+    run: Run | None
+    since: float
+
+
+class _Runs:
+    """The stored final runs of an agent: their ends and numbers."""
+
+    __slots__ = ("ends", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.ends: dict[int, int] = {}
+
+
+class Readings:
+    """The agents of one partition. `accounts` counts records by what became of them."""
+
+    def __init__(self, settings: Settings, store: KeyValues, pinned: Mapping[AgentKey, Sequence[Observation]]) -> None:
+        self.accounts: Counter[str] = Counter()
+        self.now = 0.0
+        self.engine = Engine(settings, clock=self._clock, wall=self.wall, places_return=True, pinned=pinned)
+        self.recording = Recording(self.engine, Registry(self.wall))
+        self._values = Values(store)
+        self._retention = Retention.of(settings)
+        self._wait = settings.assembly.remember
+        self._parts = parts_of(self.engine, self.recording, Counter())
+        self._agents: dict[AgentKey, _Runs] = {}
+        self._open: OrderedDict[str, _Known] = OrderedDict()
+        self._final: OrderedDict[str, float] = OrderedDict()
+        self._changed: dict[str, None] = {}
+        self._settled: dict[str, Run] = {}
+        self._row = 0
+        self._save_at = 0.0
+        self._restore()
+        self.engine.observers.append(self._observe)
+
+    @property
+    def unloaded(self) -> int:
+        """Agents that nothing has asked for since the partition was taken over."""
+        return self.engine.fleet.asleep
+
+    def wall(self) -> int:
+        """Return the time of the last message in Unix nanoseconds."""
+        return round(self.now * 1e9)
+
+    def take(self, value: bytes, now: float) -> None:
+        """Receive a record. Raise `BadRecord`, with nothing received."""
+        record = read(value)
+        self.tick(now)
+        self.engine.receive_events(list(self._events(record)))
+
+    def tick(self, now: float) -> None:
+        """Meet what is due. A run of which no more records come is final in the end."""
+        self.now = max(self.now, now)
+        while self._open and self._is_over(next(iter(self._open.values()))):
+            run_id, known = self._open.popitem(last=False)
+            self.engine.receive_events(self._end(run_id, known.run))
+        self.engine.tick()
+
+    def load(self, seconds: float) -> None:
+        """Load agents that nothing has asked for, for about so many seconds, and one at least."""
+        end = time.perf_counter() + seconds
+
+        def some(fleet: Any) -> None:
+            while fleet.asleep:
+                fleet.wake()
+                if time.perf_counter() >= end:
+                    return
+
+        self.engine.read(some)
+
+    def save(self) -> None:
+        """Store everything that changed. Called before messages and state are committed."""
+        if self.now >= self._save_at:
+            self.recording.record()
+            self._save_at = self.now + SAVE_INTERVAL_S
+        changed, self._changed = self._changed, {}
+        for run_id in changed:
+            self._values.put(_OPEN, run_id, self._open_data(run_id))
+            self._values.put(_FINAL, run_id, self._final.get(run_id))
+        settled, self._settled = self._settled, {}
+        for run in settled.values():
+            self._store(run)
+        while self._final and next(iter(self._final.values())) < self.now - REMEMBER_FINAL_S:
+            self._values.put(_FINAL, self._final.popitem(last=False)[0], None)
+        for name, part in self._parts.items():
+            for key, body in part.changes():
+                self._row += body is not None
+                self._values.put(name, key, None if body is None else [self._row, body])
+        self._forget_agents()
+        self._values.put(_HEAD, None, [self.now, self._row])
+
+    # --- Records ------------------------------------------------------------------------------------------------------
+
+    def _events(self, record: RunRecord) -> Iterator[RunEvent]:
+        """Yield what a record changes. Records may come twice, late and in any order."""
+        run, change, run_id = record.run, record.change, record.run.run_id
+        if run_id in self._final:
+            self.accounts["duplicate" if change is RunChange.SETTLED else "late"] += 1
+            return
+        known = self._open.pop(run_id, None)
+        if known is not None and record.revision <= known.revision:
+            self.accounts["duplicate"] += 1
+            self._open[run_id] = known
+            return
+        self.accounts["taken"] += 1
+        before = None if known is None else known.run
+        self._changed[run_id] = None
+        if change is RunChange.WITHDRAWN:
+            self._open[run_id] = _Known(record.revision, None, self.now)
+            if before is not None:
+                yield RunEvent(RunChange.WITHDRAWN, before)
+            return
+        if before is None:
+            yield RunEvent(RunChange.CLOSED, run)
+        elif before != run:
+            yield RunEvent(RunChange.REVISED, run, before)
+        if change is RunChange.SETTLED:
+            yield from self._end(run_id, run)
+        else:
+            self._open[run_id] = _Known(record.revision, run, self.now)
+
+    def _is_over(self, oldest: _Known) -> bool:
+        is_early = len(self._open) > MAX_OPEN
+        self.accounts["settled_early"] += is_early
+        return is_early or oldest.since <= self.now - self._wait
+
+    def _end(self, run_id: str, run: Run | None) -> list[RunEvent]:
+        self._final[run_id] = self.now
+        self._changed[run_id] = None
+        return [] if run is None else [RunEvent(RunChange.SETTLED, run)]
+
+    def _observe(self, event: RunEvent, now: float) -> None:
+        if event.change is RunChange.SETTLED:
+            self._settled[event.run.run_id] = event.run
+
+    # --- State --------------------------------------------------------------------------------------------------------
+
+    def _clock(self) -> float:
+        return self.now
+
+    def _open_data(self, run_id: str) -> Any:
+        known = self._open.get(run_id)
+        if known is None:
+            return None
+        return [known.revision, None if known.run is None else pack_run(known.run), known.since]
+
+    def _store(self, run: Run) -> None:
+        """Store a final run, and delete those of its agent that nothing needs any longer."""
+        runs = self._agents.get(run.key)
+        if runs is None:
+            runs = self._agents[run.key] = _Runs(_number_of(run.key))
+        self._row += 1
+        self._values.put(_AGENT, run.key, self.engine.fleet.seen(run.key) or self.now)
+        self._values.put(_RUN, [runs.number, self._row], [run.end_ns, pack_run(run)])
+        runs.ends[self._row] = run.end_ns
+        for row in self._retention.surplus(runs.ends):
+            del runs.ends[row]
+            self._values.put(_RUN, [runs.number, row], None)
+
+    def _forget_agents(self) -> None:
+        fleet = self.engine.fleet
+        if len(self._agents) <= len(fleet):
+            return
+        for key in [key for key in self._agents if fleet.seen(key) is None]:
+            runs = self._agents.pop(key)
+            self._values.put(_AGENT, key, None)
+            for row in runs.ends:
+                self._values.put(_RUN, [runs.number, row], None)
+
+    def _restore(self) -> None:
+        """Take everything back; agents are known at once, and their runs are read when something asks for them."""
+        found: dict[str, list[tuple[Any, Any]]] = {name: [] for name in (*self._parts, _OPEN, _FINAL, _AGENT)}
+        ends: dict[int, dict[int, int]] = {}
+        for name, key, body in self._values.items():
+            if name == _RUN:
+                ends.setdefault(key[0], {})[key[1]] = body[0]
+            elif name == _HEAD:
+                self.now, self._row = body
+            elif name in found:
+                found[name].append((key, body))
+        agents: dict[AgentKey, tuple[float, Callable[[], Iterable[Run]]]] = {}
+        for plain, seen in found[_AGENT]:
+            key = agent_key(plain)
+            runs = self._agents[key] = _Runs(_number_of(key))
+            runs.ends = dict(sorted(ends.get(runs.number, {}).items()))
+            agents[key] = seen, partial(self._runs_of, runs)
+        self.engine.restore_agents(agents)
+        for run_id, (revision, body, since) in sorted(found[_OPEN], key=lambda one: one[1][2]):
+            run = None if body is None else unpack_run(body)
+            self._open[run_id] = _Known(revision, run, since)
+            if run is not None:
+                self.engine.receive_events([RunEvent(RunChange.CLOSED, run)])
+        self._final.update(sorted(found[_FINAL], key=lambda one: one[1]))
+        self.recording.discard()
+        for name, part in self._parts.items():
+            part.restore((key, body) for key, (_, body) in sorted(found[name], key=lambda one: one[1][0]))
+            for _ in part.changes():
+                pass
+
+    def _runs_of(self, runs: _Runs) -> Iterator[Run]:
+        for row in list(runs.ends):
+            body = self._values.get(_RUN, [runs.number, row])
+            if body is not None:
+                try:
+                    yield unpack_run(body[1])
+                except Damaged:
+                    self._values.damaged += 1
+
+
+def _number_of(key: AgentKey) -> int:
+    """Return a number for an agent that is the same in every worker."""
+    return int.from_bytes(hashlib.blake2b(pack(key), digest_size=7).digest(), "big")

@@ -1,0 +1,136 @@
+"""The parts of the engine and of telemetry whose state is stored by key, as plain data: everything that a restart needs beside
+spans and run records.
+
+A part says what changed since it was last saved, and takes the same back at a start, after open traces were assembled again
+from their spans: what that repeated is replaced. Sessions, change detection and series are parts themselves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeAlias, cast
+
+from otel_reliability.assembly.closed_traces import Record
+from otel_reliability.engine import Engine
+from otel_reliability.model.record import agent_key, pack_spans, unpack_spans
+from otel_reliability.model.span import TraceId
+from otel_reliability.service.recording import Recording
+
+Plain: TypeAlias = Any
+"""None, booleans, numbers, texts, bytes, and lists, tuples and dictionaries of them."""
+Item: TypeAlias = tuple[Plain, Plain]
+"""The state of one key; None: the key is gone."""
+
+
+class Part(Protocol):
+    """State that is stored by key."""
+
+    def changes(self) -> Iterable[Item]:
+        """Yield what changed since this was last asked for."""
+        ...
+
+    def restore(self, data: Iterable[Item]) -> None:
+        """Replace everything by what `changes` yielded, each key once, the one that changed last at the end."""
+        ...
+
+
+def parts_of(engine: Engine, recording: Recording, logs: Counter[tuple[str, str]]) -> dict[str, Part]:
+    """Return the parts by name, in the order in which they are brought back."""
+    found: dict[str, Part] = {"session": Conversations(engine), "series": recording, "totals": Totals(engine, logs)}
+    return found if engine.monitor is None else {"change": engine.monitor, **found}
+
+
+class Remembers(Protocol):
+    """The engine, or an assembler, as far as closed traces go."""
+
+    def closed_record(self, trace_id: TraceId, now: float) -> Record | None: ...
+    def restore_closed(self, trace_id: TraceId, record: Record) -> None: ...
+
+
+class ClosedTraces:
+    """What is remembered of final runs, so that a span that is sent again, or late, is known after a restart too."""
+
+    def __init__(self, engine: Remembers, now: Callable[[], float], remember: float) -> None:
+        """`now` gives the engine's time, `remember` the seconds for which closed traces are remembered."""
+        self._engine, self._now, self._remember = engine, now, remember
+        self._changed: dict[TraceId, None] = {}
+        self._since: dict[TraceId, float] = {}
+
+    def change(self, trace_id: TraceId) -> None:
+        """Note that runs of a trace have become final."""
+        self._changed[trace_id] = None
+
+    def changes(self) -> Iterator[Item]:
+        """Yield what is new, and what need not be remembered any longer."""
+        changed, self._changed = self._changed, {}
+        now = self._now()
+        for trace_id in changed:
+            record = self._engine.closed_record(trace_id, now)
+            if record is not None:
+                self._since.pop(trace_id, None)
+                self._since[trace_id] = now
+                yield trace_id, [*record[:-1], pack_spans(record[-1]) if record[-1] else b""]
+        while self._since:
+            trace_id, since = next(iter(self._since.items()))
+            if since >= now - self._remember:
+                return
+            del self._since[trace_id]
+            yield trace_id, None
+
+    def restore(self, data: Iterable[Item]) -> None:
+        """Take the records back."""
+        for trace_id, (since, ids, anchors, sealed, agents, had_invocation, spans) in data:
+            kept = tuple(unpack_spans(spans)) if spans else ()
+            self._engine.restore_closed(trace_id, (since, ids, anchors, sealed, tuple(agents), had_invocation, kept))
+            self._since[trace_id] = since
+
+
+class Conversations:
+    """Sessions that are open or remembered."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def changes(self) -> Iterator[Item]:
+        """Yield the sessions that changed."""
+        for key, session_id, body in self._engine.sessions.changes():
+            yield [list(key), session_id], body
+
+    def restore(self, data: Iterable[Item]) -> None:
+        """Replace all sessions."""
+        self._engine.sessions.restore((agent_key(key), session_id, body) for (key, session_id), body in data)
+
+
+class Totals:
+    """The accounts of spans, runs and log records: small, and stored as a whole."""
+
+    def __init__(self, engine: Engine, logs: Counter[tuple[str, str]]) -> None:
+        self._engine, self._logs = engine, logs
+
+    def changes(self) -> Iterator[Item]:
+        """Yield all of them."""
+        totals = {**self._engine.totals(), "logs": self._logs}
+        yield None, {name: _plain(value) for name, value in totals.items()}
+
+    def restore(self, data: Iterable[Item]) -> None:
+        """Replace all of them."""
+        for _, body in data:
+            found = {name: _total(value) for name, value in body.items()}
+            self._logs.clear()
+            self._logs.update(found.pop("logs", {}))
+            self._engine.restore_totals(found)
+
+
+def _plain(total: Any) -> Plain:
+    return [list(item) for item in cast("Counter[Any]", total).items()] if isinstance(total, Counter) else total
+
+
+def _total(plain: Plain) -> Any:
+    if not isinstance(plain, list):
+        return plain
+    return Counter({_key(key): number for key, number in cast("list[tuple[Plain, int]]", plain)})
+
+
+def _key(plain: Plain) -> Any:
+    return tuple(cast("list[Plain]", plain)) if isinstance(plain, list) else plain

@@ -1,0 +1,519 @@
+"""Keep what was acknowledged, over the death of the process.
+
+Spans are stored as they come, one transaction a group of requests, before they are acknowledged. When their runs are final,
+the runs take their place, together with everything else that then changed (`parts`): one transaction, at most once a second.
+A restart loads the final runs, agent by agent when something asks for them, and the parts; it assembles the open traces again
+from their spans, at the moments at which they came. So nothing depends on how classes look.
+
+The clock stands still at the moment that was stored while a group is applied or deadlines are met, and goes on from the last
+stored moment after a restart.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import time
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from otel_reliability.assembly.final_runs import MAX_RUNS
+from otel_reliability.engine import Ceiling
+from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.record import (
+    Damaged,
+    agent_key,
+    pack,
+    pack_run,
+    pack_spans,
+    unpack,
+    unpack_run,
+    unpack_spans,
+)
+from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
+from otel_reliability.service.clock import Clock, Moment
+from otel_reliability.service.decoded import Decoded
+from otel_reliability.service.open_traces import OpenTraces
+from otel_reliability.service.parts import ClosedTraces, Item, Part, parts_of
+from otel_reliability.service.retention import Retention
+from otel_reliability.service.state import State
+from otel_reliability.service.state_directory import StateDirectory
+from otel_reliability.service.store import (
+    COUNTS,
+    EVALUATIONS,
+    SPANS,
+    TICK,
+    Arrival,
+    Statement,
+    Store,
+    Sync,
+    Unavailable,
+    Unreadable,
+    copy_of,
+)
+from otel_reliability.telemetry.guard import Guard
+from otel_reliability.windows.fleet import Fleet
+
+_logger = logging.getLogger("otel_reliability.service")
+
+SAVE_INTERVAL_S: Final = 1.0
+"""Seconds between two transactions that move final runs out of the arrivals, and between two recordings of counters."""
+RETRY_INTERVAL_S: Final = 1.0
+"""Seconds between two attempts to open the database."""
+LOAD_S: Final = 0.02
+"""Seconds that the writer spends, each time it meets deadlines, on loading agents that nothing has asked for yet."""
+MAX_TICKS: Final = 10_000
+"""Moments stored; of more, every other one is let go, and runs are closed a moment later when they are assembled again."""
+
+_RESTORE: Final = Guard("bringing state back")
+_LOAD: Final = Guard("loading an agent")
+
+
+class Volatile:
+    """Keeps nothing: what was acknowledged lives as long as the process. The base of `Persistent`.
+
+    The writer calls it from its one thread. `keeps_open_runs`: whether runs that are open at shutdown are there again after a
+    start; where they are not, they are closed. `pause`: seconds after `restore` in which no deadline is met, so that spans
+    which could not be sent meanwhile come in time.
+    """
+
+    keeps_open_runs = False
+    pause = 0.0
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._save_at = 0.0
+
+    def restore(self) -> None:
+        """Bring state back, before anything is accepted. The service is not ready meanwhile."""
+
+    def commit(self, group: Sequence[Decoded]) -> None:
+        """Store these requests, all or none, before they are applied and acknowledged. Raise `Unavailable`."""
+
+    def applied(self) -> None:
+        """Go on: the requests of the last `commit` are applied."""
+
+    def advancing(self) -> None:
+        """Store the moment at which deadlines are about to be met. Raise `Unavailable`: then they are not met now."""
+
+    def advanced(self, now: float) -> None:
+        """Record what became final."""
+        if now >= self._save_at and self._state.recording.record():
+            self._save_at = now + SAVE_INTERVAL_S
+
+    def ceilings(self) -> Iterable[Ceiling]:
+        """Return the size of the database and its limit, where there is one."""
+        return ()
+
+    def close(self) -> None:
+        """Record what is left, and end."""
+        self._state.recording.record()
+
+
+class _Changed(NamedTuple):
+    """Runs that changed since the last transaction: final ones, revised ones, ids of those that were withdrawn."""
+
+    final: dict[str, Run]
+    revised: dict[str, Run]
+    withdrawn: dict[str, None]
+
+
+class Persistent(Volatile):
+    """Keeps state in a directory. `limit` bounds the bytes of the database.
+
+    `lost` counts what was damaged at the last start, `refused` how often nothing could be stored.
+    """
+
+    keeps_open_runs = True
+
+    def __init__(
+        self, state: State, clock: Clock, directory: StateDirectory, *, sync: Sync = "normal", limit: int | None = None
+    ) -> None:
+        super().__init__(state)
+        settings = state.engine.settings
+        self.pause = settings.assembly.linger
+        self.lost = self.refused = self.used = self.restored = 0
+        self._clock, self._directory, self._limit = clock, directory, limit
+        self._sync: Sync = sync
+        self._wait = settings.assembly.idle_timeout + settings.assembly.reopen
+        self._retention = Retention.of(settings)
+        self._store: Store | None = None
+        self._seq, self._position = 0, 0
+        self._moment = clock.moment()
+        self._is_quiet = False
+        self._has_changed = False
+        self._closed = ClosedTraces(state.engine, state.engine.now, settings.assembly.remember)
+        self._open = OpenTraces(state.engine, self._closed, settings)
+        self._ticks: list[int] = []
+        self._evaluations: list[tuple[float, int]] = []
+        self._counts: list[int] = []
+        self._changed = _Changed({}, {}, {})
+        self._agents: dict[AgentKey, int] = {}
+        self._pending: list[Statement] = []
+        self._parts = parts_of(state.engine, state.recording, state.logs)
+        state.engine.observers.append(self._observe)
+
+    def ceilings(self) -> Iterable[Ceiling]:
+        """Return the size of the database and its limit."""
+        if self._store is not None and self._limit is not None:
+            yield Ceiling("state_bytes", self.used, self._limit, self.refused)
+
+    # --- Requests -----------------------------------------------------------------------------------------------------
+
+    def commit(self, group: Sequence[Decoded]) -> None:
+        """Store these requests, and stand still at their moment until they are applied."""
+        moment = self._clock.moment()
+        arrivals = list(_arrivals(group, moment, self._seq + 1))
+        self._write([_insert(arrivals)])
+        self._note(arrivals, group)
+        self._clock.hold(moment)
+
+    def applied(self) -> None:
+        """Let time go on."""
+        self._clock.release()
+
+    def advancing(self) -> None:
+        """Store the moment at which deadlines are met. One at which nothing happened gives way to the next."""
+        moment = self._clock.moment()
+        seq = self._seq if self._is_quiet else self._seq + 1
+        self._write([_insert([Arrival(seq, TICK, *moment, None, b"")])])
+        if not self._is_quiet:
+            self._ticks.append(seq)
+        self._seq, self._moment, self._is_quiet = seq, moment, True
+        self._clock.hold(moment)
+
+    def advanced(self, now: float) -> None:
+        """Save what became final, and load some of the agents that nothing has asked for yet."""
+        self._clock.release()
+        if now >= self._save_at and self._has_changed:
+            self._save(now)
+            self._save_at = now + SAVE_INTERVAL_S
+        with _LOAD:
+            self._state.engine.read(_load_some)
+
+    def close(self) -> None:
+        """Save everything, so that the next start has little to do."""
+        if self._store is not None:
+            try:
+                self._save(self._state.engine.now())
+            except Unavailable as error:
+                _logger.warning("The state could not be saved at the end; the next start takes longer: %s", error)
+            self._store.close()
+            self._store = None
+        self._directory.release()
+
+    def _note(self, arrivals: Sequence[Arrival], group: Sequence[Decoded]) -> None:
+        for one in arrivals:
+            if one.trace is not None:
+                self._open.add(one.trace, one.seq, one.now)
+            elif one.kind == EVALUATIONS:
+                self._evaluations.append((one.now, one.seq))
+            else:
+                self._counts.append(one.seq)
+        self._seq = arrivals[-1].seq if arrivals else self._seq
+        self._is_quiet, self._has_changed = False, True
+
+    def _observe(self, event: RunEvent, now: float) -> None:
+        change, run, _ = event
+        self._has_changed, self._is_quiet = True, False
+        final, revised, withdrawn = self._changed
+        if change is RunChange.SETTLED:
+            final[run.run_id] = self._in_time(run)
+            self._open.due[run.trace_id] = None
+        elif change is RunChange.WITHDRAWN:
+            final.pop(run.run_id, None)
+            withdrawn[run.run_id] = None
+            self._open.due[run.trace_id] = None
+        elif change is RunChange.REVISED:
+            (final if run.run_id in final else revised)[run.run_id] = self._in_time(run)
+
+    def _in_time(self, run: Run) -> Run:
+        """Return the run with the end that windows have of it: one from the future was clamped when it closed."""
+        if run.end_ns <= self._clock.wall():
+            return run
+        agent = self._state.engine.fleet.agent(run.key)
+        row = None if agent is None else agent.row(run.run_id)
+        return run if row is None else run._replace(end_ns=row.end_ns)
+
+    # --- Saving -------------------------------------------------------------------------------------------------------
+
+    def _save(self, now: float) -> None:
+        """Move what is final out of the arrivals, with everything that follows from it, and record it.
+
+        Counters and histograms that leave the process rest on what is stored: their readers wait for the transaction.
+        """
+        self._state.recording.record(partial(self._save_all, now))
+        self._has_changed = self._is_quiet = False  # the moment that is saved gives way to no other
+
+    def _save_all(self, now: float) -> None:
+        self._pending += self._statements(now)
+        self._write(self._pending)
+        self._pending = []
+
+    def _statements(self, now: float) -> Iterator[Statement]:
+        """Yield what is to be written. What it covers is not noted any longer once this is consumed."""
+        final, revised, withdrawn = self._changed
+        self._changed = _Changed({}, {}, {})
+        runs = [*final.values(), *revised.values()]
+        yield from self._write_agents({run.key for run in runs})
+        rows = ((run.run_id, self._agents[run.key], run.end_ns, pack_run(run)) for run in final.values())
+        yield "INSERT OR REPLACE INTO run (run_id, agent, end_ns, body) VALUES (?, ?, ?, ?)", list(rows)
+        yield (
+            "UPDATE run SET agent = ?, end_ns = ?, body = ? WHERE run_id = ?",
+            [(self._agents[run.key], run.end_ns, pack_run(run), run.run_id) for run in revised.values()],
+        )
+        yield "DELETE FROM run WHERE run_id = ?", [(run_id,) for run_id in withdrawn]
+        yield from self._retention.statements(self._agents[run.key] for run in final.values())
+        yield "DELETE FROM arrival WHERE seq = ?", [(seq,) for seq in self._over(now)]
+        for name, part in (("closed", self._closed), *self._parts.items()):
+            yield from self._write_part(name, part)
+        yield "INSERT OR REPLACE INTO saved VALUES (1, ?, ?, ?)", [(self._seq, *self._moment)]
+
+    def _write_agents(self, keys: set[AgentKey]) -> Iterator[Statement]:
+        fleet = self._state.engine.fleet
+        gone = [key for key in self._agents if fleet.seen(key) is None] if len(self._agents) > len(fleet) else []
+        for key in gone:
+            number = self._agents.pop(key)
+            yield "DELETE FROM run WHERE agent = ?", [(number,)]
+            yield "DELETE FROM agent WHERE id = ?", [(number,)]
+        for key in sorted(keys - self._agents.keys()):
+            self._agents[key] = 1 + max(self._agents.values(), default=0)
+        yield (
+            "INSERT OR REPLACE INTO agent VALUES (?, ?, ?)",
+            [(self._agents[key], pack(key), fleet.seen(key) or self._clock()) for key in keys],
+        )
+
+    def _write_part(self, name: str, part: Part) -> Iterator[Statement]:
+        changes = list(part.changes())
+        yield (
+            "DELETE FROM part WHERE name = ? AND key = ?",
+            [(name, pack(key)) for key, body in changes if body is None],
+        )
+        first, self._position = self._position + 1, self._position + len(changes)
+        kept = [(name, pack(key), at, pack(body)) for at, (key, body) in enumerate(changes, first) if body is not None]
+        yield "INSERT OR REPLACE INTO part VALUES (?, ?, ?, ?)", kept
+
+    def _over(self, now: float) -> Iterator[int]:
+        """Yield the arrivals that nothing needs any longer: of final traces, old evaluations, moments before all others."""
+        yield from self._open.over(now)
+        yield from self._counts
+        self._counts.clear()
+        horizon = now - self._wait
+        yield from (seq for at, seq in self._evaluations if at <= horizon)
+        self._evaluations = [(at, seq) for at, seq in self._evaluations if at > horizon]
+        yield from self._old_ticks()
+
+    def _old_ticks(self) -> Iterator[int]:
+        """Yield the moments before all spans that are kept; of too many, every other one of the older half."""
+        first = min(self._open.first, self._seq)
+        if self._evaluations:
+            first = min(first, self._evaluations[0][1])
+        ticks = [seq for seq in self._ticks if seq >= first]
+        if len(ticks) > MAX_TICKS:
+            ticks = ticks[: MAX_TICKS // 2 : 2] + ticks[MAX_TICKS // 2 :]
+        yield from sorted(set(self._ticks).difference(ticks, (self._seq,)))
+        self._ticks = ticks
+
+    # --- At the start -------------------------------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Go on where the last process stopped. A damaged database is set aside, and what can be read of it is kept."""
+        began = time.monotonic()
+        self._moment = self._clock.moment()
+        with _no_collections():
+            store = self._store = self._opened()
+            for self._seq, *moment in store.rows("SELECT seq, now, wall FROM saved"):
+                self._moment = Moment(*moment)
+                self._clock.resume(self._moment.now)
+            saved = self._seq
+            self._load_agents(store)
+            self._load_part(store, "closed", self._closed)
+            self._state.engine.restore_final(self._latest_runs(store))
+            after = list[Arrival]()
+            for arrival in map(Arrival._make, store.rows("SELECT * FROM arrival ORDER BY seq")):
+                if arrival.seq > saved:
+                    after.append(arrival)
+                else:
+                    self._repeat(arrival, counting=False)
+            self._state.recording.discard()
+            for name, part in self._parts.items():
+                self._load_part(store, name, part)
+            self._forget_noted()
+            for arrival in after:
+                self._repeat(arrival, counting=True)
+        self._clock.resume(self._moment.now)
+        if self.lost:
+            _logger.error("%d entries of the state are damaged, and lost.", self.lost)
+        self.used = store.size
+        _logger.info("State is back: %d requests read again, %.1f s.", self.restored, time.monotonic() - began)
+
+    def _opened(self) -> Store:
+        """Open the database, as soon as it can be opened; set one aside that cannot be read."""
+        while True:
+            try:
+                store = Store(self._directory.database, self._sync)
+                return self._salvaged(store) if store.damage else store
+            except Unreadable as error:
+                name = self._directory.set_aside()
+                why = str(error)
+                _logger.error("The state was set aside as %s: %s. The service begins without it.", name, why)  # noqa: TRY400
+            except Unavailable as error:
+                _logger.warning("%s; trying again in %g s.", error.detail, RETRY_INTERVAL_S)
+                time.sleep(RETRY_INTERVAL_S)
+
+    def _salvaged(self, damaged: Store) -> Store:
+        """Return a new database with everything that can be read of a damaged one, which is set aside."""
+        name, why = self._directory.set_aside(), damaged.damage
+        store = Store(self._directory.database, self._sync)
+        for table in ("arrival", "agent", "run", "part", "saved"):
+            store.transact([copy_of(damaged, table)])
+        damaged.close()
+        _logger.error("The state was set aside as %s: %s. What could be read of it was kept.", name, why)
+        return store
+
+    def _load_agents(self, store: Store) -> None:
+        """Let every agent be known by its key. Its runs are read when something asks for it."""
+        found: list[tuple[AgentKey, int, float]] = []
+        for number, key, seen in store.rows("SELECT id, key, seen FROM agent ORDER BY id"):
+            with self._damage():
+                found.append((agent_key(unpack(key)), number, seen))
+        self._agents = {key: number for key, number, _ in found}
+        self._state.engine.restore_agents({key: (seen, partial(self._runs_of, number)) for key, number, seen in found})
+
+    def _runs_of(self, agent: int) -> Iterator[Run]:
+        """Yield the final runs of an agent in the order in which they became final."""
+        if self._store is not None:
+            for (body,) in self._store.rows("SELECT body FROM run WHERE agent = ? ORDER BY seq", agent):
+                with self._damage():
+                    yield unpack_run(body)
+
+    def _latest_runs(self, store: Store) -> list[Run]:
+        found: list[Run] = []
+        for (body,) in store.rows("SELECT body FROM run ORDER BY seq DESC LIMIT ?", MAX_RUNS):
+            with self._damage():
+                found.append(unpack_run(body))
+        return found[::-1]
+
+    def _load_part(self, store: Store, name: str, part: Part) -> None:
+        items: list[Item] = []
+        question = "SELECT key, position, body FROM part WHERE name = ? ORDER BY position"
+        for key, position, body in store.rows(question, name):
+            self._position = max(self._position, position)
+            with self._damage():
+                items.append((unpack(key), unpack(body)))
+        with _RESTORE:
+            part.restore(items)
+
+    def _repeat(self, arrival: Arrival, *, counting: bool) -> None:
+        """Apply an arrival again, at its moment."""
+        self._is_quiet = False
+        if arrival.seq >= self._seq:
+            self._seq, self._moment = arrival.seq, arrival.moment
+        with self._clock.at(arrival.moment), self._damage(), _RESTORE:
+            match arrival.kind:
+                case _ if arrival.kind == TICK:
+                    self._ticks.append(arrival.seq)
+                    self._state.engine.tick()
+                case _ if arrival.kind == SPANS and arrival.trace is not None:
+                    self._open.add(arrival.trace, arrival.seq, arrival.now)
+                    self._state.apply(Decoded(unpack_spans(arrival.body)))
+                    self.restored += 1
+                case _ if arrival.kind == EVALUATIONS:
+                    self._evaluations.append((arrival.now, arrival.seq))
+                    self._state.apply(Decoded(evaluations=tuple(_evaluation(one) for one in unpack(arrival.body))))
+                case _:
+                    self._counts.append(arrival.seq)
+                    if counting:
+                        malformed, other_logs = unpack(arrival.body)
+                        self._state.apply(Decoded(malformed=malformed, other_logs=other_logs))
+
+    def _forget_noted(self) -> None:
+        """What is in the parts already need not be stored again."""
+        self._changed = _Changed({}, {}, {})
+        for part in (self._closed, *self._parts.values()):
+            deque(part.changes(), maxlen=0)
+
+    @contextmanager
+    def _damage(self) -> Generator[None]:
+        try:
+            yield
+        except Damaged:
+            self.lost += 1
+
+    # --- Writing ------------------------------------------------------------------------------------------------------
+
+    def _write(self, statements: Iterable[Statement]) -> None:
+        """Write to the database. One that turns out to be damaged is set aside, and its rows are copied to a new one."""
+        store = self._store
+        if store is None:
+            raise Unavailable("state_unwritable", "the state is closed")
+        statements = list(statements)
+        try:
+            self._check_limit(store)
+            store.transact(statements)
+        except Unreadable as error:
+            self._replace(store, str(error)).transact(statements)
+        except Unavailable:
+            self.refused += 1
+            raise
+
+    def _check_limit(self, store: Store) -> None:
+        self.used = store.size
+        if self._limit is not None and self.used >= self._limit:
+            raise Unavailable("state_full", f"the state has reached its limit of {self._limit} bytes")
+
+    def _replace(self, damaged: Store, why: str) -> Store:
+        damaged.damage = why
+        try:
+            store = self._store = self._salvaged(damaged)
+        except (OSError, Unreadable) as error:
+            raise Unavailable("state_unwritable", f"no state can be written ({error})") from None
+        return store
+
+
+def _arrivals(group: Sequence[Decoded], moment: Moment, seq: int) -> Iterator[Arrival]:
+    """Yield requests as rows: the spans of a trace together."""
+    for request in group:
+        traces: dict[TraceId, list[AgentSpan]] = {}
+        for span in request.spans:
+            traces.setdefault(span.trace_id, []).append(span)
+        for trace_id, spans in traces.items():
+            yield Arrival(seq, SPANS, *moment, trace_id, pack_spans(spans))
+            seq += 1
+        if request.evaluations:
+            yield Arrival(seq, EVALUATIONS, *moment, None, pack(request.evaluations))
+            seq += 1
+        if request.malformed or request.other_logs:
+            yield Arrival(seq, COUNTS, *moment, None, pack((dict(request.malformed), request.other_logs)))
+            seq += 1
+
+
+def _evaluation(plain: Sequence[Any]) -> Evaluation:
+    return Evaluation(*plain)
+
+
+def _insert(arrivals: Sequence[Arrival]) -> Statement:
+    return "INSERT OR REPLACE INTO arrival VALUES (?, ?, ?, ?, ?, ?)", arrivals
+
+
+@contextmanager
+def _no_collections() -> Generator[None]:
+    """Switch the collector of cycles off: what is made at a start stays, and to look through it again and again costs most."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
+def _load_some(fleet: Fleet) -> None:
+    """Load some of the agents that nothing has asked for yet, so that one who asks for all need not wait for all."""
+    ends = time.monotonic() + LOAD_S
+    while fleet.asleep and time.monotonic() < ends:
+        fleet.wake()

@@ -1,0 +1,329 @@
+"""The journal brings state back exactly, whenever the process dies, and survives what happens to disks."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from otel_reliability.config import SessionSettings, WindowSettings
+from otel_reliability.errors import ConfigurationError
+from otel_reliability.service import store
+from otel_reliability.telemetry.guard import Guard
+from otel_reliability.testing import FakeClock, at
+from otel_reliability.windows.sessions import Sessions
+from tests.service import sample
+from tests.service.keeping import SETTINGS, Kept, halves, request
+from tests.service.sample import NOW, life
+
+RUNS = 60
+
+
+def drive(path: Path, deaths: frozenset[int], *, twice: bool = False, seed: int = 0) -> Kept:
+    """A life: runs that come in halves, out of order, with time between; the process dies at these steps."""
+    order = random.Random(seed)
+    parts = [part for trace in range(1, RUNS + 1) for part in halves(trace)]
+    for first in range(0, len(parts) - 3, 3):
+        order.shuffle(slice_ := parts[first : first + 3])
+        parts[first : first + 3] = slice_
+    kept = Kept(path)
+    for step, part in enumerate(parts):
+        kept.take(part, part) if twice else kept.take(part)
+        if step in deaths:
+            kept = kept.again()
+        kept.wind(0.3 + step % 3)
+    if twice:
+        for part in parts:
+            kept.take(part)
+    kept.settle()
+    return kept
+
+
+@given(deaths=st.frozensets(st.integers(0, 2 * RUNS - 1), max_size=6), seed=st.integers(0, 3))
+@examples(max_examples=8, deadline=None)
+def test_whenever_the_process_dies_all_is_as_if_it_had_not(
+    deaths: frozenset[int], seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Windows, readings, sessions, counters with their starts and the account of spans are those of an undisturbed twin."""
+    twin = drive(tmp_path_factory.mktemp("twin"), frozenset(), seed=seed)
+    kept = drive(tmp_path_factory.mktemp("kept"), deaths, seed=seed)
+
+    assert kept.look() == twin.look()
+    assert len(set(kept.run_ids())) == len(kept.run_ids()) == RUNS
+    assert kept.look().open_runs == 0
+
+
+@given(
+    steps=st.lists(st.sampled_from((0.0, 0.25, 0.5, 0.75, 1.0)), min_size=8, max_size=40),
+    waits=st.sampled_from((0.25, 1.0, 60.0)),
+)
+@examples(max_examples=15, deadline=None)
+def test_what_was_told_before_a_death_is_told_after_it(
+    steps: list[float], waits: float, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """At once, however time went: a counter that falls for a second looks to Prometheus as if all of it had come again."""
+    settings = replace(SETTINGS, assembly=replace(SETTINGS.assembly, linger=0.25, reopen=waits))
+    kept = Kept(tmp_path_factory.mktemp("kept"), settings=settings)
+    for trace, seconds in enumerate(steps, start=1):
+        if not seconds:
+            kept.take(request(trace))
+        kept.wind(seconds or 0.25)
+    told, again = kept.look(), kept.again(settings).look()
+
+    assert again.series == told.series
+    assert again == told
+
+
+def test_what_is_sent_twice_counts_once(tmp_path: Path) -> None:
+    """Clients that send everything again, at once and later, over restarts, change no window and no counter."""
+    once = drive(tmp_path / "once", frozenset())
+    twice = drive(tmp_path / "twice", frozenset({10, 50, 51}), twice=True)
+
+    assert twice.look().windows == once.look().windows
+    runs = "agent.reliability.runs"
+    numbers = [{labels: cell[0] for labels, cell in kept.look().series[runs].items()} for kept in (once, twice)]
+    assert numbers[0] == numbers[1]
+
+
+def test_no_time_passes_while_the_process_is_down(tmp_path: Path) -> None:
+    """A run that was open stays open over a week without a process, takes its late spans, and is one run."""
+    first, second = halves(1)
+    kept = Kept(tmp_path)
+    kept.take(first)
+    kept.die()
+    kept.fake.advance(7 * 86_400.0)
+
+    kept = Kept(tmp_path, kept.fake)
+    assert kept.engine.open_runs == 1
+    kept.take(second)
+    kept.settle()
+    assert len(kept.run_ids()) == 1
+    assert kept.engine.closed == {"root": 1}
+
+
+def test_a_clock_that_is_set_back_changes_nothing(tmp_path: Path) -> None:
+    """The clock of a machine that starts anew begins anywhere; after a restart an hour earlier all goes on."""
+    kept = Kept(tmp_path)
+    for trace in range(1, 11):
+        kept.take(request(trace))
+        kept.wind(1.0)
+    before = kept.engine.now()
+    kept.die()
+    kept.fake.advance(-3_600.0)
+
+    kept = Kept(tmp_path, kept.fake)
+    assert kept.engine.now() == before
+    kept.settle()
+    assert len(kept.run_ids()) == 10
+
+
+class Skewed(FakeClock):
+    """A clock whose Unix time can be set apart from the seconds that pass."""
+
+    skew = 0.0
+
+    def wall(self) -> int:
+        return at(self() + self.skew)
+
+
+def test_the_time_of_day_set_back_an_hour_costs_nothing(tmp_path: Path) -> None:
+    """While it runs, and while it is down: every run is counted once, and a restart finds all as it was."""
+    kept = Kept(tmp_path, clock := Skewed(10_000.0))
+    for trace in range(1, 31):
+        kept.take(request(10_000 + trace))
+        kept.wind(1.0)
+        if trace in {10, 20}:
+            clock.skew -= 3_600.0
+        if trace == 20:
+            before = kept.look()
+            kept = kept.again()
+            assert kept.look() == before
+    kept.settle()
+
+    assert len(kept.run_ids()) == len(set(kept.run_ids())) == 30
+    assert sum(kept.engine.closed.values()) == 30
+    runs = kept.look().series["agent.reliability.runs"]
+    assert sum(cell[0] for cell in runs.values()) == 30
+    settled = kept.look()
+    assert kept.again().look() == settled
+
+
+def test_an_end_in_good_order_leaves_open_runs_open(tmp_path: Path) -> None:
+    """What was open when the service was stopped is open when it is started."""
+    kept = Kept(tmp_path)
+    kept.take(halves(1)[0])
+    kept.persistence.close()
+
+    kept = Kept(tmp_path, kept.fake)
+    assert kept.engine.open_runs == 1
+
+
+def test_other_settings_take_the_windows_over(tmp_path: Path) -> None:
+    """A window that is made smaller, and one that is new, hold what there is of the old ones."""
+    kept = drive(tmp_path, frozenset())
+    kept.persistence.close()
+    windows = (WindowSettings("recent", last=5), WindowSettings("week", period=7 * 86_400.0))
+    other = replace(SETTINGS, windows=windows, sessions=SessionSettings(idle=5.0))
+
+    kept = Kept(tmp_path, kept.fake, other)
+    sizes = [{name: len(ids) for name, (ids, *_) in one.items()} for one in kept.look().windows.values()]
+    assert sizes == [{"recent": 5, "week": 20}] * 3
+    assert kept.engine.sessions.open == 0
+
+
+def test_the_journal_stays_bounded(tmp_path: Path) -> None:
+    """However many runs pass, the journal holds what the windows hold and what is open."""
+    kept = Kept(tmp_path, settings=replace(SETTINGS, windows=(WindowSettings("recent", last=10),)))
+    sizes: list[int] = []
+    for trace in range(1, 1_201):
+        kept.take(request(trace))
+        kept.wind(70.0)
+        if trace % 400 == 0:
+            sizes.append(sum(file.stat().st_size for file in tmp_path.glob("state.db*")))
+    assert sizes[-1] < 1.5 * sizes[0]
+
+
+@pytest.mark.parametrize("path", sorted(sample.SAMPLES.iterdir()), ids=lambda path: path.name)
+def test_state_of_every_released_layout_is_read(path: Path, tmp_path: Path) -> None:
+    """A directory that an earlier version left is read as if this one had written it."""
+    shutil.copytree(path, tmp_path / "sample")
+    kept, expected = Kept(tmp_path / "sample", FakeClock(NOW)), life(tmp_path / "life")
+
+    assert kept.look() == expected.look()
+    assert kept.engine.accounts["malformed", "span_id"] == 2
+    for one in (kept, expected):
+        one.take(halves(sample.RUNS + 2)[1])
+        one.settle()
+    assert kept.look() == expected.look()
+    assert len(kept.run_ids()) == sample.RUNS + 2
+
+
+# --- Disks ------------------------------------------------------------------------------------------------------------
+
+
+def test_garbage_is_set_aside_once(tmp_path: Path) -> None:
+    """A file that is no database is set aside under a name that says when; the next start finds a sound one."""
+    (tmp_path / "state.db").write_bytes(b"no database" * 1_000)
+    kept = Kept(tmp_path)
+    kept.take(request(1))
+    kept = kept.again()
+
+    assert len(list(tmp_path.glob("state.db.damaged-*"))) == 1
+    assert kept.engine.open_runs == 1
+
+
+def test_state_of_an_unreleased_version_is_set_aside_and_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its journal is none of ours: the message names the directory, the file and its new name; the service begins empty."""
+    (tmp_path / "journal.db").write_bytes(b"former")
+    kept = Kept(tmp_path)
+
+    assert [one.name for one in tmp_path.glob("journal.db*")] == [caplog.messages[0].split()[-1].rstrip(".")]
+    assert "unreleased version" in caplog.text
+    kept.die()
+
+
+def test_a_fault_while_state_is_brought_back_stops_no_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of ours would else meet every start again: what cannot be loaded begins empty, and spans are there all the same."""
+    kept = drive(tmp_path, frozenset())
+    kept.take(request(900))
+    kept.die()
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("a fault")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Sessions, "restore", fail)
+        patched.setattr(Guard, "loud", False)
+        kept = Kept(tmp_path, kept.fake)
+    assert kept.engine.open_runs == 1
+    assert len(kept.run_ids()) == RUNS
+
+
+def test_a_damaged_entry_costs_itself_only(tmp_path: Path) -> None:
+    """Spans whose bytes have changed on disk are lost, counted, and alone."""
+    kept = Kept(tmp_path)
+    for trace in (1, 2, 3):
+        kept.take(request(trace))
+    kept.die()
+    with sqlite3.connect(tmp_path / "state.db") as database:
+        database.execute("UPDATE arrival SET body = zeroblob(length(body)) WHERE seq = 2")
+    database.close()
+
+    kept = Kept(tmp_path, kept.fake)
+    assert (kept.persistence.lost, kept.engine.open_runs) == (1, 2)
+
+
+@pytest.mark.parametrize("name", ["state.db", "state.db-wal"])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.35, 0.5, 0.75, 0.9, 0.99])
+@pytest.mark.parametrize("cut", [True, False], ids=["cut", "changed"])
+def test_what_is_read_of_damaged_files_is_true(name: str, share: float, cut: bool, tmp_path: Path) -> None:
+    """A file that ends early, or a page of which has changed, stops no start; no run is there that was not, none twice."""
+    kept = drive(tmp_path / "sound", frozenset())
+    kept.take(request(900))
+    meant = set(kept.run_ids())
+    kept.die()
+    shutil.copytree(tmp_path / "sound", tmp_path / "state")
+    file = tmp_path / "state" / name
+    data = file.read_bytes()
+    at = int(share * len(data))
+    file.write_bytes(data[:at] if cut else data[:at] + bytes(4096) + data[at + 4096 :])
+
+    kept = Kept(tmp_path / "state", kept.fake)
+    kept.take(request(901))
+    found = kept.run_ids()
+    assert len(set(found)) == len(found)
+    assert set(found) <= meant
+    assert kept.again().engine.open_runs >= 1
+
+
+def test_state_of_a_later_layout_is_set_aside_as_it_is(tmp_path: Path) -> None:
+    """The number of its layout is checked before anything is written."""
+    kept = Kept(tmp_path)
+    kept.take(request(1))
+    kept.die()
+    database = sqlite3.connect(tmp_path / "state.db")
+    database.execute(f"PRAGMA user_version = {store.LAYOUT + 1}")
+    database.close()
+
+    kept = Kept(tmp_path, kept.fake)
+    assert kept.engine.open_runs == 0
+    assert list(tmp_path.glob("state.db.damaged-*"))
+
+
+def test_the_limit_of_the_journal_refuses(tmp_path: Path) -> None:
+    """A journal at its bound takes nothing more, and says so; what it took is there."""
+    kept = Kept(tmp_path, limit=64 * 1024)
+    taken = 0
+    for trace in range(1, 2_000):
+        if not kept.take(request(trace)):
+            break
+        taken += 1
+    assert 10 < taken < 1_999
+    assert kept.again().engine.open_runs == taken
+
+
+def test_one_directory_is_one_service_s(tmp_path: Path) -> None:
+    """A second service on the same directory is told so, and does not start."""
+    kept = Kept(tmp_path)
+    with pytest.raises(ConfigurationError, match="another service"):
+        Kept(tmp_path)
+    kept.die()
+
+
+def test_the_key_of_hashes_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
+    """It is the same at every start, and nobody else can read it."""
+    kept = Kept(tmp_path)
+    key = kept.directory.key()
+
+    assert kept.directory.key() == key
+    assert (tmp_path / "hash.key").stat().st_mode & 0o777 == 0o600
+    kept.die()
