@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from otel_reliability.model.run import Run
-from otel_reliability.windows.run_order import end_in, order_of, run_id_in
+from otel_reliability.windows.row_store import end_in, order_of, run_id_in
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Run).decode
