@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from otel_reliability.assembly import conversations
 from otel_reliability.assembly import evaluations as apart
 from otel_reliability.assembly.closed_traces import ClosedIds
 from otel_reliability.assembly.invocations import Invocation
@@ -69,6 +70,8 @@ class Assemble:
 
         `evaluations` arrived apart from spans. `closed`: what is remembered of final runs, by trace.
         """
+        if conversations.are_here(spans, joined=joined):
+            spans, joined = conversations.put_together(spans), True
         tree = SpanTree(spans, joined=joined)
         orphans = _NO_ORPHANS
         has_gap = any(node.gap for node in tree.invocations if node.over is None)

@@ -82,6 +82,7 @@ class RunBuilder:
         scope, scopes = None, 0
         rank, session = (_NO_RANK, None) if root is None else first[12] or (_NO_RANK, None)
         annotated: list[int] = []
+        rejected = set[int]()
         has_tool_spans = asked_silently = unnamed = calls_itself = False
         for i in members:
             (_, span_id, _, _, since, until, _, kind, failed, facts, own_scope, _, session_here, notes, evaluations,
@@ -106,6 +107,9 @@ class RunBuilder:
                 if type(facts) is ToolFacts:
                     has_tool_spans = True
                     calls = facts[0]
+                    if facts.rejected:
+                        rejected.add(tree.in_tool.get(i, NONE))
+                        continue
                     if len(calls) == 1:
                         steps.append(Step(i, since, until, span_id, 0, calls[0], nodes[i]))
                         if calls[0][0] is None:
@@ -124,6 +128,8 @@ class RunBuilder:
                 calls_itself = calls_itself or facts.call is not None
             elif type(facts) is ToolFacts:
                 has_tool_spans = True
+        if rejected:
+            steps = [step for step in steps if step.at not in rejected]
         if calls_itself and root is not None and (called := _calls_of_agents(tree, root)):
             steps = sorted([*steps, *called], key=lambda step: step.order)
             unnamed = unnamed or any(step.call.name is None for step in called)

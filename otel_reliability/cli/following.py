@@ -150,6 +150,7 @@ class Followed:
         self.spans += len(batch.spans)
         self.unread += len(batch.malformed)
         self._engine.receive(batch.spans)
+        self._engine.receive_logs(batch.logs)
         self._engine.receive_evaluations(batch.evaluations)
         self._rest()
 

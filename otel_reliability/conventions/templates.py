@@ -93,7 +93,7 @@ class Templates:
             case ToolFacts(calls=(call,)):
                 return list(call), self.tool
             case Own():
-                return [self._once(facts, self._complete)], _whole
+                return [self._once(facts, self.complete)], _whole
             case _:
                 return [], None
 
@@ -129,7 +129,7 @@ class Templates:
         """Facts of a tool span of one call."""
         name, call_id, arguments, failed, result, _ = parts
         call = self._hasher.call(name, call_id, arguments, result, failed=failed)
-        return _tuple(ToolFacts, (self._names.renamed((call,)), False))
+        return _tuple(ToolFacts, (self._names.renamed((call,)), False, False))
 
     def _once(self, part: Own, finish: Callable[[Any], Any]) -> Own:
         """The part with its calls hashed, once for all equal texts."""
@@ -140,7 +140,7 @@ class Templates:
 
         return part._replace(reader=partial(self._hasher.once, made))
 
-    def _complete(self, facts: Any) -> Any:
+    def complete(self, facts: Any) -> Any:
         """Facts that a convention read as a whole."""
         if isinstance(facts, ToolFacts):
             return facts._replace(calls=self._names.renamed(self._hashed(facts.calls)))

@@ -93,6 +93,18 @@ class RawSpan(NamedTuple):
     trace_state: str = ""
 
 
+class RawLog(NamedTuple):
+    """A log event as any source gives it: a record with the name of an event. Ids that are no ids are empty."""
+
+    name: str
+    time_ns: int
+    trace_id: bytes
+    span_id: bytes
+    attributes: Mapping[str, Any]
+    scope: str
+    resource: Resource
+
+
 class Kind(enum.Enum):
     """What a span is in our vocabulary."""
 
@@ -161,10 +173,14 @@ class InvocationFacts(NamedTuple):
 
 
 class ToolFacts(NamedTuple):
-    """The calls a tool span tells (usually one), or that it only marks the end of a run (`finish`)."""
+    """The calls a tool span reports (usually one), or that it only marks the end of a run (`finish`).
+
+    `rejected`: the call that it reports, or that it lies in, was refused and never executed; it is no step.
+    """
 
     calls: tuple[Call, ...] = ()
     finish: bool = False
+    rejected: bool = False
 
 
 class ModelFacts(NamedTuple):

@@ -165,6 +165,7 @@ class Recording:
         if self._show is not None:
             self._show(batch.spans)
         self.engine.receive(batch.spans)
+        self.engine.receive_logs(batch.logs)
         if batch.evaluations:
             self.engine.receive_evaluations(batch.evaluations)
         for malformed in batch.malformed:
