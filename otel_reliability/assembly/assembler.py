@@ -52,7 +52,7 @@ class Assembler:
     def __init__(self, settings: Settings, assemble: Assemble | None = None) -> None:
         """`assemble`: one under the same settings, shared by many assemblers of few traces each."""
         self.accounts: Counter[tuple[str, str]] = Counter()
-        self._times, self._max_evaluations = settings.assembly, settings.limits.evaluations
+        self._times, self._limits = settings.assembly, settings.limits
         self._assemble = Assemble(settings) if assemble is None else assemble
         self._buffers: dict[TraceId, TraceBuffer] = {}
         self._growing: dict[TraceBuffer, None] = {}
@@ -63,7 +63,7 @@ class Assembler:
         self._closed = ClosedTraces()
         self._opened = OpenSpans()
         self._final = FinalRuns(settings.outcome)
-        self._evaluations = WaitingEvaluations(self._max_evaluations, self.accounts, self._give, self.spans)
+        self._evaluations = WaitingEvaluations(self._limits.evaluations, self.accounts, self._give, self.spans)
         self._open_spans = self._reopenable_spans = self._other_spans = self._live_ids = 0
         self._events: list[RunEvent] = []
 
@@ -80,14 +80,14 @@ class Assembler:
     @property
     def levels(self) -> dict[str, tuple[int, int]]:
         """Every limit of this stage: its use and its value."""
-        times = self._times
+        limits = self._limits
         return {
-            "open_runs": (len(self._growing), times.open_runs),
-            "open_bytes": (self._open_spans * SPAN_BYTES, times.open_bytes),
-            "reopenable_bytes": (self._reopenable_spans * SPAN_BYTES, times.reopenable_bytes),
-            "other_spans": (self._other_spans + self._closed.spans, times.other_spans),
-            "closed_ids": (self._live_ids + self._closed.ids, times.closed_ids),
-            "waiting_evaluations": (self._evaluations.count, self._max_evaluations),
+            "open_runs": (len(self._growing), limits.open_runs),
+            "open_bytes": (self._open_spans * SPAN_BYTES, limits.open_bytes),
+            "reopenable_bytes": (self._reopenable_spans * SPAN_BYTES, limits.reopenable_bytes),
+            "other_spans": (self._other_spans + self._closed.spans, limits.other_spans),
+            "closed_ids": (self._live_ids + self._closed.ids, limits.closed_ids),
+            "waiting_evaluations": (self._evaluations.count, self._limits.evaluations),
         }
 
     def spans(self) -> Iterator[AgentSpan]:
@@ -127,7 +127,7 @@ class Assembler:
                 if buffer.closed is not None and self._belongs_to_closed(buffer.closed, span):
                     continue
                 if span[7] is _OTHER and span[13] is None and not span[14]:
-                    if self._other_spans + self._closed.spans >= self._times.other_spans:
+                    if self._other_spans + self._closed.spans >= self._limits.other_spans:
                         self.accounts[NO_CONVENTION] += 1
                         self.accounts["ceiling", "other_spans"] += 1
                         continue
@@ -155,8 +155,7 @@ class Assembler:
         self._evaluations.add(evaluation, now)
 
     def _begin(self, trace_id: TraceId, now: float) -> TraceBuffer:
-        times = self._times
-        buffer = self._buffers[trace_id] = TraceBuffer(trace_id, now, FIRST_CHECK_S, times.span_limit)
+        buffer = self._buffers[trace_id] = TraceBuffer(trace_id, now, FIRST_CHECK_S, self._limits.span_limit)
         record = self._closed.take(trace_id)
         if record is not None:
             closed = reopened(record)
@@ -536,7 +535,7 @@ class Assembler:
 
     def _hold_span_limit(self, buffer: TraceBuffer, now: float) -> None:
         """Close the parts that have reached the span limit, with as many spans as arrived first; they are final at once."""
-        limit = self._times.span_limit
+        limit = self._limits.span_limit
         built = self._assemble_spans(buffer)
         large = [part for part in divide(buffer, built, {}) if part.count >= limit]
         buffer.full_at = 2 * max(buffer.weight, limit)
@@ -581,7 +580,7 @@ class Assembler:
         if buffer is None:
             if not spans:
                 return
-            buffer = self._buffers[trace_id] = TraceBuffer(trace_id, now, FIRST_CHECK_S, self._times.span_limit)
+            buffer = self._buffers[trace_id] = TraceBuffer(trace_id, now, FIRST_CHECK_S, self._limits.span_limit)
             buffer.lenders = {}
             self._growing[buffer] = None
         lenders = buffer.lenders
@@ -659,16 +658,16 @@ class Assembler:
 
     def _hold_limits(self, now: float) -> None:
         """Above a limit the heaviest traces are closed, of equals the oldest."""
-        times = self._times
-        if len(self._growing) > times.open_runs:
+        limits = self._limits
+        if len(self._growing) > limits.open_runs:
             self._close_heaviest(
-                len(self._growing) - times.open_runs + times.open_runs // _SHARE, 0, CloseReason.OPEN_RUNS, now
+                len(self._growing) - limits.open_runs + limits.open_runs // _SHARE, 0, CloseReason.OPEN_RUNS, now
             )
         size = self._open_spans * SPAN_BYTES
-        if size > times.open_bytes:
-            self._close_heaviest(0, size - times.open_bytes + times.open_bytes // _SHARE, CloseReason.MEMORY, now)
+        if size > limits.open_bytes:
+            self._close_heaviest(0, size - limits.open_bytes + limits.open_bytes // _SHARE, CloseReason.MEMORY, now)
         for _ in range(len(self._finished)):
-            if self._reopenable_spans * SPAN_BYTES <= times.reopenable_bytes:
+            if self._reopenable_spans * SPAN_BYTES <= limits.reopenable_bytes:
                 return
             self._finalize(*self._finished.popleft(), now)
             self.accounts["ceiling", "reopenable_bytes"] += 1
@@ -682,15 +681,15 @@ class Assembler:
 
     def _forget(self, now: float) -> None:
         """Forget traces in time, and the oldest where too many ids are remembered; evaluations that waited too long too."""
-        times, closed = self._times, self._closed
-        horizon = now - times.remember
+        limits, closed = self._limits, self._closed
+        horizon = now - self._times.remember
         while (trace_id := closed.take_oldest(horizon)) is not None:
             self._final.forget(trace_id)
-        if self._other_spans + closed.spans >= times.other_spans:
-            self._forget_oldest(lambda: self._other_spans + closed.spans < times.other_spans * (1 - 1 / _SHARE))
-        if self._live_ids + closed.ids > times.closed_ids:
-            self._forget_oldest(lambda: self._live_ids + closed.ids <= times.closed_ids * (1 - 1 / _SHARE))
-            self._forget_live_ids(self._live_ids + closed.ids - times.closed_ids)
+        if self._other_spans + closed.spans >= limits.other_spans:
+            self._forget_oldest(lambda: self._other_spans + closed.spans < limits.other_spans * (1 - 1 / _SHARE))
+        if self._live_ids + closed.ids > limits.closed_ids:
+            self._forget_oldest(lambda: self._live_ids + closed.ids <= limits.closed_ids * (1 - 1 / _SHARE))
+            self._forget_live_ids(self._live_ids + closed.ids - limits.closed_ids)
         if self._evaluations.count:
             self._evaluations.expire(now)
         if self._opened:

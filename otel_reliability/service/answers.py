@@ -28,6 +28,8 @@ class Signal(enum.Enum):
 
     TRACES = "traces"
     LOGS = "logs"
+    METRICS = "metrics"
+    """Accepted and discarded: agents that export every signal to one endpoint must not log errors."""
 
 
 _FULL: Final = {Encoding.PROTOBUF: b"", Encoding.JSON: b"{}"}

@@ -1,4 +1,4 @@
-"""OTLP over gRPC: the services of traces and logs, and gRPC's own health service. Others are unimplemented.
+"""OTLP over gRPC: the services of traces, logs and metrics, and gRPC's own health service. Others are unimplemented.
 
 Messages stay raw bytes up to the decoder. What can be refused without the message (no token, no room) is refused before it is
 received. The library is kept from unpacking messages, which it would do without a bound: they are unpacked here.
@@ -37,6 +37,7 @@ GRACE: Final = 5.0
 EXPORTS: Final = {
     "/opentelemetry.proto.collector.trace.v1.TraceService/Export": Signal.TRACES,
     "/opentelemetry.proto.collector.logs.v1.LogsService/Export": Signal.LOGS,
+    "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export": Signal.METRICS,
 }
 CHECK: Final = "/grpc.health.v1.Health/Check"
 
@@ -112,11 +113,18 @@ class _Router(grpc.GenericRpcHandler):
         metadata = {key.lower(): value for key, value in handler_call_details.invocation_metadata}
         try:
             self._tokens.check(metadata.get("authorization"))
+            if signal is Signal.METRICS:
+                return _untyped.unary_unary_rpc_method_handler(self._discard)
             self._intake.admit()
         except Refused as refusal:
             self._intake.count(signal, TRANSPORT, refusal.reason)
             return _untyped.stream_unary_rpc_method_handler(partial(_refuse_unread, refusal))
         return _untyped.unary_unary_rpc_method_handler(partial(self._export, signal))
+
+    def _discard(self, body: bytes, context: Any) -> bytes:
+        """Accept a request without a look at it."""
+        self._intake.count(Signal.METRICS, TRANSPORT, "discarded")
+        return b""
 
     def _export(self, signal: Signal, body: bytes, context: Any) -> bytes:
         try:
@@ -143,7 +151,7 @@ class _Router(grpc.GenericRpcHandler):
         return accepted(signal, Encoding.PROTOBUF, ack.rejected, ack.message)
 
     def _check(self, request: bytes, context: Any) -> bytes:
-        """Whether requests are taken now. The service that is asked about is the server as a whole, or one of its two."""
+        """Whether requests are taken now. The service that is asked about is the server as a whole, or one of its own."""
         name = _asked_service(request)
         if name and not any(method.startswith(f"/{name}/") for method in EXPORTS):
             context.abort(grpc.StatusCode.NOT_FOUND, "no such service")

@@ -1,4 +1,4 @@
-"""OTLP over HTTP: `POST /v1/traces` and `/v1/logs`, in protobuf and in JSON, packed with gzip or not.
+"""OTLP over HTTP: `POST /v1/traces`, `/v1/logs` and `/v1/metrics`, in protobuf and in JSON, compressed with gzip or not.
 
 Source: OTLP specification 1.11, "OTLP/HTTP".
 """
@@ -59,6 +59,8 @@ class OtlpHttp:
         if encoding is None:
             raise Refused(Problem.TYPE, "content_type", f"send {' or '.join(one.value for one in Encoding)}")
         gzip = _is_gzip(request)
+        if signal is Signal.METRICS:
+            return await self._discard(encoding, request)
         self._intake.admit(request.content_length)
         with self._intake.room.reserve() as place:
             body = await self._body(request, place)
@@ -66,6 +68,13 @@ class OtlpHttp:
             ack = await self._acknowledged(self._begun(submit, at_once=not gzip and len(body) <= SMALL))
         self._intake.count(signal, TRANSPORT, "partial" if ack.rejected else "accepted")
         return web.Response(body=accepted(signal, encoding, ack.rejected, ack.message), content_type=encoding.value)
+
+    async def _discard(self, encoding: Encoding, request: web.Request) -> web.Response:
+        """Accept a request without a look at it."""
+        async for _ in request.content.iter_any():
+            pass
+        self._intake.count(Signal.METRICS, TRANSPORT, "discarded")
+        return web.Response(body=accepted(Signal.METRICS, encoding, 0, ""), content_type=encoding.value)
 
     async def _body(self, request: web.Request, place: Reservation) -> bytes:
         parts: list[bytes] = []

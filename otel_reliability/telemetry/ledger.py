@@ -7,8 +7,9 @@ admitted once, for the life of the process, first come, first served. Agents are
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from otel_reliability.config import Settings
 from otel_reliability.engine import Ceiling
@@ -30,7 +31,7 @@ def widest(settings: Settings) -> int:
 def fitting(settings: Settings) -> Settings:
     """Return the settings with the limit of agents lowered to what the widest instrument can hold.
 
-    >>> from otel_reliability.config import WindowSettings
+    >>>     from otel_reliability.config import WindowSettings
     >>> two = (WindowSettings("recent", last=100), WindowSettings("day", period=86400.0))
     >>> fitting(Settings()).limits.agents, fitting(Settings(windows=two)).limits.agents
     (270, 236)

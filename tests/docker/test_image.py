@@ -19,7 +19,7 @@ from tests.real.waiting import until
 from tests.real.web import answers, ask
 from tests.service.running import PROTOBUF, body_of, run_of
 
-DOORS = {"grpc": 4317, "http": 4318, "pages": 8080, "metrics": 9464}
+DOORS = {"grpc": 4317, "http": 4318, "ui": 8080, "metrics": 9464}
 PREFIX = "OTEL_RELIABILITY_SERVICE_"
 
 

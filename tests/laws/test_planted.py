@@ -13,7 +13,7 @@ from otel_reliability.assembly.closed_traces import ClosedTraces
 from otel_reliability.assembly.trace_buffer import TraceBuffer
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan
-from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.agent import AgentState
 from tests.laws import laws
 
 Law = Callable[[st.DataObject], None]
@@ -99,7 +99,7 @@ def test_the_version_that_came_first(monkeypatch: Plant) -> None:
 
 def test_a_window_that_keeps_what_was_revised(monkeypatch: Plant) -> None:
     """Not evicting the former version of a run is caught by the readings."""
-    monkeypatch.setattr(Fleet, "_withdraw", does_nothing)
+    monkeypatch.setattr(AgentState, "withdraw", does_nothing)
 
     assert_caught(laws.order_and_batches)
 

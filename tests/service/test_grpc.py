@@ -124,7 +124,7 @@ def test_a_message_that_cannot_be_read_is_an_invalid_argument(running: Running, 
 @pytest.mark.parametrize(
     "method",
     [
-        "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+        "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export",
         "/opentelemetry.proto.collector.trace.v1.TraceService/Nonsense",
         "/grpc.health.v1.Health/Watch",
         "/nobody/Knows",
@@ -133,6 +133,14 @@ def test_a_message_that_cannot_be_read_is_an_invalid_argument(running: Running, 
 def test_other_methods_are_unimplemented(running: Running, method: str) -> None:
     """A client drops what nobody takes, and does not try again."""
     assert refusal(running, b"", method).code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_metrics_are_accepted_and_discarded(running: Running) -> None:
+    """An agent that exports every signal to one endpoint gets no error; the requests are counted."""
+    before = running.service.intake.requests["metrics", "grpc", "discarded"]
+
+    assert running.call(b"\xff anything", "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export") == b""
+    assert running.service.intake.requests["metrics", "grpc", "discarded"] == before + 1
 
 
 def test_another_packing_is_unimplemented(running: Running) -> None:
@@ -179,7 +187,7 @@ def test_the_health_service_says_whether_requests_are_taken(running: Running) ->
     [
         (b"opentelemetry.proto.collector.trace.v1.TraceService", True),
         (b"opentelemetry.proto.collector.logs.v1.LogsService", True),
-        (b"opentelemetry.proto.collector.metrics.v1.MetricsService", False),
+        (b"opentelemetry.proto.collector.metrics.v1.MetricsService", True),
         (b"x", False),
     ],
 )

@@ -203,7 +203,7 @@ def test_another_packing_is_not_supported(running: Running) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("signal", ["metrics", "profiles", "nonsense"])
+@pytest.mark.parametrize("signal", ["profiles", "nonsense"])
 def test_a_signal_that_is_not_taken_is_not_found(running: Running, kind: str, signal: str) -> None:
     """404, in the request's encoding: the client drops it, and does not try again."""
     answer = running.post(signal, b"{}", kind)
@@ -302,7 +302,8 @@ def test_every_answer_is_counted_by_what_became_of_it(running: Running) -> None:
         ("traces", b"\xff", PROTOBUF),
         ("logs", b"{", JSON),
         ("logs", b"", "x/y"),
-        ("metrics", b"", PROTOBUF),
+        ("metrics", b"\xff anything", PROTOBUF),
+        ("profiles", b"", PROTOBUF),
     ):
         running.post(signal, body, kind)
     after = running.service.intake.requests
@@ -313,5 +314,6 @@ def test_every_answer_is_counted_by_what_became_of_it(running: Running) -> None:
         ("traces", "http", "undecodable"): 1,
         ("logs", "http", "undecodable"): 1,
         ("logs", "http", "content_type"): 1,
+        ("metrics", "http", "discarded"): 1,
         ("", "http", "unknown_signal"): 1,
     }

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability.config import SessionSettings, WindowSettings
 from otel_reliability.errors import ConfigurationError
@@ -19,7 +19,9 @@ from otel_reliability.service import store
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.testing import FakeClock, at
 from otel_reliability.windows.sessions import Sessions
+from tests.service import sample
 from tests.service.keeping import SETTINGS, Kept, halves, request
+from tests.service.sample import NOW, life
 
 RUNS = 60
 
@@ -186,6 +188,21 @@ def test_the_journal_stays_bounded(tmp_path: Path) -> None:
         if trace % 400 == 0:
             sizes.append(sum(file.stat().st_size for file in tmp_path.glob("state.db*")))
     assert sizes[-1] < 1.5 * sizes[0]
+
+
+@pytest.mark.parametrize("path", sorted(sample.SAMPLES.iterdir()), ids=lambda path: path.name)
+def test_state_of_every_released_layout_is_read(path: Path, tmp_path: Path) -> None:
+    """A directory that an earlier version left is read as if this one had written it."""
+    shutil.copytree(path, tmp_path / "sample")
+    kept, expected = Kept(tmp_path / "sample", FakeClock(NOW)), life(tmp_path / "life")
+
+    assert kept.look() == expected.look()
+    assert kept.engine.accounts["malformed", "span_id"] == 2
+    for one in (kept, expected):
+        one.take(halves(sample.RUNS + 2)[1])
+        one.settle()
+    assert kept.look() == expected.look()
+    assert len(kept.run_ids()) == sample.RUNS + 2
 
 
 # --- Disks ------------------------------------------------------------------------------------------------------------

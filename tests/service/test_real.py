@@ -94,4 +94,3 @@ def test_promtool_finds_nothing_wrong(promtool: Promtool) -> None:
 
     assert done.stdout == ""
     assert complaints == []
-
