@@ -10,6 +10,7 @@ from typing import Final
 from otel_reliability.conventions.adapters.by_name import ByName
 from otel_reliability.conventions.adapters.claude_code import ClaudeCode
 from otel_reliability.conventions.adapters.codex import Codex
+from otel_reliability.conventions.adapters.copilot import Copilot
 from otel_reliability.conventions.adapters.gemini_cli import GeminiCli
 from otel_reliability.conventions.adapters.genai import GenAI
 from otel_reliability.conventions.adapters.google_adk import GoogleADK
@@ -36,6 +37,7 @@ TABLE: Final[tuple[Convention, ...]] = (
     # keyed on a scope
     ClaudeCode(),
     Codex(),
+    Copilot(),
     GeminiCli(),
     QwenCode(),
     Langfuse(),

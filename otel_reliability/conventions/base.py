@@ -80,10 +80,11 @@ class Event(NamedTuple):
     - `facts`: of a call with its arguments and result as values still.
     - `duration_ms`: it ended at the time of the event and began so much earlier.
     - `subagent`: the id of the subagent that did it. `starts`: the id of the conversation that this call started.
+    - `evaluation`: name, score and label of an evaluation of the run.
     """
 
     kind: Kind
-    facts: Facts
+    facts: Facts | None
     conversation: str
     identity: tuple[object, ...]
     prompt: str | None = None
@@ -91,6 +92,7 @@ class Event(NamedTuple):
     failed: bool = False
     subagent: str | None = None
     starts: str | None = None
+    evaluation: tuple[str, float | None, str | None] | None = None
 
 
 NOTHING: Final = Answer(Kind.OTHER)

@@ -28,6 +28,7 @@ from otel_reliability.model.span import (
     KIND_PRODUCER,
     KIND_UNSPECIFIED,
     AgentSpan,
+    Evaluation,
     InvocationFacts,
     Kind,
     Notes,
@@ -260,16 +261,19 @@ class Reader:
         whole, sender = self._last
         if whole is not log.resource:
             sender = self._sender(log.resource)
+        found: tuple[Evaluation, ...] = ()
+        if event.evaluation is not None:
+            found = (Evaluation(*event.evaluation, log.time_ns, trace_id, own),)
         span = AgentSpan(
             trace_id, own, parent, False, start, log.time_ns, KIND_UNSPECIFIED, event.kind, event.failed,
             self._templates.complete(event.facts), bounded(log.scope), sender, Session(0, bounded(event.conversation)),
-            link=link,
+            evaluations=found, link=link,
         )  # fmt: skip
         yield span
         if event.starts is not None:
             yield span._replace(
                 trace_id=trace_of(event.starts), span_id=ORIGIN, parent_id=None, kind=Kind.OTHER, facts=None, failed=False,
-                session=None, link=(trace_id, own),
+                session=None, evaluations=(), link=(trace_id, own),
             )  # fmt: skip
 
     def _template(self, scope: Scope, plan: Plan, span: RawSpan, raw: Values, value: Callable[[Any], Any]) -> Template:

@@ -31,6 +31,9 @@ PREFIX: Final = "claude_code."
 INPUT_TOKENS: Final = ("input_tokens", "cache_read_tokens", "cache_creation_tokens")
 """What was new, what was read from the cache, what was written to it: together the input."""
 REQUEST_ID: Final = "request_id"
+COMMIT: Final = "git_commit_id"
+COMMIT_MADE: Final = "git_commit"
+"""Name of the evaluation of a run that made a commit; it decides the outcome only where `outcome.evaluations` has it."""
 MCP_TOOL: Final = "mcp_tool"
 """The name that events give every tool of an MCP server; with details, `tool_parameters` has its own."""
 
@@ -85,8 +88,11 @@ class ClaudeCode(Convention):
                     given.get("tool_input"),
                     failed=failed,
                 )
-                facts = ToolFacts((call,))
-                return Event(Kind.TOOL, facts, session, identity, prompt, duration, failed, subagent)
+                has_commit = not failed and _details(given).get(COMMIT) is not None
+                return Event(
+                    Kind.TOOL, ToolFacts((call,)), session, identity, prompt, duration, failed, subagent,
+                    evaluation=(COMMIT_MADE, None, "pass") if has_commit else None,
+                )  # fmt: skip
             case "api_request":
                 facts = ModelFacts(
                     model=values.text(given.get("model")),
@@ -132,6 +138,10 @@ def _tool_name(given: Mapping[str, Any]) -> str | None:
     name = values.text(given.get("tool_name"))
     if name != MCP_TOOL:
         return name
-    details = values.mapping(given.get("tool_parameters"))
+    details = _details(given)
     server, tool = values.text(details.get("mcp_server_name")), values.text(details.get("mcp_tool_name"))
     return name if server is None or tool is None else f"mcp__{server}__{tool}"
+
+
+def _details(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    return values.mapping(given.get("tool_parameters"))

@@ -19,6 +19,8 @@ SHELL: Final = "run_shell_command"
 CALL_ID: Final = "gen_ai.tool.call_id"
 INPUT: Final = "gen_ai.input.messages"
 OUTPUT: Final = "gen_ai.output.messages"
+SUBAGENT_GOAL: Final = "subagent_goal"
+"""Name of the evaluation of a run whose subagent ended; it decides the outcome only where `outcome.evaluations` has it."""
 REFUSED: Final = "policy_violation"
 
 _ERROR: Final = re.compile(r'\{\s*"status":\s*"(?:error|cancelled)"')
@@ -80,6 +82,10 @@ class GeminiCli(Convention):
                 )
                 facts = ModelFacts(values.text(given.get("model")), tokens=tokens)
                 return Event(Kind.MODEL, facts, session, (prompt_id, *tokens), None, duration)
+            case "gemini_cli.agent.finish":
+                reason = values.text(given.get("terminate_reason"))
+                goal = None if reason is None else (SUBAGENT_GOAL, None, "pass" if reason == "GOAL" else "fail")
+                return goal and Event(Kind.OTHER, None, session, (given.get("agent_id"),), evaluation=goal)
             case "gemini_cli.api_error":
                 facts = ModelFacts(values.text(given.get("model")))
                 return Event(Kind.MODEL, facts, session, (prompt_id, duration), None, duration, failed=True)
