@@ -678,7 +678,7 @@ cdef class Scanner:
         if filled.builds == A_TOOL:
             name, call_id, arguments, failed, result, _ = parts
             digest, effect = arguments if type(arguments) is tuple else (arguments, arguments)
-            return _new(self._tool, ((_new(self._call, (name, call_id, digest, failed, result, effect)),), False, False))
+            return _new(self._tool, ((_new(self._call, (name, call_id, digest, failed, result, effect)),), False))
         return filled.build(parts)
 
     cdef object _hashed(self, Own own, Wire *span, bint is_arguments):

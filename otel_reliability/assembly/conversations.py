@@ -19,6 +19,7 @@ from otel_reliability.model.span import (
     InvocationFacts,
     Kind,
     ModelFacts,
+    RejectionFacts,
     SpanId,
     SpanRef,
     Tokens,
@@ -326,6 +327,8 @@ def _id_of(span: AgentSpan) -> str | None:
     facts = span.facts
     if isinstance(facts, ToolFacts):
         return facts.calls[0].call_id if len(facts.calls) == 1 else None
+    if isinstance(facts, RejectionFacts):
+        return facts.call_id
     return facts.response_id if isinstance(facts, ModelFacts) else None
 
 

@@ -28,6 +28,7 @@ from otel_reliability.model.span import (
     InvocationFacts,
     Kind,
     ModelFacts,
+    RejectionFacts,
     Resource,
     Tokens,
     ToolFacts,
@@ -107,9 +108,6 @@ class RunBuilder:
                 if type(facts) is ToolFacts:
                     has_tool_spans = True
                     calls = facts[0]
-                    if facts.rejected:
-                        rejected.add(tree.in_tool.get(i, NONE))
-                        continue
                     if len(calls) == 1:
                         steps.append(Step(i, since, until, span_id, 0, calls[0], nodes[i]))
                         if calls[0][0] is None:
@@ -118,6 +116,9 @@ class RunBuilder:
                         for position, call in enumerate(sorted(calls, key=_call_order)):
                             steps.append(Step(i, since, until, span_id, position, call, nodes[i]))
                             unnamed = unnamed or call[0] is None
+                elif type(facts) is RejectionFacts:
+                    has_tool_spans = True
+                    rejected.add(tree.in_tool.get(i, NONE))
             elif kind is _HANDOFF:
                 target = facts.target if isinstance(facts, HandoffFacts) else None
                 step = Step(i, since, until, span_id, 0, Call(target, failed=failed), nodes[i])

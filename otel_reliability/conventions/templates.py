@@ -129,7 +129,7 @@ class Templates:
         """Facts of a tool span of one call."""
         name, call_id, arguments, failed, result, _ = parts
         call = self._hasher.call(name, call_id, arguments, result, failed=failed)
-        return _tuple(ToolFacts, (self._names.renamed((call,)), False, False))
+        return _tuple(ToolFacts, (self._names.renamed((call,)), False))
 
     def _once(self, part: Own, finish: Callable[[Any], Any]) -> Own:
         """The part with its calls hashed, once for all equal texts."""

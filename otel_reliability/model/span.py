@@ -173,14 +173,16 @@ class InvocationFacts(NamedTuple):
 
 
 class ToolFacts(NamedTuple):
-    """The calls a tool span reports (usually one), or that it only marks the end of a run (`finish`).
-
-    `rejected`: the call that it reports, or that it lies in, was refused and never executed; it is no step.
-    """
+    """The calls a tool span reports (usually one), or that it only marks the end of a run (`finish`)."""
 
     calls: tuple[Call, ...] = ()
     finish: bool = False
-    rejected: bool = False
+
+
+class RejectionFacts(NamedTuple):
+    """A call that was refused and never executed: it is no step, and neither is the call that its span lies in."""
+
+    call_id: str | None = None
 
 
 class ModelFacts(NamedTuple):
@@ -204,7 +206,7 @@ class HandoffFacts(NamedTuple):
     target: str | None = None
 
 
-Facts: TypeAlias = InvocationFacts | ToolFacts | ModelFacts | HandoffFacts
+Facts: TypeAlias = InvocationFacts | ToolFacts | ModelFacts | HandoffFacts | RejectionFacts
 
 
 class Evaluation(NamedTuple):

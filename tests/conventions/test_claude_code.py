@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from otel_reliability.model.span import STATUS_ERROR, RawSpan, Tokens
+from otel_reliability.model.span import STATUS_ERROR, RawSpan, RejectionFacts, Tokens
 from otel_reliability.testing import span
 from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read
 
@@ -40,5 +40,5 @@ def test_claude_codes_spans() -> None:
 
 def test_a_refused_call_of_claude_code_is_marked() -> None:
     """Only a decision to reject marks the call that it lies in."""
-    assert read(claude("tool.blocked_on_user", decision="reject")).facts == ((), False, True)
+    assert read(claude("tool.blocked_on_user", decision="reject")).facts == RejectionFacts()
     assert is_nothing(claude("tool.blocked_on_user", decision="accept"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from otel_reliability.model.span import KIND_CLIENT, KIND_SERVER, STATUS_ERROR, Kind, Tokens
+from otel_reliability.model.span import KIND_CLIENT, KIND_SERVER, STATUS_ERROR, HandoffFacts, Kind, Tokens
 from otel_reliability.testing import span
 from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read, run, tool
 
@@ -26,9 +26,11 @@ TOOL = {OPERATION: "execute_tool", "gen_ai.tool.name": "search", "gen_ai.tool.ca
         ("text_completion", Kind.MODEL),
         ("execute_tool", Kind.TOOL),
         ("retrieval", Kind.RETRIEVAL),
+        ("search_memory", Kind.RETRIEVAL),
+        ("create_memory", Kind.TOOL),
+        ("plan", Kind.OTHER),
         ("create_agent", Kind.OTHER),
         ("embeddings", Kind.OTHER),
-        ("plan", Kind.OTHER),
         ("something_new", Kind.OTHER),
     ],
 )
@@ -206,3 +208,12 @@ def test_q40_a_raw_loop_is_no_run() -> None:
     agent = span(5, trace=3, attributes=AGENT)
 
     assert run(request, outer, inner, lone, agent).key.agent == "support"
+
+
+def test_memory_operations_are_calls_and_a_transfer_of_control_is_a_handoff() -> None:
+    """A memory is changed by a tool of the operation's name; a transfer that comes back is the call of a tool."""
+    transfer = {**TOOL, "gen_ai.transfer.target.name": "billing", "gen_ai.transfer.mode": "pass_control"}
+
+    assert call(span(attributes={OPERATION: "upsert_memory"})).name == "upsert_memory"
+    assert read(span(attributes=transfer))[7:10:2] == (Kind.HANDOFF, HandoffFacts("billing"))
+    assert call(span(attributes={**transfer, "gen_ai.transfer.mode": "return_to_caller"})).name == "search"

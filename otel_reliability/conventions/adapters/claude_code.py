@@ -23,7 +23,7 @@ from otel_reliability.conventions.base import (
     own_value,
     reported_call,
 )
-from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, Tokens, ToolFacts
+from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, RejectionFacts, Tokens, ToolFacts
 
 AGENT: Final = "claude-code"
 SCOPE: Final = "com.anthropic.claude_code"
@@ -65,7 +65,7 @@ class ClaudeCode(Convention):
         if kind == "tool.execution":
             return _tool(span, None)
         if kind == "tool.blocked_on_user" and span.get("decision") == "reject":
-            return Answer(Kind.TOOL, ToolFacts(rejected=True))
+            return Answer(Kind.TOOL, RejectionFacts())
         return NOTHING
 
     def read_event(self, log: RawLog) -> Event | None:

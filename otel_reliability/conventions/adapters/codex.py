@@ -21,7 +21,7 @@ from otel_reliability.conventions.base import (
     own,
     reported_call,
 )
-from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, Tokens, ToolFacts
+from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, RejectionFacts, Tokens, ToolFacts
 
 AGENT: Final = "codex"
 CONVERSATION: Final = "conversation.id"
@@ -112,7 +112,7 @@ def _result(given: Mapping[str, Any], session: str, duration: float) -> Event | 
     failed = refused or (code is not None and int(code[1]) != 0)
     result = output.partition(_OUTPUT)[2] if isinstance(output, str) and _OUTPUT in head else output
     call = reported_call(name, call_id, given.get("arguments"), result, failed=failed)
-    facts = ToolFacts((call,), rejected=refused and _REJECTED in head)
+    facts = RejectionFacts(call_id) if refused and _REJECTED in head else ToolFacts((call,))
     started = values.mapping(output).get("agent_id") if name == SPAWN else None
     return Event(
         Kind.TOOL, facts, session, (call_id, name), None, duration, failed, starts=values.identifier(started)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import NOTHING, Answer, Convention, Event, SpanView, own, reported_call
-from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, Tokens, ToolFacts
+from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, RejectionFacts, Tokens, ToolFacts
 
 AGENT: Final = "gemini-cli"
 SHELL: Final = "run_shell_command"
@@ -72,7 +72,7 @@ class GeminiCli(Convention):
                 failed = values.truth(given.get("success")) is False
                 name = values.text(given.get("function_name"))
                 call = reported_call(name, None, given.get("function_args"), failed=failed)
-                facts = ToolFacts((call,), rejected=given.get("error_type") == REFUSED)
+                facts = RejectionFacts() if given.get("error_type") == REFUSED else ToolFacts((call,))
                 size = given.get("content_length")
                 identity = (name, prompt_id, duration, size, failed, given.get("error"), given.get("function_args"))
                 return Event(Kind.TOOL, facts, session, identity, None, duration, failed)

@@ -20,7 +20,16 @@ from otel_reliability.conventions.base import (
     own_value,
     reported_call,
 )
-from otel_reliability.model.span import STATUS_ERROR, Call, InvocationFacts, Kind, ModelFacts, Tokens, ToolFacts
+from otel_reliability.model.span import (
+    STATUS_ERROR,
+    Call,
+    HandoffFacts,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    Tokens,
+    ToolFacts,
+)
 
 OPERATION: Final = "gen_ai.operation.name"
 SYSTEM: Final = "gen_ai.system"
@@ -46,6 +55,10 @@ TOOL_STATUS: Final = ("gen_ai.tool.status", "tool.status")
 ERROR_TYPE: Final = "error.type"
 MCP_METHOD: Final = "mcp.method.name"
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
+TRANSFER_MODE: Final = "gen_ai.transfer.mode"
+TRANSFER_TARGET: Final = "gen_ai.transfer.target.name"
+FINAL_TRANSFER: Final = "pass_control"
+"""The mode of a transfer after which another agent goes on; in any other, the call is one of a tool."""
 CONTEXT_LIMITS: Final = ("reliability.context_limit", "gen_ai.context.window_size")
 COSTS: Final = ("reliability.usage.cost_usd", "operation.cost")
 
@@ -55,7 +68,13 @@ MODEL_OPERATIONS: Final = frozenset(
     {"chat", "generate_content", "text_completion", "completion", "response", "responses", "call_llm", "messages"}
 )
 TOOL_OPERATIONS: Final = frozenset({"execute_tool", "tool.execute"})
-RETRIEVAL_OPERATIONS: Final = frozenset({"retrieval", "retrieve"})
+RETRIEVAL_OPERATIONS: Final = frozenset({"retrieval", "retrieve", "search_memory"})
+MEMORY_OPERATIONS: Final = frozenset(
+    {
+        "create_memory", "update_memory", "upsert_memory", "delete_memory", "create_memory_store", "delete_memory_store",
+    }
+)  # fmt: skip
+"""Operations that change what an agent remembers: each is a call of a tool of that name."""
 
 LIMIT_WORDS: Final = frozenset({"max_steps", "max_turns", "max_iterations", "length"})
 """Finish reasons of an agent that say it was stopped by a limit (never read from a model call)."""
@@ -87,6 +106,7 @@ class GenAI(Convention):
             OPERATION, SYSTEM, AGENT_NAME, OLD_AGENT_NAME, WORKFLOW_NAME, TOOL_NAME, CALL_ID, *TOOL_ARGUMENTS, *TOOL_RESULTS,
             *TOOL_STATUS, ERROR_TYPE, MCP_METHOD, REQUEST_MODEL, RESPONSE_MODEL, RESPONSE_ID, FINISH_REASONS, OLD_FINISH_REASON,
             *INPUT_TOKENS, *OUTPUT_TOKENS, *AGGREGATED_INPUT, *AGGREGATED_OUTPUT, *CONTEXT_LIMITS, *COSTS, OUTPUT_MESSAGES,
+            TRANSFER_MODE, TRANSFER_TARGET,
         }
     )  # fmt: skip
     needs: ClassVar[frozenset[str]] = frozenset({OPERATION, TOOL_NAME, OLD_AGENT_NAME, SYSTEM})
@@ -111,6 +131,8 @@ def by_operation(operation: str, span: SpanView) -> Answer:
         return Answer(Kind.WORKFLOW, workflow_facts(span))
     if operation in RETRIEVAL_OPERATIONS:
         return Answer(Kind.RETRIEVAL)
+    if operation in MEMORY_OPERATIONS:
+        return tool_answer(span, operation)
     return NOTHING
 
 
@@ -240,6 +262,8 @@ def tool(span: SpanView) -> Answer:
         return NOTHING
     if name == FINISH_TOOL and "smolagents" in span.scope:
         return Answer(Kind.TOOL, ToolFacts(finish=True))
+    if span.get(TRANSFER_MODE) == FINAL_TRANSFER:
+        return Answer(Kind.HANDOFF, HandoffFacts(values.name(span.get(TRANSFER_TARGET))))
     return tool_answer(span, name)
 
 

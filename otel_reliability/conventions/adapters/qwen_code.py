@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import NOTHING, Answer, Convention, Event, SpanView, own, reported_call
-from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, Tokens, ToolFacts
+from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, RejectionFacts, Tokens, ToolFacts
 
 AGENT: Final = "qwen-code"
 PREFIX: Final = "qwen-code."
@@ -43,7 +43,7 @@ class QwenCode(Convention):
             case "llm_request" if span.get(CONTEXT) != "standalone":
                 return genai.model(span)
             case "tool" if span.get(FAILURE_KIND) == DENIED:
-                return Answer(Kind.TOOL, ToolFacts(rejected=True), failed=False)
+                return Answer(Kind.TOOL, RejectionFacts(), failed=False)
             case "tool":
                 return genai.tool(span)
             case "tool.execution":
@@ -85,7 +85,7 @@ class QwenCode(Convention):
 def _tool(given: Mapping[str, Any], session: str, prompt: str | None, subagent: str | None, duration: float) -> Event:
     failed, call_id = values.truth(given.get("success")) is False, values.identifier(given.get("call_id"))
     call = reported_call(values.text(given.get("function_name")), call_id, given.get("function_args"), failed=failed)
-    facts = ToolFacts((call,), rejected=given.get(STATUS) == NOT_STARTED)
+    facts = RejectionFacts(call_id) if given.get(STATUS) == NOT_STARTED else ToolFacts((call,))
     return Event(Kind.TOOL, facts, session, (call_id,), prompt, duration, failed, subagent)
 
 
