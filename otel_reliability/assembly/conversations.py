@@ -29,6 +29,8 @@ from otel_reliability.model.span import (
 
 MAX_GAP_NS: Final = 1_000_000_000
 """Nanoseconds between a call of a span and the same of an event, which bears the time at which it was written."""
+MAX_NEAR: Final = 16
+"""Spans that began before an event, and as many that began after it, that are compared with it."""
 _CALLS: Final = frozenset({Kind.TOOL, Kind.MODEL})
 
 
@@ -60,12 +62,11 @@ class _Turns:
     def resolve(self) -> None:
         """Decide what stands for each prompt: the agent span that it lies in or that begins with it, else its event."""
         self.roots.sort(key=lambda root: (root.start_ns, root.span_id))
-        starts = [root.start_ns for root in self.roots]
         found = [(root.start_ns, REF(root)) for root in self.roots]
         for prompt in self.prompts:
             ref = self.by_id.get(prompt.span_id)
             if ref is None:
-                at = bisect_right(starts, prompt.start_ns)
+                at = bisect_right(self.roots, prompt.start_ns, key=_start)
                 before, after = self.roots[max(at - 1, 0) : at], self.roots[at : at + 1]
                 if before and prompt.start_ns <= before[0].end_ns:
                     ref = REF(before[0])
@@ -81,7 +82,7 @@ class _Turns:
 
     def within(self, time_ns: int) -> SpanRef | None:
         """Return the agent span that a time lies in."""
-        at = bisect_right([root.start_ns for root in self.roots], time_ns) - 1
+        at = bisect_right(self.roots, time_ns, key=_start) - 1
         return REF(self.roots[at]) if at >= 0 and time_ns <= self.roots[at].end_ns else None
 
     def at(self, time_ns: int) -> SpanRef | None:
@@ -255,13 +256,13 @@ class _Conversations:
     def _twins(self, turn_of_event: dict[SpanRef, SpanRef]) -> dict[SpanRef, SpanRef]:
         """For each event about a call that a span reports too, that span."""
         by_id: dict[str, SpanRef] = {}
-        others: dict[tuple[SpanRef | None, Kind], list[AgentSpan]] = {}
+        others: dict[tuple[SpanRef | None, Kind, str | None], list[AgentSpan]] = {}
         for span in self._spans:
             if span.kind in _CALLS and not is_conversation(span.trace_id):
                 own_id = _id_of(span)
                 if own_id is not None:
                     by_id.setdefault(own_id, REF(span))
-                others.setdefault((self._turn_of.get(REF(span)), span.kind), []).append(span)
+                others.setdefault((self._turn_of.get(REF(span)), span.kind, _call_name(span)), []).append(span)
         found: dict[SpanRef, SpanRef] = {}
         pairs: list[tuple[int, SpanRef, SpanRef]] = []
         for event in self._events:
@@ -270,7 +271,9 @@ class _Conversations:
                 found[ref] = by_id[own_id]
                 continue
             turn = self._turn_of_call(turn_of_event.get(ref), turn_of_event)
-            for span in others.get((turn, event.kind), ()):
+            alike = others.get((turn, event.kind, _call_name(event)), [])
+            at = bisect_right(alike, event.start_ns, key=_start)
+            for span in alike[max(at - MAX_NEAR, 0) : at + MAX_NEAR]:
                 distance = _distance(event, span)
                 if distance is not None:
                     pairs.append((distance, ref, REF(span)))
@@ -332,6 +335,10 @@ def _id_of(span: AgentSpan) -> str | None:
     return facts.response_id if isinstance(facts, ModelFacts) else None
 
 
+def _start(span: AgentSpan) -> int:
+    return span.start_ns
+
+
 def _call_name(span: AgentSpan) -> str | None:
     return span.facts.calls[0].name if isinstance(span.facts, ToolFacts) and len(span.facts.calls) == 1 else None
 
@@ -346,9 +353,8 @@ def _distance(event: AgentSpan, span: AgentSpan) -> int | None:
     gap = max(span.start_ns - event.end_ns, event.start_ns - span.end_ns)
     if isinstance(event.facts, ModelFacts) and isinstance(span.facts, ModelFacts):
         one, two = event.facts.tokens, span.facts.tokens
-        is_same = one == two or Tokens() in (one, two)
-    else:
-        is_same = _call_name(event) == _call_name(span)
-    if not is_same or gap > MAX_GAP_NS or (_id_of(event) is not None and _id_of(span) is not None):
+        if one != two and Tokens() not in (one, two):
+            return None
+    if gap > MAX_GAP_NS or (_id_of(event) is not None and _id_of(span) is not None):
         return None
     return abs(span.start_ns - event.start_ns) + abs(span.end_ns - event.end_ns)
