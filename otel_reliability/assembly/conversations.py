@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from otel_reliability.assembly.span_tree import REF, is_kept, latest_versions, parent_ref
+from otel_reliability.assembly.span_tree import REF, latest_versions, parent_ref
 from otel_reliability.model.conversation import BY_TIME, ORIGIN, is_conversation
 from otel_reliability.model.span import (
     AgentSpan,
@@ -195,9 +195,9 @@ class _Conversations:
         found: dict[SpanRef, SpanRef] = {}
         for span in self._spans:
             if span.kind in _CALLS and not is_conversation(span.trace_id):
-                turn, top = self._turn_above(span)
-                if turn is None:
-                    placed = self._by_time(top)
+                turn, top, conversation = self._turn_above(span)
+                if turn is None and REF(top) not in found:
+                    placed = self._by_time(conversation, top.end_ns)
                     if placed is not None:
                         found[REF(top)] = placed
                 self._turn_of[REF(span)] = turn or found.get(REF(top))
@@ -210,24 +210,25 @@ class _Conversations:
         found.update(self._twins(turn_of_event))
         return found
 
-    def _turn_above(self, span: AgentSpan) -> tuple[SpanRef | None, AgentSpan]:
-        """The topmost agent span above a span, and the topmost span that belongs to a conversation; each may be the span."""
-        top, turn = span, REF(span) if span.kind is Kind.AGENT else None
-        for over in self._above(span):
-            if over.kind is Kind.AGENT and _conversation_of(over) is not None:
-                turn = REF(over)
-            if is_kept(over) and _conversation_of(over) is not None:
-                top = over
-        return turn, top
+    def _turn_above(self, span: AgentSpan) -> tuple[SpanRef | None, AgentSpan, TraceId | None]:
+        """The topmost agent span above a span, the topmost span, and the conversation; each may be that of the span itself."""
+        top, turn, conversation = span, None, None
+        for over in (span, *self._above(span)):
+            top = over
+            own = _conversation_of(over)
+            if own is not None:
+                conversation = own
+                if over.kind is Kind.AGENT:
+                    turn = REF(over)
+        return turn, top, conversation
 
-    def _by_time(self, span: AgentSpan) -> SpanRef | None:
-        conversation = _conversation_of(span)
+    def _by_time(self, conversation: TraceId | None, time_ns: int) -> SpanRef | None:
         if conversation is None:
             return None
         if conversation in self._origins:
             return conversation, ORIGIN
         turns = self._turns.get(conversation)
-        return None if turns is None else turns.at(span.end_ns)
+        return None if turns is None else turns.at(time_ns)
 
     def _lanes(self) -> dict[SpanRef, AgentSpan]:
         """The first event of each span, or subagent, that events say they were written in."""
@@ -249,7 +250,7 @@ class _Conversations:
         if event.parent_id is not None and event.parent_id != BY_TIME:
             turns = self._turns.get(event.trace_id)
             return None if turns is None else turns.by_id.get(event.parent_id) or turns.within(event.end_ns)
-        return self._by_time(event)
+        return self._by_time(event.trace_id, event.end_ns)
 
     # --- One call in a span and an event ------------------------------------------------------------------------------
 

@@ -270,7 +270,7 @@ class Reader:
             evaluations=found, link=link,
         )  # fmt: skip
         yield span
-        if event.starts is not None:
+        if event.starts is not None and event.starts != event.conversation:
             yield span._replace(
                 trace_id=trace_of(event.starts), span_id=ORIGIN, parent_id=None, kind=Kind.OTHER, facts=None, failed=False,
                 session=None, evaluations=(), link=(trace_id, own),
