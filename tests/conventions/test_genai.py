@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from otel_reliability.model.span import KIND_CLIENT, KIND_SERVER, STATUS_ERROR, HandoffFacts, Kind, Tokens
+from otel_reliability.model.span import KIND_CLIENT, KIND_SERVER, STATUS_ERROR, Kind, Tokens
 from otel_reliability.testing import span
 from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read, run, tool
 
@@ -27,10 +27,11 @@ TOOL = {OPERATION: "execute_tool", "gen_ai.tool.name": "search", "gen_ai.tool.ca
         ("execute_tool", Kind.TOOL),
         ("retrieval", Kind.RETRIEVAL),
         ("search_memory", Kind.RETRIEVAL),
-        ("create_memory", Kind.TOOL),
-        ("plan", Kind.OTHER),
+        ("upsert_memory", Kind.TOOL),
+        ("delete_memory_store", Kind.TOOL),
         ("create_agent", Kind.OTHER),
         ("embeddings", Kind.OTHER),
+        ("plan", Kind.OTHER),
         ("something_new", Kind.OTHER),
     ],
 )
@@ -210,10 +211,45 @@ def test_q40_a_raw_loop_is_no_run() -> None:
     assert run(request, outer, inner, lone, agent).key.agent == "support"
 
 
-def test_memory_operations_are_calls_and_a_transfer_of_control_is_a_handoff() -> None:
-    """A memory is changed by a tool of the operation's name; a transfer that comes back is the call of a tool."""
-    transfer = {**TOOL, "gen_ai.transfer.target.name": "billing", "gen_ai.transfer.mode": "pass_control"}
+def test_changes_of_a_memory_are_effects() -> None:
+    """They are steps named after the operation, told apart by store and record; searching a memory is no step."""
+    ids = {"gen_ai.memory.store.id": "s1", "gen_ai.memory.record.id": "r1"}
+    found = run(
+        span(1, attributes=AGENT, start=0, end=9),
+        span(2, 1, attributes={OPERATION: "search_memory"}, start=1),
+        span(3, 1, attributes={OPERATION: "update_memory", **ids}, start=2),
+        span(4, 1, attributes={OPERATION: "delete_memory", **ids, "error.type": "timeout"}, start=4),
+    )
 
-    assert call(span(attributes={OPERATION: "upsert_memory"})).name == "upsert_memory"
-    assert read(span(attributes=transfer))[7:10:2] == (Kind.HANDOFF, HandoffFacts("billing"))
-    assert call(span(attributes={**transfer, "gen_ai.transfer.mode": "return_to_caller"})).name == "search"
+    assert found.path == ("update_memory", "delete_memory")
+    assert [(one.ok, one.has_effect) for one in found.tool_calls or ()] == [(True, True), (False, False)]
+    assert [one.arguments for one in found.tool_calls or ()] == [hashed({"store": "s1", "record": "r1"})] * 2
+
+
+@pytest.mark.parametrize(
+    ("mode", "path"),
+    [("pass_control", ("→billing",)), ("return_to_caller", ("ask_billing",)), ("something_new", ("ask_billing",))],
+)
+def test_a_tool_that_passes_control_is_a_hand_off(mode: str, path: tuple[str, ...]) -> None:
+    """`gen_ai.transfer.*` on a tool span: an agent that returns to its caller was called as a tool."""
+    transfer = {"gen_ai.transfer.mode": mode, "gen_ai.transfer.target.name": "billing"}
+    tool = {OPERATION: "execute_tool", "gen_ai.tool.name": "ask_billing", **transfer}
+
+    assert run(span(1, attributes=AGENT, start=0, end=9), span(2, 1, attributes=tool, start=1)).path == path
+
+
+def test_a_plan_is_transparent() -> None:
+    """What is called below it belongs to the agent above it."""
+    plan = span(2, 1, attributes={OPERATION: "plan"}, start=1, end=8)
+    found = run(span(1, attributes=AGENT, start=0, end=9), plan, span(3, 2, attributes=TOOL, start=2))
+
+    assert (found.key.agent, found.path) == ("support", ("search",))
+
+
+def test_cached_tokens_are_part_of_the_input() -> None:
+    """`cache_write` and its older name `cache_creation` are never added."""
+    usage = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 10}
+    for name in ("cache_write", "cache_creation", "cache_read"):
+        assert model(span(attributes={**CHAT, **usage, f"gen_ai.usage.{name}.input_tokens": 60})).tokens == Tokens(
+            100, 10
+        )
