@@ -24,7 +24,7 @@ from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, CloseReason, Run
-from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, RawLog, RawSpan, SpanId, SpanRef, TraceId
 from otel_reliability.windows.fleet import OTHER_AGENT, Fleet
 from otel_reliability.windows.sessions import SessionEvent, Sessions
 
@@ -148,6 +148,11 @@ class Engine:
             if entered:
                 self._receive(spans)
             return entered
+
+    def receive_logs(self, logs: Iterable[RawLog], *, wait: float = -1) -> bool:
+        """Receive log events: those that coding agents emit become spans. As `receive`."""
+        spans = self.reader.read_logs(logs)
+        return not spans or self.receive(spans, wait=wait)
 
     def receive_evaluations(self, evaluations: Iterable[Evaluation], *, wait: float = -1) -> bool:
         """Receive evaluations that arrived apart from spans. As `receive`."""

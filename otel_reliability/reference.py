@@ -86,6 +86,7 @@ def _read(path: str, settings: Settings) -> dict[AgentKey, list[Observation]]:
     units = Observations()
     for batch in read_file(path):
         engine.receive(batch.spans)
+        engine.receive_logs(batch.logs)
         engine.receive_evaluations(batch.evaluations)
         engine.tick()
         units.add(engine.take_settled())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from otel_reliability.assembly import conversations
 from otel_reliability.assembly import evaluations as apart
 from otel_reliability.assembly.closed_traces import ClosedIds
 from otel_reliability.assembly.invocations import Invocation
@@ -69,6 +70,9 @@ class Assemble:
 
         `evaluations` arrived apart from spans. `closed`: what is remembered of final runs, by trace.
         """
+        received = len(spans)
+        if conversations.are_here(spans, joined=joined):
+            spans, joined = conversations.put_together(spans), True
         tree = SpanTree(spans, joined=joined)
         orphans = _NO_ORPHANS
         has_gap = any(node.gap for node in tree.invocations if node.over is None)
@@ -102,7 +106,7 @@ class Assemble:
         return Assembled(runs, roots, tree, has_gap, orphans.anchors, orphans.linked, keyed, (
             (USED, used), (NO_CONVENTION, others),
             (BESIDE_AGENT, orphans.beside_agent), (NO_AGENT, orphans.without_agent),
-            (NO_RUN, number - used - others - orphans.beside_agent - orphans.without_agent), (DUPLICATE, len(spans) - number),
+            (NO_RUN, number - used - others - orphans.beside_agent - orphans.without_agent), (DUPLICATE, received - number),
         ))  # fmt: skip
 
     def keyed(self, key: bytes, spans: Sequence[AgentSpan]) -> Assembled:

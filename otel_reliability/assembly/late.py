@@ -11,6 +11,7 @@ from otel_reliability.assembly.orphans import RUN_KEYS
 from otel_reliability.assembly.parts import Part
 from otel_reliability.assembly.span_tree import NONE, REF, is_kept, latest_versions, parent_ref
 from otel_reliability.assembly.trace_buffer import TraceBuffer
+from otel_reliability.model.conversation import BY_TIME
 from otel_reliability.model.span import AgentSpan, InvocationFacts, Kind, SpanRef, TraceId
 
 LATE: Final[Account] = ("late", "")
@@ -99,7 +100,7 @@ def close(closed: dict[TraceId, ClosedIds], built: Assembled, part: Part, *, sea
                 ref = tree.anchor(tree.top_of(index[ref]))
         elif part.is_loose and is_kept(span) and tree.kept_above(i) == NONE:
             ref = tree.anchor(tree.top_of(i))
-        if ref is not None and ref not in refs:
+        if ref is not None and ref not in refs and ref[1] != BY_TIME:
             anchors = closed.setdefault(ref[0], ClosedIds())
             anchors.anchors.add(ref[1])
             if sealed:
@@ -123,7 +124,7 @@ def records(buffer: TraceBuffer, now: float) -> Iterator[tuple[TraceId, Record]]
         known = None if buffer.closed is None else buffer.closed.get(trace_id)
         spans = buffer.spans if len(buffer.traces) == 1 else [span for span in buffer.spans if span[0] == trace_id]
         own = [span for span in spans if REF(span) not in connections] if connections else spans
-        anchors = [ref[1] for ref in buffer.anchors if ref[0] == trace_id]
+        anchors = [ref[1] for ref in buffer.anchors if ref[0] == trace_id and ref[1] != BY_TIME]
         kept = tuple([span for ref, span in connections.items() if ref[0] == trace_id]) if connections else ()
         agents = [facts for span in own if span[7] is Kind.AGENT and isinstance(facts := span[9], InvocationFacts)]
         names = {facts.name for facts in agents if facts.name and not facts.weak}

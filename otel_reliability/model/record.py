@@ -25,6 +25,7 @@ from otel_reliability.model.span import (
     HandoffFacts,
     InvocationFacts,
     ModelFacts,
+    RejectionFacts,
     Resource,
     ToolFacts,
 )
@@ -39,7 +40,7 @@ MAX_INTEGER: Final = 2**63 - 1
 T = TypeVar("T")
 _CHECKSUM_BYTES: Final = 4
 _ID_BYTES: Final = {"trace_id": 16, "root_span_id": 8}
-_FACTS: Final[tuple[Any, ...]] = (None, InvocationFacts, ToolFacts, ModelFacts, HandoffFacts)
+_FACTS: Final[tuple[Any, ...]] = (None, InvocationFacts, ToolFacts, ModelFacts, HandoffFacts, RejectionFacts)
 _RESOURCE_AT: Final = AgentSpan._fields.index("resource")
 _FACTS_AT: Final = AgentSpan._fields.index("facts")
 _INDEX: Final = re.compile(r"\[(\d+)\]")

@@ -177,6 +177,7 @@ class Recording:
         if self._spans_seen is not None:
             self._spans_seen(batch.spans)
         self.engine.receive(batch.spans)
+        self.engine.receive_logs(batch.logs)
         if batch.evaluations:
             self.engine.receive_evaluations(batch.evaluations)
         for malformed in batch.malformed:

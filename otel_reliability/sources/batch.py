@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from otel_reliability.model.record import RunRecord
-from otel_reliability.model.span import Evaluation, RawSpan, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import Evaluation, RawLog, RawSpan, SpanId, SpanRef, TraceId
 
 TRACE_ID_BYTES: Final = 16
 SPAN_ID_BYTES: Final = 8
@@ -52,14 +52,15 @@ class Malformed(NamedTuple):
 
 @dataclass(slots=True)
 class Batch:
-    """The content of one request or one line. `records` are changes of runs that another service reports; `other_logs` counts log
-    records that are neither an evaluation nor a run.
+    """The content of one request or one line. `records` are changes of runs that another service reports; `logs` are all other
+    log events; `other_logs` counts log records that are no event.
     """
 
     spans: list[RawSpan] = field(default_factory=list[RawSpan])
     malformed: list[Malformed] = field(default_factory=list[Malformed])
     evaluations: list[Evaluation] = field(default_factory=list[Evaluation])
     records: list[RunRecord] = field(default_factory=list[RunRecord])
+    logs: list[RawLog] = field(default_factory=list[RawLog])
     other_logs: int = 0
 
 

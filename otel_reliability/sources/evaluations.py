@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from otel_reliability.model.bounded import bounded
 from otel_reliability.model.record import EVENT_NAME as RUN_EVENT_NAME
-from otel_reliability.model.span import Evaluation
+from otel_reliability.model.span import Evaluation, RawLog, Resource
 from otel_reliability.sources.batch import SPAN_ID_BYTES, TRACE_ID_BYTES, Batch, Malformed, Reason
 from otel_reliability.sources.run_records import take_record
 
@@ -32,19 +32,28 @@ class Log(NamedTuple):
     time_ns: int
     trace_id: bytes
     span_id: bytes
+    scope: str = ""
+    resource: Resource = Resource()
 
 
 def take_log(batch: Batch, log: Log) -> None:
-    """Put one log record into the batch: as an evaluation, as the change of a run, as malformed, or only counted.
+    """Put one log record into the batch: as an evaluation, as the change of a run, as another event, as malformed, or counted.
 
     The event's name stands in the record's own field, in `event.name`, or, from older senders, is the body. Older senders
     also keep the attributes in the body. A record without a result (an evaluator that failed) is counted with the others.
     """
-    if RUN_EVENT_NAME in (log.event_name, log.attributes.get(_NAME_ATTRIBUTE)):
+    named = log.attributes.get(_NAME_ATTRIBUTE)
+    if RUN_EVENT_NAME in (log.event_name, named):
         take_record(batch, log.body)
         return
-    if EVENT_NAME not in (log.event_name, log.attributes.get(_NAME_ATTRIBUTE), log.body):
-        batch.other_logs += 1
+    if EVENT_NAME not in (log.event_name, named, log.body):
+        name = named or log.event_name
+        if isinstance(name, str) and name and log.time_ns:
+            batch.logs.append(
+                RawLog(name, log.time_ns, log.trace_id, log.span_id, log.attributes, log.scope, log.resource)
+            )
+        else:
+            batch.other_logs += 1
         return
     evaluation = _evaluation(log)
     if not evaluation.name:

@@ -76,9 +76,11 @@ def _take_traces(batch: Batch, groups: object) -> None:
 
 def _take_logs(batch: Batch, groups: object) -> None:
     for group in _records(batch, groups, "resourceLogs"):
+        resource = Resource.of(attributes(record(group.get("resource")).get("attributes")))
         for scope_logs in _records(batch, group.get("scopeLogs"), "scopeLogs"):
+            scope = text(record(scope_logs.get("scope")).get("name"))
             for log in _records(batch, scope_logs.get("logRecords"), "logRecords"):
-                take_log(batch, _log(log))
+                take_log(batch, _log(log, scope, resource))
 
 
 def _take_span(batch: Batch, span: Mapping[str, Any], scope: tuple[str, str], resource: Resource) -> None:
@@ -135,7 +137,7 @@ def _link(link: Mapping[str, Any]) -> SpanRef | None:
     return link_ref(hexadecimal(link.get("traceId")) or b"", hexadecimal(link.get("spanId")) or b"")
 
 
-def _log(log: Mapping[str, Any]) -> Log:
+def _log(log: Mapping[str, Any], scope: str, resource: Resource) -> Log:
     return Log(
         log.get("eventName"),
         plain(log.get("body")),
@@ -143,6 +145,8 @@ def _log(log: Mapping[str, Any]) -> Log:
         max(_time(log.get("timeUnixNano")) or _time(log.get("observedTimeUnixNano")), 0),
         hexadecimal(log.get("traceId")) or b"",
         hexadecimal(log.get("spanId")) or b"",
+        scope,
+        resource,
     )
 
 

@@ -39,7 +39,7 @@ TRACELOOP = "traceloop.span.kind"
         ("x", {OPERATION: "execute_tool", "mcp.method.name": "tools/call"}, "search", "OTel GenAI"),
         ("x", {"mcp.method.name": "tools/call", "gen_ai.tool.name": "search"}, "search", "MCP"),
         ("x", {}, "execute_tool search", "span name"),
-        ("x", {}, "claude_code.tool", "Claude Code"),
+        ("com.anthropic.claude_code.tracing", {}, "claude_code.tool", "Claude Code"),
         ("langfuse-sdk", {"langfuse.observation.type": "tool", OPERATION: "execute_tool"}, "search", "Langfuse"),
         ("x", {"langfuse.observation.type": "TOOL", OPERATION: "execute_tool"}, "search", "OTel GenAI"),
         ("gcp.vertex.agent", {OPERATION: "execute_tool"}, "search", "Google ADK"),
