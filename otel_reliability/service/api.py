@@ -26,10 +26,10 @@ class UnknownAgent(ReliabilityError):
 
 
 class Agents:
-    """Asks an engine. What is told of an agent is as of one moment; with `courses` how its score went, too."""
+    """Asks an engine. What is told of an agent is as of one moment; with `histories` how its score went, too."""
 
-    def __init__(self, engine: Engine, courses: Histories | None = None) -> None:
-        self._engine, self._courses = engine, courses
+    def __init__(self, engine: Engine, histories: Histories | None = None) -> None:
+        self._engine, self._histories = engine, histories
 
     def page(self, limit: int, offset: int = 0) -> Object:
         """A line for each agent, in the order in which they were first seen."""
@@ -70,7 +70,7 @@ class Agents:
 
     def _line(self, state: AgentState) -> Object:
         """What all agents have a line of."""
-        points = () if self._courses is None else self._courses.of(state.key)
+        points = () if self._histories is None else self._histories.of(state.key)
         monitor = self._engine.monitor
         detector = None if monitor is None else monitor.detector(state.key)
         alarm = detector.alarms[-1] if detector is not None and detector.alarms else None

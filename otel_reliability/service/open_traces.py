@@ -44,6 +44,7 @@ class OpenTraces:
         self._wait = settings.assembly.idle_timeout + settings.assembly.reopen
         self._new: OrderedDict[TraceId, _Stored] = OrderedDict()
         self._old: OrderedDict[TraceId, _Stored] = OrderedDict()
+        self._firsts: OrderedDict[int, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._new) + len(self._old)
@@ -51,12 +52,13 @@ class OpenTraces:
     @property
     def first(self) -> float:
         """The first row that is needed; infinite where there is none."""
-        rows = (stored.rows[0] for kept in (self._new, self._old) for stored in kept.values())
-        return min(rows, default=float("inf"))
+        return next(iter(self._firsts), float("inf"))
 
     def add(self, trace_id: TraceId, row: int, now: float) -> None:
-        """Note a row of spans of a trace."""
+        """Note a row of spans of a trace. Rows only rise."""
         stored = self._new.pop(trace_id, None) or self._old.pop(trace_id, None) or _Stored()
+        if not stored.rows:
+            self._firsts[row] = None
         stored.rows.append(row)
         stored.last = now
         self._new[trace_id] = stored
@@ -78,4 +80,6 @@ class OpenTraces:
             self._closed.change(trace_id)
             if not self._engine.holds(trace_id):
                 stored = self._old.pop(trace_id, None) or self._new.pop(trace_id, None)
-                yield from () if stored is None else stored.rows
+                if stored is not None:
+                    del self._firsts[stored.rows[0]]
+                    yield from stored.rows

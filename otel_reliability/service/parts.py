@@ -35,10 +35,18 @@ class Part(Protocol):
         ...
 
 
-def parts_of(engine: Engine, recording: Recording, logs: Counter[tuple[str, str]]) -> dict[str, Part]:
-    """Return the parts by name, in the order in which they are brought back."""
-    found: dict[str, Part] = {"session": Conversations(engine), "series": recording, "totals": Totals(engine, logs)}
-    return found if engine.monitor is None else {"change": engine.monitor, **found}
+def parts_of(
+    engine: Engine, recording: Recording, logs: Counter[tuple[str, str]], histories: Part | None = None
+) -> dict[str, Part]:
+    """Return the parts by name, in the order in which they are restored. `histories`: scores over time, if the UI shows them."""
+    found: dict[str, Part | None] = {
+        "change": engine.monitor,
+        "session": Conversations(engine),
+        "series": recording,
+        "totals": Totals(engine, logs),
+        "history": histories,
+    }
+    return {name: part for name, part in found.items() if part is not None}
 
 
 class Remembers(Protocol):

@@ -154,7 +154,7 @@ class Persistent(Volatile):
         self._changed = _Changed({}, {}, {})
         self._agents: dict[AgentKey, int] = {}
         self._pending: list[Statement] = []
-        self._parts = parts_of(state.engine, state.recording, state.logs)
+        self._parts = parts_of(state.engine, state.recording, state.logs, state.histories)
         state.engine.observers.append(self._observe)
 
     def ceilings(self) -> Iterable[Ceiling]:
@@ -168,6 +168,7 @@ class Persistent(Volatile):
         """Store these requests, and stand still at their moment until they are applied."""
         moment = self._clock.moment()
         arrivals = list(_arrivals(group, moment, self._seq + 1))
+        self._check_limit()
         self._write([_insert(arrivals)])
         self._note(arrivals, group)
         self._clock.hold(moment)
@@ -244,15 +245,21 @@ class Persistent(Volatile):
     def _save(self, now: float) -> None:
         """Move what is final out of the arrivals, with everything that follows from it, and record it.
 
-        Counters and histograms that leave the process rest on what is stored: their readers wait for the transaction.
+        Counters and histograms that leave the process rest on what is stored: their readers wait for the transaction. While
+        one is pending that failed, nothing further is recorded.
         """
+        self._write_pending()
         self._state.recording.record(partial(self._save_all, now))
         self._has_changed = self._is_quiet = False  # the moment that is saved gives way to no other
 
     def _save_all(self, now: float) -> None:
-        self._pending += self._statements(now)
-        self._write(self._pending)
-        self._pending = []
+        self._pending = list(self._statements(now))
+        self._write_pending()
+
+    def _write_pending(self) -> None:
+        if self._pending:
+            self._write(self._pending)
+            self._pending = []
 
     def _statements(self, now: float) -> Iterator[Statement]:
         """Yield what is to be written. What it covers is not noted any longer once this is consumed."""
@@ -453,17 +460,18 @@ class Persistent(Volatile):
             raise Unavailable("state_unwritable", "the state is closed")
         statements = list(statements)
         try:
-            self._check_limit(store)
             store.transact(statements)
+            self.used = store.size
         except Unreadable as error:
             self._replace(store, str(error)).transact(statements)
         except Unavailable:
             self.refused += 1
             raise
 
-    def _check_limit(self, store: Store) -> None:
-        self.used = store.size
+    def _check_limit(self) -> None:
+        """Raise `Unavailable` if no further request may be stored. What becomes final is still saved: it makes room."""
         if self._limit is not None and self.used >= self._limit:
+            self.refused += 1
             raise Unavailable("state_full", f"the state has reached its limit of {self._limit} bytes")
 
     def _replace(self, damaged: Store, why: str) -> Store:

@@ -97,7 +97,8 @@ class Service:
         )
         self.book = Registry(wall)
         recording = Recording(self.engine, self.book)
-        self.state = State(self.engine, recording)
+        self._histories = None if place_of(settings.ui) is None else Histories(self.engine)
+        self.state = State(self.engine, recording, self._histories)
         self.readiness = Readiness()
         if directory is not None:
             persistence_of = partial(
@@ -128,8 +129,7 @@ class Service:
         self._tokens = tokens = Tokens(settings.token, settings.token_file)
         self._working: asyncio.Task[None] | None = None
         self._threads, self._painter = ThreadPoolExecutor(READERS, "reader"), ThreadPoolExecutor(1, "ui")
-        self._courses = None if place_of(settings.ui) is None else Histories(self.engine)
-        self._site = Site(self.engine, self._courses, self._painter, self.readiness, self._told_doors, wall)
+        self._site = Site(self.engine, self._histories, self._painter, self.readiness, self._told_doors)
         self._web = Web(tokens, http_context(settings.tls), partial(self.intake.count, None, HTTP))
         self._grpc = OtlpGrpc(self.intake, self.readiness, tokens, max_connection_age=settings.max_connection_age)
 
@@ -183,7 +183,7 @@ class Service:
     def _doors(self) -> Mapping[str, tuple[Place, list[web.RouteDef]]]:
         """The doors that speak HTTP and are open, each with its routes."""
         probes = Probes(self.readiness, self.healthy).routes()
-        api = Api(Agents(self.engine, self._courses), self._threads, self.readiness).routes()
+        api = Api(Agents(self.engine, self._histories), self._threads, self.readiness).routes()
         metrics = Metrics(Prometheus(self.exposition, self.resource), self._threads, self.readiness).routes()
         doors = (
             ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),

@@ -81,22 +81,20 @@ class Standing(Generic[T]):
 
 
 class Site:
-    """Makes pages. `courses` say how scores went, where they are kept; `thread` is the one thread on which pages are made;
+    """Makes pages. `histories` say how scores went, where they are kept; `thread` is the one thread on which pages are made;
     `doors` says where spans can be sent, to who knows this machine by a name.
     """
 
     def __init__(
         self,
         engine: Engine,
-        courses: Histories | None,
+        histories: Histories | None,
         thread: Executor,
         readiness: Readiness,
         doors: Callable[[str], Endpoints],
-        wall: Callable[[], int],
     ) -> None:
         self._engine, self._thread, self._readiness, self._doors = engine, thread, readiness, doors
-        self._courses = courses
-        self._since_ns = wall()
+        self._histories = histories
         self._lines: Standing[list[AgentLine]] = Standing(1)
         self._views: Standing[AgentView | None] = Standing(MOST_KEPT)
 
@@ -147,7 +145,7 @@ class Site:
     def _fleet_page(self, choice: TableChoice, host: str) -> tuple[int, str]:
         agents = list_of(self._lines.of("", self._read_lines), choice)
         window = window_words(self._engine.settings.windows[0])
-        return 200, rendering.agents_page(agents, self._doors(host), window=window, since_ns=self._since_ns)
+        return 200, rendering.agents_page(agents, self._doors(host), window=window)
 
     def _agent_page(self, service: str, agent: str, id_: str) -> tuple[int, str]:
         key = self._meant(service, agent, id_)
@@ -155,7 +153,7 @@ class Site:
         if view is None:
             return 404, rendering.message_page("No such agent", "No agent of that service and name has runs here.")
         window = window_words(self._engine.settings.windows[0])
-        return 200, rendering.agent_page(view, window=window, since_ns=self._since_ns)
+        return 200, rendering.agent_page(view, window=window)
 
     def _meant(self, service: str, agent: str, id_: str) -> AgentKey | None:
         """The agent with that id; else the first of that service and name. A name that no address can hold has its id alone."""
@@ -177,7 +175,7 @@ class Site:
     def _some_lines(self, keys: list[AgentKey], fleet: Fleet) -> list[AgentLine]:
         states = ((key, fleet.agent(key)) for key in keys)
         return [
-            line_of(state, () if self._courses is None else self._courses.of(key), changed=self._changed(key))
+            line_of(state, () if self._histories is None else self._histories.of(key), changed=self._changed(key))
             for key, state in states
             if state is not None
         ]
@@ -189,7 +187,7 @@ class Site:
 
     def _read_view(self, key: AgentKey) -> AgentView | None:
         def ask(fleet: Fleet) -> AgentSource | None:
-            return snapshot(self._engine, fleet, key, self._courses)
+            return snapshot(self._engine, fleet, key, self._histories)
 
         found = self._engine.read(ask)
         return None if found is None else live_view(found._replace(left_out=0), self._engine.settings)
