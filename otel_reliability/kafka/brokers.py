@@ -1,15 +1,25 @@
-"""What a worker needs of the brokers before it starts, and what is said where it is not there."""
+"""Checks of the brokers and topics before a worker starts, and explanations of their errors."""
 
 from __future__ import annotations
 
+import importlib
 import logging
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from otel_reliability.errors import ConfigurationError, ReliabilityError
-from otel_reliability.kafka.client import AdminClient, KafkaError, KafkaException, TopicCollection
 from otel_reliability.kafka.stage import Stage
 from otel_reliability.service.kafka_settings import KafkaSettings
+
+_library: Final = cast("Any", importlib.import_module("confluent_kafka"))
+_admin: Final = cast("Any", importlib.import_module("confluent_kafka.admin"))
+
+TopicCollection: Final[Any] = _library.TopicCollection
+KafkaError: Final[Any] = _library.KafkaError
+KafkaException: Final[type[Exception]] = _library.KafkaException
+TopicPartition: Final[Any] = _library.TopicPartition
+AdminClient: Final[Any] = _admin.AdminClient
+
 
 _logger = logging.getLogger("otel_reliability.kafka")
 
@@ -53,18 +63,18 @@ def check_topics(stage: Stage, kafka: KafkaSettings) -> dict[str, int]:
         _check_rights(name, found, {"READ", "WRITE"} if name in stage.inputs else {"WRITE"}, kafka)
     counts = {sizes[name] for name in stage.inputs}
     if len(counts) > 1:
-        told = ", ".join(f"{name}: {sizes[name]}" for name in stage.inputs)
+        explained = ", ".join(f"{name}: {sizes[name]}" for name in stage.inputs)
         raise ConfigurationError(
-            "kafka.logs", told, "topics of as many partitions each", "make both topics anew with the same number"
+            "kafka.logs", explained, "topics of as many partitions each", "make both topics anew with the same number"
         )
     return sizes
 
 
-def told(error: Exception) -> tuple[str, str]:
+def explained(error: Exception) -> tuple[str, str]:
     """An error while a stage is at work: the word by which it is counted, and what to do about it."""
     found = {int(one.code()): one for one in _errors(error)}
     denied = next((found[code] for code in found if code in _DENIED), None)
-    if denied is not None:  # whatever came of it: an abort that fails is told in its place
+    if denied is not None:  # whatever came of it: an abort that fails is explained in its place
         return "denied", f"the brokers do not permit it ({denied.str()}); permit it, it is tried again"
     if found.keys() & _BROKEN:
         return (
@@ -160,6 +170,6 @@ def _errors(error: BaseException) -> Iterator[Any]:
         here = here.__cause__ or here.__context__
 
 
-_quiet = logging.getLogger("otel_reliability.kafka.client")
+_quiet = logging.getLogger("otel_reliability.kafka.brokers")
 _quiet.addHandler(logging.NullHandler())
 _quiet.propagate = False

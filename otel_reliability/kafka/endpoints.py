@@ -9,30 +9,28 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from otel_reliability.service.addresses import Place, place_of
-from otel_reliability.service.auth import Tokens
-from otel_reliability.service.pages import Metrics, Probes
-from otel_reliability.service.readiness import Readiness
+from otel_reliability.service.addresses import HostPort, parse_address
+from otel_reliability.service.auth import AccessTokens
+from otel_reliability.service.health import Readiness
 from otel_reliability.service.settings import ServiceSettings
-from otel_reliability.service.tls import http_context
-from otel_reliability.service.web import Web
+from otel_reliability.service.web import Metrics, Probes, Web, http_context
 from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.prometheus import Prometheus
 
 T = TypeVar("T")
 
 
-class Endpoints:
+class WorkerEndpoints:
     """Opened once, closed once."""
 
     def __init__(
         self, settings: ServiceSettings, exposition: Exposition, readiness: Readiness, healthy: Callable[[], bool]
     ) -> None:
-        self.addresses: Mapping[str, Place] = {}
+        self.addresses: Mapping[str, HostPort] = {}
         """Where each open door really is."""
         self._settings = settings
         self._threads = ThreadPoolExecutor(1, "reader")
-        self._web = Web(Tokens(settings.token, settings.token_file), http_context(settings.tls), _uncounted)
+        self._web = Web(AccessTokens(settings.token, settings.token_file), http_context(settings.tls), _uncounted)
         resource = {
             "service.name": "otel-reliability",
             "service.instance.id": settings.instance or socket.gethostname(),
@@ -49,7 +47,7 @@ class Endpoints:
             ("metrics", self._settings.metrics, self._metrics.routes()),
             ("ui", self._settings.ui, self._probes.routes()),
         )
-        places = ((name, place_of(address), routes) for name, address, routes in endpoints)
+        places = ((name, parse_address(address), routes) for name, address, routes in endpoints)
         found = {name: (place, routes) for name, place, routes in places if place is not None}
         self.addresses = self._await(asyncio.run_coroutine_threadsafe(self._web.open(found), self._loop))
 

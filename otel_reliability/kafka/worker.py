@@ -22,11 +22,11 @@ from quixstreams.context import message_context
 from quixstreams.kafka.configuration import ConnectionConfig
 from quixstreams.models import TopicAdmin, TopicManager
 
-from otel_reliability.kafka.client import KafkaException, TopicPartition
+from otel_reliability.kafka.brokers import KafkaException, TopicPartition
 from otel_reliability.kafka.messages import TICK, Message, Outgoing, dead_letter_headers
+from otel_reliability.kafka.partition_values import KeyValues
 from otel_reliability.kafka.stage import Partition, Stage, Unusable
 from otel_reliability.kafka.ticker import Ticker
-from otel_reliability.kafka.values import KeyValues
 from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.telemetry.guard import Guard
 
@@ -39,7 +39,7 @@ AHEAD: Final = 5_000
 LAG_INTERVAL_S: Final = 2.0
 """Seconds between two looks at how far behind each partition is."""
 STANDBY: Final = 15.0
-"""Seconds without a partition after which a worker is told to be one too many."""
+"""Seconds without a partition after which a worker is explained to be one too many."""
 SLICE, LONGEST_SLICE, SHARE = 0.02, 1.0, 4
 """Seconds of other work after which what sleeps is read back for so many times as long, and for how long at most."""
 PATIENCE: Final = 20.0
@@ -157,7 +157,7 @@ class Worker:
         if not fail and not self.asked:
             self.asked = True
             self._ending.start()
-        if fail:  # clearing up after it may fail too, and would be told in its place
+        if fail:  # clearing up after it may fail too, and would be explained in its place
             self._broke = sys.exc_info()[1]
         self._end(fail)
 
@@ -390,5 +390,5 @@ def _ms(seconds: float) -> int:
 
 
 def _raised(*_: object) -> bool:
-    """An error is told where the worker is started again, once."""
+    """An error is explained where the worker is started again, once."""
     return False

@@ -14,7 +14,7 @@ _EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104  to know it, not
 _LOCAL: Final = frozenset({"localhost", "ip6-localhost"})
 
 
-class Place(NamedTuple):
+class HostPort(NamedTuple):
     """A host and a port. Port 0 is any free one."""
 
     host: str
@@ -27,7 +27,7 @@ class Place(NamedTuple):
     def public(self) -> bool:
         """Whether others than this machine can reach it. A name counts as public: who knows what it will resolve to.
 
-        >>> Place("127.0.0.1", 4317).public, Place("0.0.0.0", 4317).public, Place("::1", 4317).public
+        >>> HostPort("127.0.0.1", 4317).public, HostPort("0.0.0.0", 4317).public, HostPort("::1", 4317).public
         (False, True, False)
         """
         try:
@@ -35,20 +35,20 @@ class Place(NamedTuple):
         except ValueError:
             return self.host not in _LOCAL
 
-    def reached_by(self, host: str) -> Place:
+    def reached_by(self, host: str) -> HostPort:
         """Where a client finds it that knows this machine by that name: a door on every interface is there too.
 
-        >>> str(Place("0.0.0.0", 4317).reached_by("obs-1")), str(Place("10.0.0.7", 4317).reached_by("obs-1"))
+        >>> str(HostPort("0.0.0.0", 4317).reached_by("obs-1")), str(HostPort("10.0.0.7", 4317).reached_by("obs-1"))
         ('obs-1:4317', '10.0.0.7:4317')
         """
         return self._replace(host=host) if self.host in _EVERYWHERE else self
 
 
-def place_of(address: str) -> Place | None:
+def parse_address(address: str) -> HostPort | None:
     """Where an address is; None where the door is off.
 
-    >>> place_of("[::1]:4317"), place_of("localhost:0"), place_of("off")
-    (Place(host='::1', port=4317), Place(host='localhost', port=0), None)
+    >>> parse_address("[::1]:4317"), parse_address("localhost:0"), parse_address("off")
+    (HostPort(host='::1', port=4317), HostPort(host='localhost', port=0), None)
     """
     if address == OFF:
         return None
@@ -58,4 +58,4 @@ def place_of(address: str) -> Place | None:
         raise ValueError
     if not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise ValueError
-    return Place(bare, int(port))
+    return HostPort(bare, int(port))

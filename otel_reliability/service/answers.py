@@ -1,9 +1,9 @@
-"""Answers to OTLP requests, in the encoding the request came in (protobuf or JSON)."""
+"""Answers to OTLP requests, and the reasons for which requests are refused."""
 
 from __future__ import annotations
 
 import enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from google.protobuf import any_pb2, duration_pb2
 from google.protobuf.json_format import MessageToJson
@@ -13,7 +13,63 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from otel_reliability.service.refusal import Refused
+from otel_reliability.errors import ReliabilityError
+
+RETRY: Final = 1.0
+"""Seconds after which a client that was refused for want of room may come again."""
+RETRY_LATER: Final = 5.0
+"""The same, where room will not come by itself at once: recovering, stopping, no disk."""
+
+
+class Codes(NamedTuple):
+    """How a refusal is told: the status of HTTP, and the code of gRPC, which `google.rpc.Status` bears too."""
+
+    http: int
+    rpc: int
+
+
+class Problem(enum.Enum):
+    """What is wrong. A client may send the same request again only after OVERLOAD.
+
+    Source: OTLP specification 1.11, "Failures" of OTLP/gRPC and of OTLP/HTTP.
+    """
+
+    UNDECODABLE = Codes(400, 3)
+    UNAUTHENTICATED = Codes(401, 16)
+    UNKNOWN_SIGNAL = Codes(404, 12)
+    METHOD = Codes(405, 12)
+    TIMEOUT = Codes(408, 4)
+    TOO_LARGE = Codes(413, 8)
+    TYPE = Codes(415, 3)
+    FAULT = Codes(500, 13)
+    OVERLOAD = Codes(503, 14)
+
+
+class Refused(ReliabilityError):
+    """A request that is not taken.
+
+    `reason` is the word it is counted by, `detail` says more to the client and holds nothing the client sent; `retry_after`
+    is in seconds, None where coming again does not help.
+    """
+
+    def __init__(self, problem: Problem, reason: str, detail: str, *, retry_after: float | None = None) -> None:
+        self.problem, self.reason, self.detail, self.retry_after = problem, reason, detail, retry_after
+        super().__init__(f"{reason}: {detail}")
+
+
+def bare(refusal: Refused) -> Refused:
+    """The refusal without where it was raised: those frames hold the body, and who waits would hold them, in a circle."""
+    refusal.__context__ = None
+    return refusal.with_traceback(None)
+
+
+def overload(reason: str, detail: str, *, retry_after: float = RETRY) -> Refused:
+    """There is no room now; the client keeps the request and comes again.
+
+    >>> overload("queue_full", "the queue is full").problem.value.http
+    503
+    """
+    return Refused(Problem.OVERLOAD, reason, detail, retry_after=retry_after)
 
 
 class Encoding(enum.Enum):
@@ -23,7 +79,7 @@ class Encoding(enum.Enum):
     JSON = "application/json"
 
 
-class Signal(enum.Enum):
+class OtlpSignal(enum.Enum):
     """What a request holds; the last part of its path."""
 
     TRACES = "traces"
@@ -36,15 +92,15 @@ _FULL: Final = {Encoding.PROTOBUF: b"", Encoding.JSON: b"{}"}
 """Full success: nothing is set, `partial_success` least of all."""
 
 
-def accepted(signal: Signal, encoding: Encoding, rejected: int, message: str) -> bytes:
+def accepted(signal: OtlpSignal, encoding: Encoding, rejected: int, message: str) -> bytes:
     """The response of an export. `rejected` spans or log records were refused while their neighbours were taken.
 
-    >>> accepted(Signal.TRACES, Encoding.JSON, 2, "2 without a span id")
+    >>> accepted(OtlpSignal.TRACES, Encoding.JSON, 2, "2 without a span id")
     b'{"partialSuccess": {"rejectedSpans": "2", "errorMessage": "2 without a span id"}}'
     """
     if not rejected and not message:
         return _FULL[encoding]
-    return encoded(_traces(rejected, message) if signal is Signal.TRACES else _logs(rejected, message), encoding)
+    return encoded(_traces(rejected, message) if signal is OtlpSignal.TRACES else _logs(rejected, message), encoding)
 
 
 def refused(refusal: Refused, encoding: Encoding) -> bytes:

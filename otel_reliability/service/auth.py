@@ -7,20 +7,24 @@ import hmac
 from pathlib import Path
 from typing import Final
 
-from otel_reliability.service.refusal import Problem, Refused
+from otel_reliability.service.answers import Problem, Refused
 
 BEARER: Final = "bearer"
 BASIC: Final = "basic"
 """How a browser brings the token: as the password of any user, which it asks for by itself."""
 
 
-class Tokens:
+class AccessTokens:
     """The tokens that let a client in. Without any, everybody is let in.
 
     A file of tokens, one a line, is read again when it changes, so that one can be added before another is taken away. Where it
     cannot be read any more the last ones stand.
 
-    >>> Tokens("secret").allow("Bearer secret"), Tokens("secret").allow("Bearer guess"), Tokens().allow(None)
+    >>> (
+    ...     AccessTokens("secret").allow("Bearer secret"),
+    ...     AccessTokens("secret").allow("Bearer guess"),
+    ...     AccessTokens().allow(None),
+    ... )
     (True, False, True)
     """
 

@@ -15,11 +15,9 @@ from typing import Final, Protocol
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from otel_reliability.service.answers import Encoding, Signal, accepted, refused
-from otel_reliability.service.auth import Tokens
-from otel_reliability.service.intake import Intake
-from otel_reliability.service.refusal import Problem, Refused, bare
-from otel_reliability.service.room import Reservation
+from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused, accepted, bare, refused
+from otel_reliability.service.auth import AccessTokens
+from otel_reliability.service.intake import Intake, Reservation
 from otel_reliability.service.writer import Ack
 from otel_reliability.telemetry.guard import Guard
 
@@ -44,9 +42,9 @@ class OtlpHttp:
 
     def routes(self) -> list[web.RouteDef]:
         """What it answers; the rest of /v1 is an unknown signal."""
-        return [web.post(f"/v1/{signal.value}", partial(self._export, signal)) for signal in Signal]
+        return [web.post(f"/v1/{signal.value}", partial(self._export, signal)) for signal in OtlpSignal]
 
-    async def _export(self, signal: Signal, request: web.Request) -> web.Response:
+    async def _export(self, signal: OtlpSignal, request: web.Request) -> web.Response:
         try:
             response = await self._take(signal, request)
         except Refused as refusal:
@@ -54,12 +52,12 @@ class OtlpHttp:
             return answer(request, refusal)
         return response
 
-    async def _take(self, signal: Signal, request: web.Request) -> web.Response:
+    async def _take(self, signal: OtlpSignal, request: web.Request) -> web.Response:
         encoding = encoding_of(request)
         if encoding is None:
             raise Refused(Problem.TYPE, "content_type", f"send {' or '.join(one.value for one in Encoding)}")
         gzip = _is_gzip(request)
-        if signal is Signal.METRICS:
+        if signal is OtlpSignal.METRICS:
             return await self._discard(encoding, request)
         self._intake.admit(request.content_length)
         with self._intake.room.reserve() as place:
@@ -73,8 +71,8 @@ class OtlpHttp:
         """Accept a request without a look at it."""
         async for _ in request.content.iter_any():
             pass
-        self._intake.count(Signal.METRICS, TRANSPORT, "discarded")
-        return web.Response(body=accepted(Signal.METRICS, encoding, 0, ""), content_type=encoding.value)
+        self._intake.count(OtlpSignal.METRICS, TRANSPORT, "discarded")
+        return web.Response(body=accepted(OtlpSignal.METRICS, encoding, 0, ""), content_type=encoding.value)
 
     async def _body(self, request: web.Request, place: Reservation) -> bytes:
         parts: list[bytes] = []
@@ -182,7 +180,7 @@ def answer(request: web.Request, refusal: Refused) -> web.Response:
     )
 
 
-def guarding(tokens: Tokens, open_paths: frozenset[str], count: Callable[[str], None]) -> Middleware:
+def guarding(tokens: AccessTokens, open_paths: frozenset[str], count: Callable[[str], None]) -> Middleware:
     """What stands before every handler of a door: it asks for a token, and gives whatever goes wrong the same form.
 
     `count` is told the reason of each refusal that no handler made.

@@ -37,8 +37,6 @@ from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
 from otel_reliability.service.clock import Clock, Moment
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.open_traces import OpenTraces
-from otel_reliability.service.parts import ClosedTraces, Item, Part, parts_of
 from otel_reliability.service.retention import Retention
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
@@ -55,6 +53,7 @@ from otel_reliability.service.store import (
     Unreadable,
     copy_of,
 )
+from otel_reliability.service.stored_parts import ClosedTraceRecords, Item, OpenTraces, StoredPart, parts_of
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.windows.fleet import Fleet
 
@@ -146,7 +145,7 @@ class Persistent(Volatile):
         self._moment = clock.moment()
         self._is_quiet = False
         self._has_changed = False
-        self._closed = ClosedTraces(state.engine, state.engine.now, settings.assembly.remember)
+        self._closed = ClosedTraceRecords(state.engine, state.engine.now, settings.assembly.remember)
         self._open = OpenTraces(state.engine, self._closed, settings)
         self._ticks: list[int] = []
         self._evaluations: list[tuple[float, int]] = []
@@ -294,7 +293,7 @@ class Persistent(Volatile):
             [(self._agents[key], pack(key), fleet.seen(key) or self._clock()) for key in keys],
         )
 
-    def _write_part(self, name: str, part: Part) -> Iterator[Statement]:
+    def _write_part(self, name: str, part: StoredPart) -> Iterator[Statement]:
         changes = list(part.changes())
         yield (
             "DELETE FROM part WHERE name = ? AND key = ?",
@@ -405,7 +404,7 @@ class Persistent(Volatile):
                 found.append(unpack_run(body))
         return found[::-1]
 
-    def _load_part(self, store: Store, name: str, part: Part) -> None:
+    def _load_part(self, store: Store, name: str, part: StoredPart) -> None:
         items: list[Item] = []
         question = "SELECT key, position, body FROM part WHERE name = ? ORDER BY position"
         for key, position, body in store.rows(question, name):

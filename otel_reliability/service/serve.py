@@ -1,20 +1,34 @@
-"""Run the service until somebody asks for its end."""
+"""Run the service until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from otel_reliability.native import load
 from otel_reliability.service.config_file import Config
-from otel_reliability.service.memory import look_seldom
+from otel_reliability.service.health import collect_seldom
 from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.service import Service
 from otel_reliability.service.state import State
 from otel_reliability.sources.native_decoder import MODULE
+
+FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
+
+
+def log_to_stderr(level: str) -> None:
+    """What happens to it; never what passes through it."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter(FORMAT))
+    logger = logging.getLogger("otel_reliability")
+    logger.addHandler(handler)
+    logger.setLevel(level.upper())
+    logger.propagate = False
+
 
 _logger = logging.getLogger("otel_reliability.service")
 
@@ -23,7 +37,7 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 def serve(config: Config, env: Mapping[str, str], persistence_of: Callable[[State], Volatile] | None = None) -> None:
     """Serve until SIGTERM or SIGINT. Raises `ConfigurationError` where it cannot begin."""
-    look_seldom()
+    collect_seldom()
     asyncio.run(_serve(Service(config, persistence_of=persistence_of, env=env)))
 
 

@@ -17,32 +17,27 @@ from aiohttp import web
 
 from otel_reliability.engine import Engine
 from otel_reliability.reference import pinned_by
-from otel_reliability.service.addresses import Place, place_of
+from otel_reliability.service.addresses import HostPort, parse_address
 from otel_reliability.service.api import Agents
-from otel_reliability.service.auth import Tokens
+from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.checks import check
 from otel_reliability.service.clock import Clock
 from otel_reliability.service.config_file import Config
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.service.grpc import OtlpGrpc
+from otel_reliability.service.health import RECOVERING, Memory, Readiness
 from otel_reliability.service.http import TRANSPORT as HTTP
 from otel_reliability.service.http import OtlpHttp
-from otel_reliability.service.intake import Intake
-from otel_reliability.service.memory import Memory
+from otel_reliability.service.intake import Intake, RequestBudget
 from otel_reliability.service.outlets import Outlets
-from otel_reliability.service.own_numbers import OwnNumbers
-from otel_reliability.service.pages import Api, Metrics, Probes
 from otel_reliability.service.persistence import Persistent, Volatile
-from otel_reliability.service.progress import LOOK, Progress
-from otel_reliability.service.readiness import RECOVERING, Readiness
-from otel_reliability.service.recording import Recording
-from otel_reliability.service.room import Room
+from otel_reliability.service.self_telemetry import ServiceTelemetry
+from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.site import Site
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
-from otel_reliability.service.tls import http_context
-from otel_reliability.service.web import Web
-from otel_reliability.service.writer import Writer
+from otel_reliability.service.web import Api, Metrics, Probes, Web, http_context
+from otel_reliability.service.writer import CHECK_INTERVAL_S, Progress, Writer
 from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.otlp import resource_attributes
 from otel_reliability.telemetry.prometheus import Prometheus
@@ -84,7 +79,7 @@ class Service:
         self.settings = settings
         self.resource = _resource(settings.instance)
         """Who tells these numbers. It stays the same over restarts: a new instance is a new series."""
-        self.addresses: dict[str, Place] = {}
+        self.addresses: dict[str, HostPort] = {}
         """Where each open door really is."""
         directory = None if settings.state is None else StateDirectory(Path(settings.state))
         engine_settings = config.engine
@@ -96,8 +91,8 @@ class Service:
             engine_settings, clock=time_of_state, wall=wall, places_return=True, pinned=pinned_by(config.engine)
         )
         self.book = Registry(wall)
-        recording = Recording(self.engine, self.book)
-        self._histories = None if place_of(settings.ui) is None else Histories(self.engine)
+        recording = SeriesRecording(self.engine, self.book)
+        self._histories = None if parse_address(settings.ui) is None else Histories(self.engine)
         self.state = State(self.engine, recording, self._histories)
         self.readiness = Readiness()
         if directory is not None:
@@ -115,18 +110,18 @@ class Service:
             Decoder(self.engine.reader),
             self.writer,
             self.readiness,
-            Room(settings.queue or self.engine.settings.limits.memory // 4),
+            RequestBudget(settings.queue or self.engine.settings.limits.memory // 4),
             limit=settings.max_request,
             patience=settings.commit_timeout,
         )
         memory = Memory(settings.memory, self.readiness)
         self.state.watchers.append(memory)
         self.outlets = Outlets(settings, env)
-        self.own = OwnNumbers(
+        self.own = ServiceTelemetry(
             self.state, self.writer, self.intake, self.readiness, self.persistence, memory, self.outlets
         )
         self.exposition = Exposition(self.engine, self.book, self.own)
-        self._tokens = tokens = Tokens(settings.token, settings.token_file)
+        self._tokens = tokens = AccessTokens(settings.token, settings.token_file)
         self._working: asyncio.Task[None] | None = None
         self._threads, self._painter = ThreadPoolExecutor(READERS, "reader"), ThreadPoolExecutor(1, "ui")
         self._site = Site(self.engine, self._histories, self._painter, self.readiness, self._told_doors)
@@ -171,16 +166,16 @@ class Service:
             await asyncio.sleep(POLL)
         self.outlets.start(self.exposition, self.resource)
         while True:
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(CHECK_INTERVAL_S)
             self.progress.look()
 
     async def _open(self) -> None:
         self.addresses = await self._web.open(self._doors())
-        place = place_of(self.settings.grpc)
+        place = parse_address(self.settings.grpc)
         if place is not None:
             self.addresses["grpc"] = self._grpc.open(place, self.settings.tls)
 
-    def _doors(self) -> Mapping[str, tuple[Place, list[web.RouteDef]]]:
+    def _doors(self) -> Mapping[str, tuple[HostPort, list[web.RouteDef]]]:
         """The doors that speak HTTP and are open, each with its routes."""
         probes = Probes(self.readiness, self.healthy).routes()
         api = Api(Agents(self.engine, self._histories), self._threads, self.readiness).routes()
@@ -190,7 +185,7 @@ class Service:
             ("metrics", self.settings.metrics, metrics),
             ("ui", self.settings.ui, [*probes, *api, *self._site.routes()]),
         )
-        found = ((name, place_of(address), routes) for name, address, routes in doors)
+        found = ((name, parse_address(address), routes) for name, address, routes in doors)
         return {name: (place, routes) for name, place, routes in found if place is not None}
 
     def _told_doors(self, host: str) -> Endpoints:

@@ -19,7 +19,7 @@ from otel_reliability.model.run import AgentKey
 from otel_reliability.report.build import AgentSource
 from otel_reliability.report.text import seconds
 from otel_reliability.report.view import AgentView
-from otel_reliability.service.readiness import RECOVERING, Readiness
+from otel_reliability.service.health import RECOVERING, Readiness
 from otel_reliability.ui import rendering
 from otel_reliability.ui.agent_list import UNNAMED, AgentLine, TableChoice, id_of, line_of, list_of
 from otel_reliability.ui.live import Histories, live_view, snapshot
@@ -59,7 +59,7 @@ class Made(NamedTuple, Generic[T]):
     until: float
 
 
-class Standing(Generic[T]):
+class TimedCache(Generic[T]):
     """Keeps what is costly to make for a moment; one thread at a time uses it."""
 
     def __init__(self, most: int) -> None:
@@ -95,8 +95,8 @@ class Site:
     ) -> None:
         self._engine, self._thread, self._readiness, self._doors = engine, thread, readiness, doors
         self._histories = histories
-        self._lines: Standing[list[AgentLine]] = Standing(1)
-        self._views: Standing[AgentView | None] = Standing(MOST_KEPT)
+        self._lines: TimedCache[list[AgentLine]] = TimedCache(1)
+        self._views: TimedCache[AgentView | None] = TimedCache(MOST_KEPT)
 
     def routes(self) -> list[web.RouteDef]:
         """What it answers."""

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.parts import Part
-from otel_reliability.service.recording import Recording
+from otel_reliability.service.series_recording import SeriesRecording
+from otel_reliability.service.stored_parts import StoredPart
 from otel_reliability.sources.batch import Reason
 
 
 class State:
     """What requests and time change. `logs` counts log records by (what became of them, why)."""
 
-    def __init__(self, engine: Engine, recording: Recording, histories: Part | None = None) -> None:
+    def __init__(self, engine: Engine, recording: SeriesRecording, histories: StoredPart | None = None) -> None:
         """`histories` are the scores over time that the UI shows."""
         self.engine, self.recording, self.histories = engine, recording, histories
         self.logs: Counter[tuple[str, str]] = Counter()

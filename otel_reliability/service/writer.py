@@ -1,7 +1,7 @@
-"""The one thread that owns all state.
+"""The one thread that changes state.
 
-Receivers hand it decoded requests and wait. It takes what has come as a group, has it stored, applies it request by
-request, and only then answers: what was acknowledged is kept. Between groups it meets the deadlines of runs.
+Receivers hand it decoded requests and wait. It reads all that are waiting as a group, has the group stored, applies it request
+by request, and only then answers: what was acknowledged is kept. Between groups it meets the deadlines of runs.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from otel_reliability.service.answers import RETRY_LATER, Problem, Refused, overload
 from otel_reliability.service.decoded import Decoded
+from otel_reliability.service.health import RECOVERING, Readiness
 from otel_reliability.service.persistence import Volatile
-from otel_reliability.service.readiness import RECOVERING, Readiness
-from otel_reliability.service.refusal import RETRY_LATER, Problem, Refused, overload
 from otel_reliability.service.state import State
 from otel_reliability.service.store import Unavailable
 from otel_reliability.telemetry.guard import Guard
@@ -173,3 +173,31 @@ class Writer:
             if not self._persistence.keeps_open_runs:
                 self._state.close_all()
             self._persistence.close()
+
+
+CHECK_INTERVAL_S: Final = 1.0
+"""Seconds between two looks."""
+STUCK_CHECKS: Final = 30
+"""Looks in a row that saw the writer behind its time and at the same place, after which it hangs."""
+BEHIND: Final = 4 * TICK
+"""Seconds that a writer with nothing to do may lie behind: it comes round every `TICK`."""
+
+
+class Progress:
+    """Watches a writer. `look` is called every `CHECK_INTERVAL_S` seconds, from a thread that is not the writer's."""
+
+    def __init__(self, writer: Writer, state: State) -> None:
+        self._writer, self._state = writer, state
+        self._seen = (writer.beat, state.steps)
+        self._silent = 0
+
+    @property
+    def stuck(self) -> bool:
+        """Whether it hangs."""
+        return self._silent >= STUCK_CHECKS
+
+    def look(self) -> None:
+        """See whether it has come round, or applied a request, since the last look."""
+        seen, behind = (self._writer.beat, self._state.steps), self._state.engine.now() - self._writer.beat
+        self._silent = self._silent + 1 if seen == self._seen and behind > BEHIND else 0
+        self._seen = seen

@@ -13,7 +13,7 @@ from otel_reliability.model.span import Session
 from otel_reliability.service.clock import Clock
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.persistence import Persistent
-from otel_reliability.service.recording import Recording
+from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.store import Unavailable
@@ -52,7 +52,7 @@ class Kept:
         self.engine = Engine(settings, clock=clock, wall=clock.wall, places_return=True)
         self.book = Registry(clock.wall)
         self.histories = Histories(self.engine)
-        self.state = State(self.engine, Recording(self.engine, self.book), self.histories)
+        self.state = State(self.engine, SeriesRecording(self.engine, self.book), self.histories)
         self.directory = StateDirectory(path)
         self.persistence = Persistent(self.state, clock, self.directory, limit=limit)
         self.persistence.restore()

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from otel_reliability.service.memory import resident
-from otel_reliability.service.refusal import Problem, Refused
+from otel_reliability.service.answers import Problem, Refused
+from otel_reliability.service.health import resident
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.testing import span, traces_protobuf
 from tests.real.waiting import until

@@ -12,7 +12,7 @@ from typing import Any, cast
 import grpc
 import pytest
 
-from otel_reliability.service.memory import resident
+from otel_reliability.service.health import resident
 from tests.real.waiting import until
 from tests.service.running import EXPORT_TRACES, Running, body_of, runs_of, serving
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from otel_reliability.service.refusal import RETRY
+from otel_reliability.service.answers import RETRY
 from otel_reliability.testing import traces_protobuf
 from tests.real.collector.handle import Collectors, Config
 from tests.real.pipelines import pipeline

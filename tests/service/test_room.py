@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.service.refusal import Problem, Refused
-from otel_reliability.service.room import Room
+from otel_reliability.service.answers import Problem, Refused
+from otel_reliability.service.intake import RequestBudget
 
 
 def test_there_is_never_more_taken_than_there_is() -> None:
     """What does not fit is refused as a whole, with a hint when to come again; what is held stays."""
-    room = Room(100)
+    room = RequestBudget(100)
     with room.reserve(60) as place:
         with pytest.raises(Refused) as raised:
             place.grow(41)
@@ -26,7 +26,7 @@ def test_there_is_never_more_taken_than_there_is() -> None:
 
 def test_a_place_is_given_back_whatever_happens() -> None:
     """Also when reading the request failed."""
-    room = Room(100)
+    room = RequestBudget(100)
     with pytest.raises(ZeroDivisionError), room.reserve(50):
         raise ZeroDivisionError
 
@@ -35,7 +35,7 @@ def test_a_place_is_given_back_whatever_happens() -> None:
 
 def test_a_full_room_is_told_before_anything_is_read() -> None:
     """A glance is enough; with a byte left the request may be small enough."""
-    room = Room(100)
+    room = RequestBudget(100)
     room.check()
     with room.reserve(100), pytest.raises(Refused):
         room.check()
@@ -46,7 +46,7 @@ def test_a_full_room_is_told_before_anything_is_read() -> None:
 @given(st.lists(st.lists(st.integers(0, 60), max_size=4), max_size=8))
 def test_whoever_comes_and_goes_the_sum_is_right(requests: list[list[int]]) -> None:
     """Places grow and end in any order, and some do not fit."""
-    room = Room(100)
+    room = RequestBudget(100)
     places = [room.place() for _ in requests]
     for place, sizes in zip(places, requests, strict=True):
         for size in sizes:
@@ -65,7 +65,7 @@ def test_whoever_comes_and_goes_the_sum_is_right(requests: list[list[int]]) -> N
 
 def test_threads_do_not_lose_count() -> None:
     """Doors are many."""
-    room = Room(1_000_000)
+    room = RequestBudget(1_000_000)
 
     def come_and_go(_: int) -> None:
         for _ in range(2_000):

@@ -13,22 +13,20 @@ from pathlib import Path
 from typing import Final
 
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.kafka.aggregate import Aggregate
-from otel_reliability.kafka.assemble import Assemble
-from otel_reliability.kafka.brokers import NotYet, check_topics, told
-from otel_reliability.kafka.endpoints import Endpoints
-from otel_reliability.kafka.exposition import Expositions
-from otel_reliability.kafka.own_numbers import OwnNumbers
+from otel_reliability.kafka.aggregate_stage import AggregateStage
+from otel_reliability.kafka.assemble_stage import AssembleStage
+from otel_reliability.kafka.brokers import NotYet, check_topics, explained
+from otel_reliability.kafka.endpoints import WorkerEndpoints
+from otel_reliability.kafka.self_telemetry import Expositions, WorkerTelemetry
 from otel_reliability.kafka.stage import Stage
 from otel_reliability.kafka.worker import Account, Worker
 from otel_reliability.service.checks import check_workers
 from otel_reliability.service.config_file import Config
-from otel_reliability.service.memory import look_seldom
-from otel_reliability.service.readiness import RECOVERING, Readiness
+from otel_reliability.service.health import RECOVERING, Readiness, collect_seldom
 
 _logger = logging.getLogger("otel_reliability.kafka")
 
-STAGES: Final = {"assemble": Assemble, "aggregate": Aggregate}
+STAGES: Final = {"assemble": AssembleStage, "aggregate": AggregateStage}
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a stage is started again, doubled each time."""
@@ -37,7 +35,7 @@ STEADY: Final = 60.0
 WELL: Final = 15.0
 """Seconds after which trouble is over: what is not permitted shows when there is something to write."""
 AGAIN: Final = 300.0
-"""Seconds after which the same trouble is told again."""
+"""Seconds after which the same trouble is explained again."""
 STUCK: Final = 120.0
 """Seconds for which a worker may not come round before it counts as not healthy."""
 
@@ -93,9 +91,9 @@ class Runner:
         self._stage, self._config, self._state = stage, config, state
         self._account = Account()
         self._ready = Ready(self._account)
-        own = OwnNumbers(stage, self._account, self._ready, state)
+        own = WorkerTelemetry(stage, self._account, self._ready, state)
         exposition = Expositions(stage.readings, own)
-        self.endpoints = Endpoints(config.service, exposition, self._ready, self._healthy)
+        self.endpoints = WorkerEndpoints(config.service, exposition, self._ready, self._healthy)
         self._stopping = threading.Event()
         self._trouble = Trouble(time.monotonic)
 
@@ -122,7 +120,7 @@ class Runner:
             self._stopping.wait(pause)
 
     def _ended(self) -> bool:
-        """Run the stage. Whether it ended because somebody asked for it; otherwise it has been told why."""
+        """Run the stage. Whether it ended because somebody asked for it; otherwise it has been explained why."""
         try:
             sizes = check_topics(self._stage, self._config.kafka)
             self._account.starts["start"] += 1
@@ -132,7 +130,7 @@ class Runner:
         except ConfigurationError:
             raise
         except Exception as error:  # whatever it is: what was not committed has not happened, and comes again
-            reason, what = told(error)
+            reason, what = explained(error)
             self._say(reason, f"The stage ended, and starts again from what is committed: {what}")
             _logger.debug("Where it ended:", exc_info=True)
         else:
@@ -191,7 +189,7 @@ class Runner:
 def run(name: str, config: Config) -> None:
     """Run a stage by its name. Raises `ConfigurationError` where it cannot begin."""
     check_workers(config.engine, config.kafka)
-    look_seldom()
+    collect_seldom()
     stage: Stage = STAGES[name](config.engine, config.kafka)
     with tempfile.TemporaryDirectory(prefix="otel-reliability-") as passing:
         state = Path(passing if config.kafka.state is None else config.kafka.state)

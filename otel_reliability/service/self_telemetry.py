@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from otel_reliability.engine import Ceiling
+from otel_reliability.service.health import Memory, Readiness
 from otel_reliability.service.intake import Intake
-from otel_reliability.service.memory import Memory
 from otel_reliability.service.outlets import Outlets
 from otel_reliability.service.persistence import Volatile
-from otel_reliability.service.readiness import Readiness
 from otel_reliability.service.state import State
 from otel_reliability.service.writer import Writer
 from otel_reliability.telemetry import names
@@ -22,7 +21,7 @@ _OF_A_HOST: Final = frozenset({names.QUEUE_LENGTH.name, names.QUEUE_CAPACITY.nam
 """What a door in the host's process has, and the service has otherwise: its queue is measured in bytes, as a ceiling."""
 
 
-class OwnNumbers:
+class ServiceTelemetry:
     """All of it as it is now."""
 
     def __init__(
