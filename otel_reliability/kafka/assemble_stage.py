@@ -49,7 +49,7 @@ class AssembleStage:
         return found
 
     def close(self, number: int) -> None:
-        """Another has it now."""
+        """Give a partition up."""
         gone = self._partitions.pop(number, None)
         if gone is not None:
             self._before.add(gone.numbers)
@@ -67,7 +67,7 @@ class AssembleStage:
         return ()
 
     def numbers(self) -> Iterable[Point]:
-        """What became of spans, and what could not be joined. Partitions that were given away count on."""
+        """Yield dispositions of spans, and counts of what could not be joined. Partitions that were given up stay counted."""
         partitions = list(self._partitions.values())
         total = StageCounts()
         for one in (self._before, *(partition.numbers for partition in partitions)):
@@ -83,7 +83,7 @@ class AssembleStage:
 
 
 class StageCounts:
-    """What was counted of a partition."""
+    """Counts of a partition."""
 
     def __init__(self) -> None:
         self.spans: Counter[tuple[str, str]] = Counter()
@@ -91,13 +91,13 @@ class StageCounts:
         self.records: Counter[str] = Counter()
 
     def add(self, other: StageCounts) -> None:
-        """Count what another counted too."""
+        """Add the counts of another."""
         self.spans.update(other.spans)
         self.apart.update(other.apart)
         self.records.update(other.records)
 
     def points(self) -> Iterator[Point]:
-        """As self-telemetry."""
+        """Yield them as self-telemetry."""
         for (disposition, reason), number in self.spans.items():
             labels: dict[str, str | bool] = {"disposition": disposition, **({"reason": reason} if reason else {})}
             yield names.SPANS.name, number, labels
@@ -117,7 +117,7 @@ class AssemblePartition:
 
     @property
     def numbers(self) -> StageCounts:
-        """What was counted so far."""
+        """Return the counts so far."""
         found = StageCounts()
         found.spans = self._counted + Counter(
             {what: number for what, number in self.traces.accounts.items() if what[0] in DISPOSITIONS}
@@ -126,7 +126,7 @@ class AssemblePartition:
         return found
 
     def take(self, message: Message, now: float) -> Iterable[Outgoing]:
-        """Take in one message. Raises `Unusable`."""
+        """Receive one message. Raise `Unusable`."""
         if not message.value:
             return self.traces.tick(now)
         decoded = self._read(message)
@@ -149,7 +149,7 @@ class AssemblePartition:
 
 
 def _is_foreign(key: bytes, spans: Iterable[AgentSpan]) -> bool:
-    """Whether a message holds spans of another trace than its key says: the rest of that trace may be anywhere."""
+    """Return whether a message holds spans of another trace than its key: the rest of that trace may be in any partition."""
     try:
         named: TraceId = bytes.fromhex(key.decode("ascii"))
     except ValueError:

@@ -24,7 +24,7 @@ AdminClient: Final[Any] = _admin.AdminClient
 _logger = logging.getLogger("otel_reliability.kafka")
 
 PATIENCE: Final = 10.0
-"""Seconds that the brokers may take to say which topics there are."""
+"""Seconds that the brokers may take to describe topics."""
 _DENIED: Final[frozenset[int]] = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -42,7 +42,7 @@ _STRANGER: Final[frozenset[int]] = frozenset(
 
 
 class NotYet(ReliabilityError):
-    """Something that is not there, and may come: `reason` is the word by which starts are counted."""
+    """Error: something is missing that may come: `reason` is the word by which starts are counted."""
 
     def __init__(self, reason: str, wrong: ConfigurationError) -> None:
         self.reason = reason
@@ -50,9 +50,9 @@ class NotYet(ReliabilityError):
 
 
 def check_topics(stage: Stage, kafka: KafkaSettings) -> dict[str, int]:
-    """How many partitions each topic has that the stage needs.
+    """Return the number of partitions of each topic that the stage needs.
 
-    Raises `NotYet` for what may heal, and `ConfigurationError` for what somebody must change.
+    Raise `NotYet` for a problem that may end by itself, and `ConfigurationError` for settings that must be changed.
     """
     written = {*stage.inputs, stage.output, *stage.others}  # what it reads it writes too: ticks
     if kafka.dead_letters is not None:
@@ -63,18 +63,21 @@ def check_topics(stage: Stage, kafka: KafkaSettings) -> dict[str, int]:
         _check_rights(name, found, {"READ", "WRITE"} if name in stage.inputs else {"WRITE"}, kafka)
     counts = {sizes[name] for name in stage.inputs}
     if len(counts) > 1:
-        explained = ", ".join(f"{name}: {sizes[name]}" for name in stage.inputs)
+        counted = ", ".join(f"{name}: {sizes[name]}" for name in stage.inputs)
         raise ConfigurationError(
-            "kafka.logs", explained, "topics of as many partitions each", "make both topics anew with the same number"
+            "kafka.logs",
+            counted,
+            "topics of as many partitions each",
+            "create both topics again with the same number",
         )
     return sizes
 
 
-def explained(error: Exception) -> tuple[str, str]:
-    """An error while a stage is at work: the word by which it is counted, and what to do about it."""
+def explain(error: Exception) -> tuple[str, str]:
+    """Return the word by which an error of a running stage is counted, and what to do about it."""
     found = {int(one.code()): one for one in _errors(error)}
     denied = next((found[code] for code in found if code in _DENIED), None)
-    if denied is not None:  # whatever came of it: an abort that fails is explained in its place
+    if denied is not None:  # whatever came of it: an abort that fails would be reported in its place
         return "denied", f"the brokers do not permit it ({denied.str()}); permit it, it is tried again"
     if found.keys() & _BROKEN:
         return (
@@ -87,7 +90,7 @@ def explained(error: Exception) -> tuple[str, str]:
 
 
 def _described(topics: Sequence[str], kafka: KafkaSettings) -> dict[str, Any]:
-    """What the brokers say of each topic: its description, or the code of an error. Asking makes none."""
+    """Return the description of each topic, or the code of an error. Topics are not created by it."""
     heard: list[int] = []
 
     def listen(error: Any) -> None:

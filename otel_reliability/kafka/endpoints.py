@@ -21,13 +21,13 @@ T = TypeVar("T")
 
 
 class WorkerEndpoints:
-    """Opened once, closed once."""
+    """`/metrics` and health checks. Opened once, closed once."""
 
     def __init__(
         self, settings: ServiceSettings, exposition: Exposition, readiness: Readiness, healthy: Callable[[], bool]
     ) -> None:
         self.addresses: Mapping[str, HostPort] = {}
-        """Where each open door really is."""
+        """Addresses of the open endpoints."""
         self._settings = settings
         self._threads = ThreadPoolExecutor(1, "reader")
         self._web = Web(AccessTokens(settings.token, settings.token_file), http_context(settings.tls), _uncounted)
@@ -41,7 +41,7 @@ class WorkerEndpoints:
         self._thread = threading.Thread(target=self._loop.run_forever, name="endpoints", daemon=True)
 
     def open(self) -> None:
-        """Listen. Raises `ConfigurationError` where an address cannot be had."""
+        """Listen. Raise `ConfigurationError` if an address cannot be bound."""
         self._thread.start()
         endpoints = (
             ("metrics", self._settings.metrics, self._metrics.routes()),
@@ -52,7 +52,7 @@ class WorkerEndpoints:
         self.addresses = self._await(asyncio.run_coroutine_threadsafe(self._web.open(found), self._loop))
 
     def close(self) -> None:
-        """Listen no more."""
+        """Close all endpoints."""
         self._await(asyncio.run_coroutine_threadsafe(self._web.close(), self._loop))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5.0)
@@ -64,4 +64,4 @@ class WorkerEndpoints:
 
 
 def _uncounted(_: str) -> None:
-    """Requests to a worker's doors are not its work, and not counted."""
+    """Do not count: requests to a worker's endpoints are not its work."""

@@ -35,7 +35,7 @@ _RUN, _OPEN, _FINAL, _AGENT, _HEAD = "run", "open", "final", "agent", "head"
 
 
 class _Known(NamedTuple):
-    """What was last received of a run. `run` is None while it is withdrawn."""
+    """The last record of a run. `run` is None while it is withdrawn."""
 
     revision: int
     run: Run | None

@@ -18,7 +18,7 @@ from otel_reliability.telemetry.registry import Labels, Series, Written
 
 
 class WorkerTelemetry:
-    """All of it as it is now. `state` is where the worker's copy of its state stands."""
+    """Yields the current self-telemetry. `state` is the directory of the worker's copy of its state."""
 
     def __init__(self, stage: Stage, account: Account, readiness: Readiness, state: Path) -> None:
         self._stage, self._account, self._readiness, self._state = stage, account, readiness, state
@@ -45,7 +45,7 @@ class WorkerTelemetry:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files below a folder. What goes while it is looked at counts as gone."""
+    """Return the bytes of all files below a folder. A file that disappears meanwhile counts as 0."""
     total = 0
     for file in folder.rglob("*"):
         try:

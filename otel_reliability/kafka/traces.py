@@ -50,7 +50,7 @@ class Traces:
 
     @property
     def accounts(self) -> Counter[tuple[str, str]]:
-        """What became of spans, as (disposition, reason) → number, since this worker has the partition."""
+        """Return the number of spans by (disposition, reason), since this worker has the partition."""
         found = Counter(self._assembler.accounts)
         found.subtract(self._before)
         found["state", "damaged"] += self._values.damaged

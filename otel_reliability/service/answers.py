@@ -16,20 +16,20 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from otel_reliability.errors import ReliabilityError
 
 RETRY: Final = 1.0
-"""Seconds after which a client that was refused for want of room may come again."""
+"""Seconds after which a client may retry when the budget was used up."""
 RETRY_LATER: Final = 5.0
-"""The same, where room will not come by itself at once: recovering, stopping, no disk."""
+"""Seconds after which a client may retry while state is loaded, the service stops, or nothing can be stored."""
 
 
 class Codes(NamedTuple):
-    """How a refusal is told: the status of HTTP, and the code of gRPC, which `google.rpc.Status` bears too."""
+    """HTTP status and gRPC code of a refusal; `google.rpc.Status` holds the gRPC code."""
 
     http: int
     rpc: int
 
 
 class Problem(enum.Enum):
-    """What is wrong. A client may send the same request again only after OVERLOAD.
+    """Kind of refusal. A client may send the same request again only after OVERLOAD.
 
     Source: OTLP specification 1.11, "Failures" of OTLP/gRPC and of OTLP/HTTP.
     """
@@ -46,10 +46,10 @@ class Problem(enum.Enum):
 
 
 class Refused(ReliabilityError):
-    """A request that is not taken.
+    """Error: a request that is not accepted.
 
-    `reason` is the word it is counted by, `detail` says more to the client and holds nothing the client sent; `retry_after`
-    is in seconds, None where coming again does not help.
+    `reason` is the word it is counted by, `detail` is for the client and holds nothing that the client sent; `retry_after`
+    is in seconds, None if a retry does not help.
     """
 
     def __init__(self, problem: Problem, reason: str, detail: str, *, retry_after: float | None = None) -> None:
@@ -58,13 +58,13 @@ class Refused(ReliabilityError):
 
 
 def bare(refusal: Refused) -> Refused:
-    """The refusal without where it was raised: those frames hold the body, and who waits would hold them, in a circle."""
+    """Return the refusal without its traceback: those frames hold the body, and the waiting handler would hold them."""
     refusal.__context__ = None
     return refusal.with_traceback(None)
 
 
 def overload(reason: str, detail: str, *, retry_after: float = RETRY) -> Refused:
-    """There is no room now; the client keeps the request and comes again.
+    """Return a refusal for now; the client keeps the request and sends it again.
 
     >>> overload("queue_full", "the queue is full").problem.value.http
     503
@@ -73,14 +73,14 @@ def overload(reason: str, detail: str, *, retry_after: float = RETRY) -> Refused
 
 
 class Encoding(enum.Enum):
-    """How a body is written."""
+    """Encoding of a body."""
 
     PROTOBUF = "application/x-protobuf"
     JSON = "application/json"
 
 
 class OtlpSignal(enum.Enum):
-    """What a request holds; the last part of its path."""
+    """Kind of data in a request: the last part of its path."""
 
     TRACES = "traces"
     LOGS = "logs"
@@ -93,7 +93,7 @@ _FULL: Final = {Encoding.PROTOBUF: b"", Encoding.JSON: b"{}"}
 
 
 def accepted(signal: OtlpSignal, encoding: Encoding, rejected: int, message: str) -> bytes:
-    """The response of an export. `rejected` spans or log records were refused while their neighbours were taken.
+    """Return the response of an export of which `rejected` spans or log records were not accepted.
 
     >>> accepted(OtlpSignal.TRACES, Encoding.JSON, 2, "2 without a span id")
     b'{"partialSuccess": {"rejectedSpans": "2", "errorMessage": "2 without a span id"}}'
@@ -104,12 +104,12 @@ def accepted(signal: OtlpSignal, encoding: Encoding, rejected: int, message: str
 
 
 def refused(refusal: Refused, encoding: Encoding) -> bytes:
-    """The body of an answer that is no success: a `google.rpc.Status`."""
+    """Return the body of an answer that is no success: a `google.rpc.Status`."""
     return encoded(status_of(refusal), encoding)
 
 
 def status_of(refusal: Refused) -> Status:
-    """What is wrong, and when to come again."""
+    """Return the status with the reason, and the time after which to retry."""
     found = Status(code=refusal.problem.value.rpc, message=refusal.detail)
     if refusal.retry_after is not None:
         packed = any_pb2.Any()
@@ -119,13 +119,13 @@ def status_of(refusal: Refused) -> Status:
 
 
 def retry_info(seconds: float) -> RetryInfo:
-    """When to come again."""
+    """Return the detail that holds the time after which to retry."""
     whole, rest = divmod(round(seconds * 1e9), 1_000_000_000)
     return RetryInfo(retry_delay=duration_pb2.Duration(seconds=whole, nanos=rest))
 
 
 def encoded(message: Message, encoding: Encoding) -> bytes:
-    """A message as the client asked for it."""
+    """Return a message in the encoding of the request."""
     if encoding is Encoding.PROTOBUF:
         return message.SerializeToString()
     return MessageToJson(message, indent=None).encode()

@@ -1,7 +1,7 @@
 """OTLP over gRPC: the services of traces, logs and metrics, and gRPC's own health service. Others are unimplemented.
 
-Messages stay raw bytes up to the decoder. What can be refused without the message (no token, no room) is refused before it is
-received. The library is kept from unpacking messages, which it would do without a bound: they are unpacked here.
+Messages stay raw bytes up to the decoder. A request that can be refused without its message (no token, no budget) is refused
+before that is received. The library is kept from unpacking messages, which it would do without a bound: they are unpacked here.
 
 Source: OTLP specification 1.11, "OTLP/gRPC"; gRPC health checking protocol.
 """
@@ -41,7 +41,7 @@ CHECK: Final = "/grpc.health.v1.Health/Check"
 
 DETAILS: Final = "grpc-status-details-bin"
 RETRY_INFO: Final = "google.rpc.retryinfo-bin"
-"""Where clients look for when to come again: Go's in the first, Python's in the second."""
+"""Metadata in which clients look for the time to retry: those in Go read the first, those in Python the second."""
 
 _untyped: Final[Any] = grpc
 """The library, where its stubs would have raw bytes be messages."""
@@ -51,7 +51,7 @@ _EXPORT: Final = Guard("answering a request over gRPC")
 
 
 class OtlpGrpc:
-    """The receiver, and the health service beside it."""
+    """The OTLP/gRPC receiver and the gRPC health service."""
 
     def __init__(
         self, intake: Intake, readiness: Readiness, tokens: AccessTokens, *, max_connection_age: float
@@ -72,7 +72,7 @@ class OtlpGrpc:
         )
 
     def open(self, place: HostPort, tls: TLSSettings) -> HostPort:
-        """Listen. Gives where. Raises `ConfigurationError` where the address cannot be had."""
+        """Listen, and return the address. Raise `ConfigurationError` if it cannot be bound."""
         try:
             port: int = self._bound(str(place), tls)
         except RuntimeError:
@@ -96,7 +96,7 @@ class OtlpGrpc:
 
 
 class _Router(grpc.GenericRpcHandler):
-    """Finds who answers a call. Asked before the call's message is received."""
+    """Finds the handler of a call. Asked before the call's message is received."""
 
     def __init__(self, intake: Intake, readiness: Readiness, tokens: AccessTokens) -> None:
         self._intake, self._readiness, self._tokens = intake, readiness, tokens
@@ -122,7 +122,7 @@ class _Router(grpc.GenericRpcHandler):
         return _untyped.unary_unary_rpc_method_handler(partial(self._export, signal))
 
     def _discard(self, body: bytes, context: Any) -> bytes:
-        """Accept a request without a look at it."""
+        """Accept a request without reading it."""
         self._intake.count(OtlpSignal.METRICS, TRANSPORT, "discarded")
         return b""
 
@@ -151,7 +151,7 @@ class _Router(grpc.GenericRpcHandler):
         return accepted(signal, Encoding.PROTOBUF, ack.rejected, ack.message)
 
     def _check(self, request: bytes, context: Any) -> bytes:
-        """Whether requests are taken now. The service that is asked about is the server as a whole, or one of its own."""
+        """Answer whether requests are accepted now. The request names the server as a whole, or one service."""
         name = _asked_service(request)
         if name and not any(method.startswith(f"/{name}/") for method in EXPORTS):
             context.abort(grpc.StatusCode.NOT_FOUND, "no such service")

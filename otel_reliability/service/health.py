@@ -10,16 +10,16 @@ from typing import Final
 from otel_reliability.service.answers import RETRY_LATER, Refused, overload
 
 RECOVERING: Final = "recovering"
-"""The reason while state is being brought back: until then no number of ours is to be believed."""
+"""The reason while state is loaded: until then no number is complete."""
 
 
 class Readiness:
     """Reasons not to be ready. Parts set and clear their own; any thread may ask.
 
     >>> ready = Readiness()
-    >>> ready.hold("recovering", "the journal is being read")
+    >>> ready.hold("recovering", "state is loaded")
     >>> ready.reasons
-    {'recovering': 'the journal is being read'}
+    {'recovering': 'state is loaded'}
     >>> ready.release("recovering")
     >>> ready.refusal() is None
     True
@@ -30,19 +30,19 @@ class Readiness:
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Why not, by the word it is counted by; empty when ready."""
+        """Return the details by reason; empty when ready."""
         return dict(self._reasons)
 
     def hold(self, reason: str, detail: str) -> None:
-        """From now on there is this reason."""
+        """Add a reason."""
         self._reasons[reason] = detail
 
     def release(self, reason: str) -> None:
-        """That reason is gone."""
+        """Remove a reason."""
         self._reasons.pop(reason, None)
 
     def refusal(self) -> Refused | None:
-        """How to refuse a request now; None when ready."""
+        """Return the refusal of a request now; None when ready."""
         for reason, detail in self.reasons.items():
             return overload(reason, detail, retry_after=RETRY_LATER)
         return None
@@ -50,16 +50,15 @@ class Readiness:
 
 REASON: Final = "memory"
 SHARE: Final = 0.9
-"""Of a container's limit: beyond, its kernel ends the process without a word."""
+"""Share of a container's limit; beyond the limit the kernel ends the process."""
 _BELOW: Final = 0.95
-"""Of the line: how far memory must fall before requests are taken again."""
+"""Share of the limit to which memory must fall before requests are accepted again."""
 _LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 _STATM: Final = Path("/proc/self/statm")
 _GARBAGE: Final = (1_000_000, 10, 20)
-"""How many new objects it takes to look for circles among them. A look costs what there is new, and nearly all of that are runs,
-which make no circles: with a look every 200 000 objects, looks were a tenth of the service's work. What circles there are, of
-connections that closed and of errors, some fifteen objects each, wait that long. A look stops every thread: at a million new
-objects for a quarter of a second, once in a million spans or so while a service fills up, and hardly ever once it is full.
+"""Thresholds of the collector of reference cycles. Its cost grows with the new objects, nearly all of which are runs without
+cycles: at 200 000 objects, collections were a tenth of the service's work. Cycles of closed connections and of errors, some
+fifteen objects each, wait that long. A collection stops every thread: for a quarter of a second at a million new objects.
 """
 _UNLIMITED: Final = 1 << 50
 
@@ -71,12 +70,12 @@ class Memory:
         self.limit = limit or container_limit()
         self.used = resident()
         self.crossings = 0
-        """How often the line was crossed."""
+        """Number of times the limit was crossed."""
         self._readiness = readiness
         self._above = False
 
     def __call__(self) -> None:
-        """Look."""
+        """Read the resident memory, and hold or release readiness."""
         self.used = resident()
         if self.limit is None:
             return
@@ -90,12 +89,12 @@ class Memory:
 
 
 def collect_seldom() -> None:
-    """Look for circles of objects seldom: spans make none, and each look costs."""
+    """Make collections of reference cycles rare: spans make none, and each collection costs."""
     gc.set_threshold(*_GARBAGE)
 
 
 def resident() -> int:
-    """Bytes of this process that are in memory; 0 where the system does not tell."""
+    """Return the resident bytes of this process; 0 if the system does not report them."""
     try:
         return int(_STATM.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
@@ -103,7 +102,7 @@ def resident() -> int:
 
 
 def container_limit() -> int | None:
-    """Nine tenths of what the container may use; None where there is no container, or no limit."""
+    """Return nine tenths of the container's limit; None without a container or a limit."""
     for path in _LIMITS:
         try:
             found = int(path.read_text(encoding="ascii"))

@@ -30,7 +30,7 @@ ERROR: Final = 400
 """The first status that is no success."""
 
 _CHALLENGE: Final = 'Basic realm="otel-reliability: any user, the token as password", charset="UTF-8"'
-"""What makes a browser ask for the token."""
+"""Header that makes a browser ask for the token."""
 _HANDLE: Final = Guard("answering a request over HTTP")
 
 
@@ -41,7 +41,7 @@ class OtlpHttp:
         self._intake, self._threads = intake, threads
 
     def routes(self) -> list[web.RouteDef]:
-        """What it answers; the rest of /v1 is an unknown signal."""
+        """Return the routes; the rest of /v1 is an unknown signal."""
         return [web.post(f"/v1/{signal.value}", partial(self._export, signal)) for signal in OtlpSignal]
 
     async def _export(self, signal: OtlpSignal, request: web.Request) -> web.Response:
@@ -68,7 +68,7 @@ class OtlpHttp:
         return web.Response(body=accepted(signal, encoding, ack.rejected, ack.message), content_type=encoding.value)
 
     async def _discard(self, encoding: Encoding, request: web.Request) -> web.Response:
-        """Accept a request without a look at it."""
+        """Accept a request without reading it."""
         async for _ in request.content.iter_any():
             pass
         self._intake.count(OtlpSignal.METRICS, TRANSPORT, "discarded")
@@ -99,9 +99,9 @@ class OtlpHttp:
         return begun
 
     async def _acknowledged(self, begun: _Submission) -> Ack:
-        """What the writer says. Who waits is woken once, not also when the body is read and handed on.
+        """Return the writer's answer, for which this waits once, not also for the body to be read.
 
-        So for how long the writer has had it is told when patience might have ended.
+        So the time that the writer has had the request is checked when the timeout may have passed.
         """
         patience = wait = self._intake.patience
         answered = asyncio.wrap_future(begun.answer)
@@ -133,7 +133,7 @@ class _Submission:
         self.handed: float | None = None
 
     def __call__(self) -> None:
-        """Read it and hand it on. Whatever goes wrong is the answer."""
+        """Read it and hand it on. An error becomes the answer."""
         try:
             self._submit(answer=self.answer)
         except Refused as refusal:
@@ -144,13 +144,13 @@ class _Submission:
 
 
 def _unheard(answered: asyncio.Future[Ack]) -> None:
-    """Nobody hears an answer that comes too late; asyncio complains of errors that nobody looked at."""
+    """Read the error of an answer that comes too late: asyncio logs errors that are not read."""
     if not answered.cancelled():
         answered.exception()
 
 
 def encoding_of(request: web.Request) -> Encoding | None:
-    """How a request is written, by its media type; None where that is none of OTLP's."""
+    """Return the encoding of a request by its media type; None for one that OTLP does not have."""
     return _ENCODINGS.get(request.content_type)
 
 
@@ -165,7 +165,7 @@ def _is_gzip(request: web.Request) -> bool:
 
 
 def answer(request: web.Request, refusal: Refused) -> web.Response:
-    """What is no success: a `google.rpc.Status`, as the request was written; in JSON where that cannot be told."""
+    """Return a refusal as a `google.rpc.Status` in the encoding of the request; in JSON if that is unknown."""
     encoding = encoding_of(request) or Encoding.JSON
     headers: dict[str, str] = {}
     if refusal.retry_after is not None:
@@ -181,9 +181,9 @@ def answer(request: web.Request, refusal: Refused) -> web.Response:
 
 
 def guarding(tokens: AccessTokens, open_paths: frozenset[str], count: Callable[[str], None]) -> Middleware:
-    """What stands before every handler of a door: it asks for a token, and gives whatever goes wrong the same form.
+    """Return the middleware of every endpoint: it checks the token, and gives all errors the same form.
 
-    `count` is told the reason of each refusal that no handler made.
+    `count` is called with the reason of each refusal that no handler made.
     """
 
     @web.middleware

@@ -22,7 +22,7 @@ from otel_reliability.service.writer import Ack, Writer
 
 
 class RequestBudget:
-    """So many bytes, shared by all doors.
+    """Bytes for requests that are not committed yet, shared by both receivers.
 
     >>> room = RequestBudget(100)
     >>> with room.reserve(60) as place:
@@ -36,20 +36,20 @@ class RequestBudget:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.refused = 0
-        """How often there was not enough."""
+        """Number of reservations that were refused."""
         self.held = 0
-        """How many requests have a place."""
+        """Number of requests with a reservation."""
         self._used = 0
         self._lock = threading.Lock()
 
     @property
     def used(self) -> int:
-        """Bytes that are taken."""
+        """Return the bytes that are reserved."""
         return self._used
 
     @contextmanager
     def reserve(self, size: int = 0) -> Generator[Reservation]:
-        """A place of that size for as long as the context lasts. Raises `Refused` where there is not enough room."""
+        """Reserve bytes for as long as the context lasts. Raise `Refused` if the budget does not allow it."""
         place = self.place(size)
         try:
             yield place
@@ -57,7 +57,7 @@ class RequestBudget:
             place.release()
 
     def place(self, size: int = 0) -> Reservation:
-        """A place that whoever asked for it gives back with `release`. Raises `Refused` where there is not enough room."""
+        """Return a reservation that the caller ends with `release`. Raise `Refused` if the budget does not allow it."""
         place = Reservation(self)
         place.grow(size)
         with self._lock:
@@ -65,12 +65,12 @@ class RequestBudget:
         return place
 
     def check(self) -> None:
-        """Raises `Refused` where there is no room at all."""
+        """Raise `Refused` if the budget is used up."""
         if self._used >= self.capacity:
             raise self._full()
 
     def take(self, size: int) -> None:
-        """Take so many bytes, or none at all."""
+        """Reserve so many bytes, or none at all."""
         with self._lock:
             if self._used + size > self.capacity:
                 raise self._full()
@@ -81,14 +81,14 @@ class RequestBudget:
         return overload("queue_full", f"the queue of {self.capacity} bytes is full; send this again later")
 
     def give(self, size: int, *, places: int = 0) -> None:
-        """Give bytes back, and places with them."""
+        """Release bytes, and reservations with them."""
         with self._lock:
             self._used -= size
             self.held -= places
 
 
 class Reservation:
-    """The room that one request has."""
+    """The bytes that one request has reserved."""
 
     __slots__ = ("_room", "size")
 
@@ -96,18 +96,18 @@ class Reservation:
         self._room, self.size = room, 0
 
     def grow(self, size: int) -> None:
-        """The request turned out larger. Raises `Refused` where there is not enough room; what it has it keeps."""
+        """Reserve further bytes. Raise `Refused` if the budget does not allow it; what is reserved stays."""
         self._room.take(size)
         self.size += size
 
     def release(self) -> None:
-        """The request is answered."""
+        """Release all bytes: the request is answered."""
         self._room.give(self.size, places=1)
         self.size = 0
 
 
 MAGIC: Final = b"\x1f\x8b"
-"""What gzip begins with; no OTLP message in protobuf does (it would be a field of an unknown wire type)."""
+"""First bytes of gzip; no OTLP message in protobuf does (it would be a field of an unknown wire type)."""
 MOST_MEMBERS: Final = 64
 """Members that one body may have. Encoders write one; a million empty ones would only cost time."""
 _GZIP: Final = 16 + zlib.MAX_WBITS
@@ -116,7 +116,7 @@ _OUT: Final = 1024 * 1024
 
 
 def inflate(packed: bytes, limit: int, grow: Callable[[int], None] = lambda size: None) -> bytes:
-    """What was packed, in one or more gzip members. `grow` is told each part's size before the next is unpacked.
+    """Return the decompressed data of one or more gzip members. `grow` gets the size of each part.
 
     Raises `Refused`: TOO_LARGE beyond `limit`, UNDECODABLE for what is damaged, cut off or no gzip.
 
@@ -129,14 +129,14 @@ def inflate(packed: bytes, limit: int, grow: Callable[[int], None] = lambda size
     for part in _parts(packed):
         left -= len(part)
         if left < 0:
-            raise Refused(Problem.TOO_LARGE, "too_large", f"the body unpacks to more than {limit} bytes")
+            raise Refused(Problem.TOO_LARGE, "too_large", f"the body decompresses to more than {limit} bytes")
         grow(len(part))
         parts.append(part)
     return b"".join(parts)
 
 
 def _parts(packed: bytes) -> Iterator[bytes]:
-    """What was packed, in parts of a bounded size, the next unpacked when it is asked for."""
+    """Yield the decompressed data in parts of a bounded size, each decompressed when it is asked for."""
     members, member = 0, None
     for start in range(0, len(packed), _IN):
         rest = packed[start : start + _IN]
@@ -176,9 +176,9 @@ JSON_WEIGHT: Final = 3
 
 
 class Intake:
-    """Takes requests, or says why not.
+    """Accepts requests, or raises the reason not to.
 
-    `requests` counts them by (signal, transport, what became of them): `accepted`, `partial`, or the reason of a refusal.
+    `requests` counts them by (signal, transport, outcome): `accepted`, `partial`, or the reason of a refusal.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class Intake:
         self._lock = threading.Lock()
 
     def admit(self, size: int | None = None) -> None:
-        """Raises `Refused` where a request, of `size` bytes where that is known, need not be read at all."""
+        """Raise `Refused` if a request, of `size` bytes where that is known, need not be read at all."""
         refusal = self._readiness.refusal()
         if refusal is not None:
             raise refusal
@@ -206,7 +206,7 @@ class Intake:
         self.room.check()
 
     def too_large(self) -> Refused:
-        """What a body beyond the limit is answered."""
+        """Return the refusal of a body beyond the limit."""
         return Refused(Problem.TOO_LARGE, "too_large", f"the body is larger than {self.limit} bytes")
 
     def submit(
@@ -219,9 +219,9 @@ class Intake:
         gzip: bool,
         answer: Future[Ack] | None = None,
     ) -> Future[Ack]:
-        """Unpack and read a body for whose bytes `place` has room, and hand it to the writer. Raises `Refused`.
+        """Decompress and decode a body whose bytes `place` has reserved, and hand it to the writer. Raise `Refused`.
 
-        `answer` is the future that is given, where somebody waits for it already.
+        `answer` is the future to be completed, if the caller waits for it already.
         """
         if gzip:
             body = inflate(body, self.limit, place.grow)
@@ -235,6 +235,6 @@ class Intake:
         return overload("commit_timeout", f"not committed within {self.patience:g} s")
 
     def count(self, signal: OtlpSignal | None, transport: str, outcome: str) -> None:
-        """One more request, and what became of it."""
+        """Count a request and its outcome."""
         with self._lock:
             self.requests["" if signal is None else signal.value, transport, outcome] += 1

@@ -66,7 +66,7 @@ RETRY_INTERVAL_S: Final = 1.0
 LOAD_S: Final = 0.02
 """Seconds that the writer spends, each time it meets deadlines, on loading agents that nothing has asked for yet."""
 MAX_TICKS: Final = 10_000
-"""Moments stored; of more, every other one is let go, and runs are closed a moment later when they are assembled again."""
+"""Moments stored; of more, every other one is deleted, and runs are closed a moment later when they are assembled again."""
 
 _RESTORE: Final = Guard("bringing state back")
 _LOAD: Final = Guard("loading an agent")
@@ -438,7 +438,7 @@ class Persistent(Volatile):
                         self._state.apply(Decoded(malformed=malformed, other_logs=other_logs))
 
     def _forget_noted(self) -> None:
-        """What is in the parts already need not be stored again."""
+        """Forget changes that the stored parts include already."""
         self._changed = _Changed({}, {}, {})
         for part in (self._closed, *self._parts.values()):
             deque(part.changes(), maxlen=0)

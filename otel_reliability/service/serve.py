@@ -21,7 +21,7 @@ FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
 
 
 def log_to_stderr(level: str) -> None:
-    """What happens to it; never what passes through it."""
+    """Log to stderr: events of the process, never content of spans."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter(FORMAT))
     logger = logging.getLogger("otel_reliability")
@@ -49,16 +49,16 @@ async def _serve(service: Service) -> None:
     await service.start()
     if load(MODULE) is not None:
         _logger.info("Requests are decoded by the native extension (%s).", MODULE)
-    _logger.info("Ready. %s", "; ".join(_where(service)) or "Neither pages nor /metrics are served.")
+    _logger.info("Ready. %s", "; ".join(_where(service)) or "Neither the UI nor /metrics is served.")
     await asked.wait()
-    _logger.info("Stopping: what came is worked off, and told once more.")
+    _logger.info("Shutting down: draining the queue and exporting metrics.")
     await service.stop()
     _logger.info("Stopped.")
 
 
 def _where(service: Service) -> Iterator[str]:
-    """Where to look."""
+    """Yield the addresses of UI and metrics."""
     scheme = "https" if service.settings.tls.certificate is not None else "http"
-    for door, what in (("ui", "Pages: {}/"), ("metrics", "Numbers: {}/metrics")):
-        if door in service.addresses:
-            yield what.format(f"{scheme}://{service.addresses[door]}")
+    for endpoint, text in (("ui", "UI: {}/"), ("metrics", "Metrics: {}/metrics")):
+        if endpoint in service.addresses:
+            yield text.format(f"{scheme}://{service.addresses[endpoint]}")

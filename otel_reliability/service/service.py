@@ -52,9 +52,9 @@ NAME: Final = "otel-reliability"
 PATIENCE: Final = 2.0
 """Seconds that requests under way, and each sender, have when the service stops."""
 POLL: Final = 0.02
-"""Seconds between two looks at whether state is back."""
+"""Seconds between two checks whether state is loaded."""
 READERS: Final = 2
-"""Threads that unpack and read large bodies; under one interpreter lock more would not be faster."""
+"""Threads that decompress and decode large bodies; under one interpreter lock more would not be faster."""
 NOTHING: Final[Mapping[str, str]] = {}
 
 
@@ -78,9 +78,9 @@ class Service:
         check(settings)
         self.settings = settings
         self.resource = _resource(settings.instance)
-        """Who tells these numbers. It stays the same over restarts: a new instance is a new series."""
+        """Resource of the metrics. It stays the same over restarts: a new instance is a new series."""
         self.addresses: dict[str, HostPort] = {}
-        """Where each open door really is."""
+        """Addresses of the open endpoints."""
         directory = None if settings.state is None else StateDirectory(Path(settings.state))
         engine_settings = config.engine
         if directory is not None and engine_settings.hash_key is None:
@@ -124,17 +124,17 @@ class Service:
         self._tokens = tokens = AccessTokens(settings.token, settings.token_file)
         self._working: asyncio.Task[None] | None = None
         self._threads, self._painter = ThreadPoolExecutor(READERS, "reader"), ThreadPoolExecutor(1, "ui")
-        self._site = Site(self.engine, self._histories, self._painter, self.readiness, self._told_doors)
+        self._site = Site(self.engine, self._histories, self._painter, self.readiness, self._receiver_endpoints)
         self._web = Web(tokens, http_context(settings.tls), partial(self.intake.count, None, HTTP))
         self._grpc = OtlpGrpc(self.intake, self.readiness, tokens, max_connection_age=settings.max_connection_age)
 
     def healthy(self) -> bool:
-        """Whether the process works: its writer gets on, or is still bringing state back."""
+        """Return whether the process works: its writer makes progress, or still loads state."""
         recovering = RECOVERING in self.readiness.reasons
         return self.writer.alive and (recovering or not self.progress.stuck)
 
     async def start(self) -> None:
-        """Open the doors, and take requests once state is back. Raises `ConfigurationError` where one cannot be opened."""
+        """Open the endpoints, and accept requests once state is loaded. Raise `ConfigurationError` if one cannot be opened."""
         self.writer.start()
         try:
             await self._open()
@@ -142,11 +142,11 @@ class Service:
             await self.stop()
             raise
         self._working = asyncio.create_task(self._work())
-        for door, place in self.addresses.items():
-            _logger.info("%s listens on %s", door, place)
+        for endpoint, place in self.addresses.items():
+            _logger.info("%s listens on %s", endpoint, place)
 
     async def stop(self) -> None:
-        """Take nothing more in, finish what came, close what is open, tell it all once, and end."""
+        """Refuse requests, drain the queue, close open runs, export metrics once more, and end."""
         self.readiness.hold("stopping", "the service is stopping")
         if self._working is not None:
             self._working.cancel()
@@ -154,45 +154,45 @@ class Service:
         await loop.run_in_executor(None, self._grpc.close, PATIENCE)
         done = await loop.run_in_executor(None, self.writer.stop, self.settings.drain)
         if not done:
-            _logger.error("Not everything that came could be worked off within %g s.", self.settings.drain)
+            _logger.error("The queue could not be drained within %g s.", self.settings.drain)
         await loop.run_in_executor(None, self.outlets.stop, PATIENCE)
         await self._web.close()
         self._threads.shutdown(wait=True)
         self._painter.shutdown(wait=True)
 
     async def _work(self) -> None:
-        """Once state is back: send numbers, and see to it that the writer gets on."""
+        """Push metrics once state is loaded, and check that the writer makes progress."""
         while RECOVERING in self.readiness.reasons:  # noqa: ASYNC110 (a thread sets it)
             await asyncio.sleep(POLL)
         self.outlets.start(self.exposition, self.resource)
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
-            self.progress.look()
+            self.progress.check()
 
     async def _open(self) -> None:
-        self.addresses = await self._web.open(self._doors())
+        self.addresses = await self._web.open(self._endpoints())
         place = parse_address(self.settings.grpc)
         if place is not None:
             self.addresses["grpc"] = self._grpc.open(place, self.settings.tls)
 
-    def _doors(self) -> Mapping[str, tuple[HostPort, list[web.RouteDef]]]:
-        """The doors that speak HTTP and are open, each with its routes."""
+    def _endpoints(self) -> Mapping[str, tuple[HostPort, list[web.RouteDef]]]:
+        """Return the HTTP endpoints that are open, each with its routes."""
         probes = Probes(self.readiness, self.healthy).routes()
         api = Api(Agents(self.engine, self._histories), self._threads, self.readiness).routes()
         metrics = Metrics(Prometheus(self.exposition, self.resource), self._threads, self.readiness).routes()
-        doors = (
+        endpoints = (
             ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),
             ("metrics", self.settings.metrics, metrics),
             ("ui", self.settings.ui, [*probes, *api, *self._site.routes()]),
         )
-        found = ((name, parse_address(address), routes) for name, address, routes in doors)
+        found = ((name, parse_address(address), routes) for name, address, routes in endpoints)
         return {name: (place, routes) for name, place, routes in found if place is not None}
 
-    def _told_doors(self, host: str) -> Endpoints:
-        """Where spans can be sent, for somebody who reaches this machine by that name."""
+    def _receiver_endpoints(self, host: str) -> Endpoints:
+        """Return the addresses of the OTLP receivers for a client that reaches this machine by that name."""
         scheme = "http" if self.settings.tls.certificate is None else "https"
-        places = ((door, self.addresses.get(door)) for door in ("http", "grpc"))
-        found = {door: f"{scheme}://{place.reached_by(host)}" for door, place in places if place is not None}
+        places = ((name, self.addresses.get(name)) for name in ("http", "grpc"))
+        found = {name: f"{scheme}://{place.reached_by(host)}" for name, place in places if place is not None}
         return Endpoints(**found, token=self._tokens.asked)
 
 

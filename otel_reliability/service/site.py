@@ -31,9 +31,9 @@ T = TypeVar("T")
 CHUNK: Final = 10
 """Agents that are read in one turn of the engine: then others may have theirs."""
 LEAST_AGE: Final = 1.0
-"""Seconds for which what was read stands, however many look."""
+"""Seconds for which a value is valid, however many clients read it."""
 SHARE: Final = 4.0
-"""How many times as long as it took to make it stands: so pages never take more than a fifth of a processor."""
+"""A value is valid for so many times as long as it took to make: pages never take more than a fifth of a processor."""
 MOST_KEPT: Final = 64
 """Agents whose page is kept for a moment."""
 YEAR: Final = 365 * 86_400
@@ -43,7 +43,7 @@ POLICY: Final = (
     "base-uri 'none'; frame-ancestors 'none'"
 )
 """Nothing runs or is fetched but the files that pages bring along, whatever a name may say."""
-_RECOVERING: Final = "State is being brought back after a restart. This page will show it by itself."
+_RECOVERING: Final = "State is being loaded after a restart. This page reloads by itself."
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -53,7 +53,7 @@ HEADERS: Final[Mapping[str, str]] = {
 
 
 class Made(NamedTuple, Generic[T]):
-    """What was made, and until when it stands."""
+    """A value, and the time until which it is valid."""
 
     found: T
     until: float
@@ -67,7 +67,7 @@ class TimedCache(Generic[T]):
         self._made: OrderedDict[Hashable, Made[T]] = OrderedDict()
 
     def of(self, name: Hashable, make: Callable[[], T]) -> T:
-        """What stands under that name; made anew where nothing does any more."""
+        """Return the value of that name; make it if it is absent or no longer valid."""
         begun = time.monotonic()
         known = self._made.get(name)
         if known is not None and begun < known.until:
@@ -81,8 +81,8 @@ class TimedCache(Generic[T]):
 
 
 class Site:
-    """Makes pages. `histories` say how scores went, where they are kept; `thread` is the one thread on which pages are made;
-    `doors` says where spans can be sent, to who knows this machine by a name.
+    """Makes pages. `histories` hold scores over time; `thread` is the one thread on which pages are made;
+    `endpoints` returns where spans can be sent, for a client that knows this machine by a name.
     """
 
     def __init__(
@@ -91,15 +91,15 @@ class Site:
         histories: Histories | None,
         thread: Executor,
         readiness: Readiness,
-        doors: Callable[[str], Endpoints],
+        endpoints: Callable[[str], Endpoints],
     ) -> None:
-        self._engine, self._thread, self._readiness, self._doors = engine, thread, readiness, doors
+        self._engine, self._thread, self._readiness, self._endpoints = engine, thread, readiness, endpoints
         self._histories = histories
         self._lines: TimedCache[list[AgentLine]] = TimedCache(1)
         self._views: TimedCache[AgentView | None] = TimedCache(MOST_KEPT)
 
     def routes(self) -> list[web.RouteDef]:
-        """What it answers."""
+        """Return the routes."""
         return [
             web.get("/", self._fleet),
             web.get("/agents/{service}/{agent}", self._agent),
@@ -145,7 +145,7 @@ class Site:
     def _fleet_page(self, choice: TableChoice, host: str) -> tuple[int, str]:
         agents = list_of(self._lines.of("", self._read_lines), choice)
         window = window_words(self._engine.settings.windows[0])
-        return 200, rendering.agents_page(agents, self._doors(host), window=window)
+        return 200, rendering.agents_page(agents, self._endpoints(host), window=window)
 
     def _agent_page(self, service: str, agent: str, id_: str) -> tuple[int, str]:
         key = self._meant(service, agent, id_)

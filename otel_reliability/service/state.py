@@ -14,7 +14,7 @@ from otel_reliability.sources.batch import Reason
 
 
 class State:
-    """What requests and time change. `logs` counts log records by (what became of them, why)."""
+    """State that requests and time change. `logs` counts log records by (disposition, reason)."""
 
     def __init__(self, engine: Engine, recording: SeriesRecording, histories: StoredPart | None = None) -> None:
         """`histories` are the scores over time that the UI shows."""

@@ -57,7 +57,7 @@ class Remembers(Protocol):
 
 
 class ClosedTraceRecords:
-    """What is remembered of final runs, so that a span that is sent again, or late, is known after a restart too."""
+    """Memory of final runs, so that a span that is sent again, or late, is known after a restart too."""
 
     def __init__(self, engine: Remembers, now: Callable[[], float], remember: float) -> None:
         """`now` gives the engine's time, `remember` the seconds for which closed traces are remembered."""

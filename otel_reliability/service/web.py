@@ -25,7 +25,7 @@ from otel_reliability.telemetry.prometheus import OPENMETRICS, TEXT, Prometheus
 
 
 def http_context(tls: TLSSettings) -> ssl.SSLContext | None:
-    """For doors that speak HTTP; None where nothing is encrypted. With `client_ca` a client must have a certificate of theirs."""
+    """Return the context of HTTP endpoints; None without encryption. With `client_ca` clients need a certificate signed by it."""
     if tls.certificate is None:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -43,21 +43,21 @@ LINGER: Final = 2.0
 
 
 class Web:
-    """Opens doors, and closes them. Doors at one address share it. `count` is told why a request was refused at the door."""
+    """Opens and closes endpoints. Endpoints at one address share it. `count` is called with the reason of each refusal."""
 
     def __init__(self, tokens: AccessTokens, tls: ssl.SSLContext | None, count: Callable[[str], None]) -> None:
         self._tls, self._guard = tls, guarding(tokens, PROBES, count)
         self._runners: list[web.AppRunner] = []
 
-    async def open(self, doors: Mapping[str, tuple[HostPort, Iterable[web.RouteDef]]]) -> dict[str, HostPort]:
-        """Listen. Gives where each door really is. Raises `ConfigurationError` where an address cannot be had."""
+    async def open(self, endpoints: Mapping[str, tuple[HostPort, Iterable[web.RouteDef]]]) -> dict[str, HostPort]:
+        """Listen, and return the addresses. Raise `ConfigurationError` if one cannot be bound."""
         groups: dict[HostPort | str, list[str]] = {}
-        for name, (place, _) in doors.items():
+        for name, (place, _) in endpoints.items():
             groups.setdefault(place if place.port else name, []).append(name)
         found: dict[str, HostPort] = {}
         for names in groups.values():
-            routes = [route for name in names for route in doors[name][1]]
-            place = await self._listen(names[0], doors[names[0]][0], routes)
+            routes = [route for name in names for route in endpoints[name][1]]
+            place = await self._listen(names[0], endpoints[names[0]][0], routes)
             found.update(dict.fromkeys(names, place))
         return found
 
@@ -89,7 +89,7 @@ class Web:
         return HostPort(place.host, port)
 
     async def close(self) -> None:
-        """Listen no more; answers under way are finished."""
+        """Close all endpoints; answers under way are finished."""
         for runner in self._runners:
             await runner.cleanup()
         self._runners.clear()
@@ -98,13 +98,13 @@ class Web:
 HEALTH: Final = "/healthz"
 READY: Final = "/readyz"
 PROBES: Final = frozenset({HEALTH, READY})
-"""What answers without a token."""
+"""Paths that need no token."""
 
 _LEVEL: Final = 1
 
 
 class Metrics:
-    """`/metrics`: Prometheus text, or OpenMetrics with exemplars for who asks for it. One scrape is written at a time."""
+    """`/metrics`: Prometheus text, or OpenMetrics with exemplars if the client accepts it. One scrape is written at a time."""
 
     def __init__(self, prometheus: Prometheus, threads: Executor, readiness: Readiness) -> None:
         self._prometheus, self._threads, self._readiness = prometheus, threads, readiness
@@ -136,7 +136,7 @@ class Metrics:
 
 
 class Probes:
-    """`/healthz`: the process works. `/readyz`: it takes requests now; if not, why."""
+    """`/healthz`: the process works. `/readyz`: it accepts requests now; if not, the reasons."""
 
     def __init__(self, readiness: Readiness, healthy: Callable[[], bool]) -> None:
         self._readiness, self._healthy = readiness, healthy
@@ -154,7 +154,7 @@ class Probes:
 
 
 class Api:
-    """`/api/v1/agents`: who is known and how reliable; below it one agent, with readings, recent runs and diverging paths."""
+    """`/api/v1/agents`: all agents with their scores; below it one agent, with readings, recent runs and diverging paths."""
 
     def __init__(self, agents: Agents, threads: Executor, readiness: Readiness) -> None:
         self._agents, self._threads, self._readiness = agents, threads, readiness
@@ -177,7 +177,7 @@ class Api:
             raise web.HTTPNotFound(reason=str(error)) from None
 
     def _check(self) -> None:
-        """Who asks before state is back would be told of agents that are none, or half of them."""
+        """Refuse requests until state is loaded: before, agents are missing or incomplete."""
         detail = self._readiness.reasons.get(RECOVERING)
         if detail is not None:
             raise overload(RECOVERING, detail, retry_after=RETRY_LATER)

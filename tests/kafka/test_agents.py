@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from otel_reliability.config import LimitSettings, Settings
+from otel_reliability.kafka import partition_values
 from otel_reliability.kafka.messages import Outgoing, write
 from otel_reliability.kafka.partition_values import MemoryValues
 from otel_reliability.kafka.readings import Readings

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from otel_reliability.kafka.brokers import KafkaError, KafkaException, explained
+from otel_reliability.kafka.brokers import KafkaError, KafkaException, explain
 
 
 def broken() -> Exception:
@@ -24,7 +24,7 @@ def raised(*errors: Exception) -> Exception:
 def test_a_right_that_lacks_is_told_whatever_came_of_it() -> None:
     """A transaction that is not permitted breaks, and clearing it away fails too."""
     denied = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no right to write"))
-    reason, what = explained(raised(denied, ValueError("in between"), broken()))
+    reason, what = explain(raised(denied, ValueError("in between"), broken()))
 
     assert reason == "denied"
     assert "no right to write" in what
@@ -41,7 +41,7 @@ def test_a_right_that_lacks_is_told_whatever_came_of_it() -> None:
 )
 def test_every_other_trouble_has_its_word(error: Exception, reason: str, part: str) -> None:
     """That of the brokers, and that of our own code."""
-    word, what = explained(error)
+    word, what = explain(error)
 
     assert word == reason
     assert part in what

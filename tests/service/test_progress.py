@@ -18,7 +18,7 @@ from tests.service.test_writer import RUN, Under, under_test
 def looked(progress: Progress, looks: int = STUCK_CHECKS) -> bool:
     """Whether the writer hangs, after so many looks."""
     for _ in range(looks):
-        progress.look()
+        progress.check()
     return progress.stuck
 
 

@@ -66,7 +66,7 @@ def done(running: Running, journal: Slow) -> None:
 def test_it_says_why_it_is_not_ready_and_is_healthy(recovering: Running, journal: Slow) -> None:
     """The one keeps senders away, the other keeps whoever watches the process from ending it, however long it takes."""
     for _ in range(2 * STUCK_CHECKS):
-        recovering.service.progress.look()
+        recovering.service.progress.check()
     recovering.clock.advance(10_000.0)
     ready, health = recovering.get("ui", "/readyz"), recovering.get("ui", "/healthz")
     assert (ready.status, health.status) == (503, 200)
