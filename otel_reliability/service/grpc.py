@@ -138,9 +138,9 @@ class _Router(grpc.GenericRpcHandler):
             _refuse(Refused(Problem.FAULT, "fault", "the service failed on this request"), context)
 
     def _take(self, signal: OtlpSignal, body: bytes) -> bytes:
-        with self._intake.room.reserve(len(body)) as place:
+        with self._intake.budget.reserve(len(body)) as reservation:
             gzip = body.startswith(MAGIC)
-            committed = self._intake.submit(signal, Encoding.PROTOBUF, body, place, gzip=gzip)
+            committed = self._intake.submit(signal, Encoding.PROTOBUF, body, reservation, gzip=gzip)
             try:
                 ack = committed.result(self._intake.patience)
             except TookTooLong:

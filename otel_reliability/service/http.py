@@ -60,9 +60,9 @@ class OtlpHttp:
         if signal is OtlpSignal.METRICS:
             return await self._discard(encoding, request)
         self._intake.admit(request.content_length)
-        with self._intake.room.reserve() as place:
-            body = await self._body(request, place)
-            submit = partial(self._intake.submit, signal, encoding, body, place, gzip=gzip)
+        with self._intake.budget.reserve() as reservation:
+            body = await self._body(request, reservation)
+            submit = partial(self._intake.submit, signal, encoding, body, reservation, gzip=gzip)
             ack = await self._acknowledged(self._begun(submit, at_once=not gzip and len(body) <= SMALL))
         self._intake.count(signal, TRANSPORT, "partial" if ack.rejected else "accepted")
         return web.Response(body=accepted(signal, encoding, ack.rejected, ack.message), content_type=encoding.value)
@@ -74,14 +74,14 @@ class OtlpHttp:
         self._intake.count(OtlpSignal.METRICS, TRANSPORT, "discarded")
         return web.Response(body=accepted(OtlpSignal.METRICS, encoding, 0, ""), content_type=encoding.value)
 
-    async def _body(self, request: web.Request, place: Reservation) -> bytes:
+    async def _body(self, request: web.Request, reservation: Reservation) -> bytes:
         parts: list[bytes] = []
         try:
             async with asyncio.timeout(BODY_TIMEOUT):
                 async for part in request.content.iter_any():
-                    if place.size + len(part) > self._intake.limit:
+                    if reservation.size + len(part) > self._intake.limit:
                         raise self._intake.too_large()
-                    place.grow(len(part))
+                    reservation.grow(len(part))
                     parts.append(part)
         except TimeoutError:
             raise Refused(Problem.TIMEOUT, "slow", f"the body did not arrive within {BODY_TIMEOUT:g} s") from None

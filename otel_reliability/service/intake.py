@@ -24,12 +24,12 @@ from otel_reliability.service.writer import Ack, Writer
 class RequestBudget:
     """Bytes for requests that are not committed yet, shared by both receivers.
 
-    >>> room = RequestBudget(100)
-    >>> with room.reserve(60) as place:
-    ...     place.grow(30)
-    ...     room.used
+    >>> budget = RequestBudget(100)
+    >>> with budget.reserve(60) as reservation:
+    ...     reservation.grow(30)
+    ...     budget.used
     90
-    >>> room.used
+    >>> budget.used
     0
     """
 
@@ -50,19 +50,19 @@ class RequestBudget:
     @contextmanager
     def reserve(self, size: int = 0) -> Generator[Reservation]:
         """Reserve bytes for as long as the context lasts. Raise `Refused` if the budget does not allow it."""
-        place = self.place(size)
+        reservation = self.reservation(size)
         try:
-            yield place
+            yield reservation
         finally:
-            place.release()
+            reservation.release()
 
-    def place(self, size: int = 0) -> Reservation:
+    def reservation(self, size: int = 0) -> Reservation:
         """Return a reservation that the caller ends with `release`. Raise `Refused` if the budget does not allow it."""
-        place = Reservation(self)
-        place.grow(size)
+        reservation = Reservation(self)
+        reservation.grow(size)
         with self._lock:
             self.held += 1
-        return place
+        return reservation
 
     def check(self) -> None:
         """Raise `Refused` if the budget is used up."""
@@ -90,19 +90,19 @@ class RequestBudget:
 class Reservation:
     """The bytes that one request has reserved."""
 
-    __slots__ = ("_room", "size")
+    __slots__ = ("_budget", "size")
 
-    def __init__(self, room: RequestBudget) -> None:
-        self._room, self.size = room, 0
+    def __init__(self, budget: RequestBudget) -> None:
+        self._budget, self.size = budget, 0
 
     def grow(self, size: int) -> None:
         """Reserve further bytes. Raise `Refused` if the budget does not allow it; what is reserved stays."""
-        self._room.take(size)
+        self._budget.take(size)
         self.size += size
 
     def release(self) -> None:
         """Release all bytes: the request is answered."""
-        self._room.give(self.size, places=1)
+        self._budget.give(self.size, places=1)
         self.size = 0
 
 
@@ -186,12 +186,12 @@ class Intake:
         decoder: Decoder,
         writer: Writer,
         readiness: Readiness,
-        room: RequestBudget,
+        budget: RequestBudget,
         *,
         limit: int,
         patience: float,
     ) -> None:
-        self.room, self.limit, self.patience = room, limit, patience
+        self.budget, self.limit, self.patience = budget, limit, patience
         self.requests: Counter[tuple[str, str, str]] = Counter()
         self._decode, self._writer, self._readiness = decoder, writer, readiness
         self._lock = threading.Lock()
@@ -203,7 +203,7 @@ class Intake:
             raise refusal
         if size is not None and size > self.limit:
             raise self.too_large()
-        self.room.check()
+        self.budget.check()
 
     def too_large(self) -> Refused:
         """Return the refusal of a body beyond the limit."""
@@ -214,19 +214,19 @@ class Intake:
         signal: OtlpSignal,
         encoding: Encoding,
         body: bytes,
-        place: Reservation,
+        reservation: Reservation,
         *,
         gzip: bool,
         answer: Future[Ack] | None = None,
     ) -> Future[Ack]:
-        """Decompress and decode a body whose bytes `place` has reserved, and hand it to the writer. Raise `Refused`.
+        """Decompress and decode a body whose bytes `reservation` has reserved, and hand it to the writer. Raise `Refused`.
 
         `answer` is the future to be completed, if the caller waits for it already.
         """
         if gzip:
-            body = inflate(body, self.limit, place.grow)
+            body = inflate(body, self.limit, reservation.grow)
         if encoding is Encoding.JSON:
-            place.grow(min(JSON_WEIGHT * len(body), self.room.capacity - place.size))
+            reservation.grow(min(JSON_WEIGHT * len(body), self.budget.capacity - reservation.size))
         return self._writer.commit(self._decode(signal, encoding, body), answer)
 
     def late(self, answer: Future[Ack]) -> Refused:

@@ -55,14 +55,14 @@ class ServiceTelemetry:
         for (signal, transport, outcome), number in dict(self._intake.requests).items():
             labels: dict[str, str | bool] = {"signal": signal, "transport": transport, "outcome": outcome}
             yield names.REQUESTS.name, number, {name: value for name, value in labels.items() if value}
-        yield names.REQUESTS_WAITING.name, self._intake.room.held, {}
+        yield names.REQUESTS_WAITING.name, self._intake.budget.held, {}
         yield names.READY.name, 0 if self._readiness.reasons else 1, {}
         for (disposition, reason), number in dict(self._state.logs).items():
             yield names.LOG_RECORDS.name, number, {"disposition": disposition, **({"reason": reason} if reason else {})}
 
     def _limits(self) -> Iterator[Ceiling]:
-        room = self._intake.room
-        yield Ceiling("queue_bytes", room.used, room.capacity, room.refused)
+        budget = self._intake.budget
+        yield Ceiling("queue_bytes", budget.used, budget.capacity, budget.refused)
         if self._memory.limit is not None:
             yield Ceiling("memory_bytes", self._memory.used, self._memory.limit, self._memory.crossings)
         yield from self._persistence.ceilings()
