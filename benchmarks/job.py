@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
-from otel_reliability.service.answers import Encoding, Signal
+from otel_reliability.service.answers import Encoding, OtlpSignal
 from otel_reliability.service.decoded import Decoder
 
 SETTINGS: Final[Mapping[str, Any]] = {"assembly": {"linger": 1.0, "reopen": 1.0}}
@@ -28,7 +28,7 @@ class Job:
 
     def receive(self, body: bytes) -> None:
         """Take one request through all stages, and advance the clock."""
-        found = self._decode(Signal.TRACES, Encoding.PROTOBUF, body)
+        found = self._decode(OtlpSignal.TRACES, Encoding.PROTOBUF, body)
         self.engine.receive(found.spans)
         self.engine.receive_evaluations(found.evaluations)
         self.wait(STEP_S)

@@ -212,9 +212,9 @@ ALERTS: Final = (
         f"1 - {READY}", 0, "5m",
         "The reliability service takes no requests",
         "{{ .Labels.instance }} has refused requests for five minutes.",
-        "The process lives but cannot take anything in: it is recovering, out of memory, or cannot write its journal.",
-        ["`/readyz` of the instance says which: `recovering`, `memory`, `journal`, `stopping`.", "Its log."],
-        ["recovering: wait; it tells how far it is.", "memory: give it more, or lower `limits`.", "journal: is the disk full or read-only?"],
+        "The process lives but cannot accept requests: it loads state, is out of memory, or cannot write its state.",
+        ["`/readyz` of the instance says which: `recovering`, `memory`, `state`, `stopping`.", "Its log."],
+        ["recovering: wait until its state is loaded.", "memory: give it more, or lower `limits`.", "state: is the disk full or read-only, or `state_limit` reached?"],
         board="self",
     ),
     Alert(

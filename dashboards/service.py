@@ -27,7 +27,7 @@ def row() -> Section:
                 About(
                     "Instances that accept requests now, and those that do not.",
                     "All of them are ready.",
-                    "`/readyz` of the instance says why not: recovering, memory, journal or stopping.",
+                    "`/readyz` of the instance says why not: recovering, memory, state or stopping.",
                     "No service reports metrics: is it scraped?",
                 ),
                 Query(f"count({sample_of(names.READY)} == 1) or vector(0)", "ready"),

@@ -12,7 +12,7 @@ import click
 from otel_reliability.cli.service_options import ALLOW_PUBLIC, CONFIG, LOG_LEVEL, METRICS, Option, given_by, one_setting
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.service.config_file import Config, load_config
-from otel_reliability.service.log import log_to_stderr
+from otel_reliability.service.serve import log_to_stderr
 
 FLAGS: Final[Mapping[str, str]] = {
     "brokers": "kafka.brokers",
@@ -83,7 +83,7 @@ def aggregate(config: Config) -> None:
 
 def _run(stage: str, config: Config) -> None:
     try:
-        from otel_reliability.kafka.run import run  # noqa: PLC0415 (an extra brings what it needs)
+        from otel_reliability.kafka.runner import run  # noqa: PLC0415 (an extra brings what it needs)
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             "kafka", error.name, "installed", "install the extra: pip install 'otel-reliability[kafka]'"

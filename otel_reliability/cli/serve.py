@@ -11,11 +11,10 @@ from otel_reliability.change.detector import BLIND
 from otel_reliability.cli.service_options import LOG_LEVEL, of_service
 from otel_reliability.reference import pinned_by
 from otel_reliability.report.text import count
-from otel_reliability.service.addresses import place_of
+from otel_reliability.service.addresses import parse_address
 from otel_reliability.service.checks import check_workers
 from otel_reliability.service.config_file import Config
-from otel_reliability.service.log import log_to_stderr
-from otel_reliability.service.serve import serve
+from otel_reliability.service.serve import log_to_stderr, serve
 from otel_reliability.service.settings import ENDPOINTS
 
 
@@ -52,7 +51,7 @@ def summary(config: Config) -> Iterator[str]:
     service = config.service
     for door in ENDPOINTS:
         address: str = getattr(service, door)
-        place = place_of(address)
+        place = parse_address(address)
         reach = "" if place is None else ", other machines too" if place.public else ", this machine only"
         yield f"{door:8}{address}{reach}"
     yield f"{'tokens':8}{'required' if service.token or service.token_file else 'not required'}"

@@ -1,20 +1,30 @@
-"""What a worker needs of the brokers before it starts, and what is said where it is not there."""
+"""Checks of the brokers and topics before a worker starts, and explanations of their errors."""
 
 from __future__ import annotations
 
+import importlib
 import logging
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from otel_reliability.errors import ConfigurationError, ReliabilityError
-from otel_reliability.kafka.client import AdminClient, KafkaError, KafkaException, TopicCollection
 from otel_reliability.kafka.stage import Stage
 from otel_reliability.service.kafka_settings import KafkaSettings
+
+_library: Final = cast("Any", importlib.import_module("confluent_kafka"))
+_admin: Final = cast("Any", importlib.import_module("confluent_kafka.admin"))
+
+TopicCollection: Final[Any] = _library.TopicCollection
+KafkaError: Final[Any] = _library.KafkaError
+KafkaException: Final[type[Exception]] = _library.KafkaException
+TopicPartition: Final[Any] = _library.TopicPartition
+AdminClient: Final[Any] = _admin.AdminClient
+
 
 _logger = logging.getLogger("otel_reliability.kafka")
 
 PATIENCE: Final = 10.0
-"""Seconds that the brokers may take to say which topics there are."""
+"""Seconds that the brokers may take to describe topics."""
 _DENIED: Final[frozenset[int]] = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -32,7 +42,7 @@ _STRANGER: Final[frozenset[int]] = frozenset(
 
 
 class NotYet(ReliabilityError):
-    """Something that is not there, and may come: `reason` is the word by which starts are counted."""
+    """Error: something is missing that may come: `reason` is the word by which starts are counted."""
 
     def __init__(self, reason: str, wrong: ConfigurationError) -> None:
         self.reason = reason
@@ -40,9 +50,9 @@ class NotYet(ReliabilityError):
 
 
 def check_topics(stage: Stage, kafka: KafkaSettings) -> dict[str, int]:
-    """How many partitions each topic has that the stage needs.
+    """Return the number of partitions of each topic that the stage needs.
 
-    Raises `NotYet` for what may heal, and `ConfigurationError` for what somebody must change.
+    Raise `NotYet` for a problem that may end by itself, and `ConfigurationError` for settings that must be changed.
     """
     written = {*stage.inputs, stage.output, *stage.others}  # what it reads it writes too: ticks
     if kafka.dead_letters is not None:
@@ -53,18 +63,21 @@ def check_topics(stage: Stage, kafka: KafkaSettings) -> dict[str, int]:
         _check_rights(name, found, {"READ", "WRITE"} if name in stage.inputs else {"WRITE"}, kafka)
     counts = {sizes[name] for name in stage.inputs}
     if len(counts) > 1:
-        told = ", ".join(f"{name}: {sizes[name]}" for name in stage.inputs)
+        counted = ", ".join(f"{name}: {sizes[name]}" for name in stage.inputs)
         raise ConfigurationError(
-            "kafka.logs", told, "topics of as many partitions each", "make both topics anew with the same number"
+            "kafka.logs",
+            counted,
+            "topics of as many partitions each",
+            "create both topics again with the same number",
         )
     return sizes
 
 
-def told(error: Exception) -> tuple[str, str]:
-    """An error while a stage is at work: the word by which it is counted, and what to do about it."""
+def explain(error: Exception) -> tuple[str, str]:
+    """Return the word by which an error of a running stage is counted, and what to do about it."""
     found = {int(one.code()): one for one in _errors(error)}
     denied = next((found[code] for code in found if code in _DENIED), None)
-    if denied is not None:  # whatever came of it: an abort that fails is told in its place
+    if denied is not None:  # whatever came of it: an abort that fails would be reported in its place
         return "denied", f"the brokers do not permit it ({denied.str()}); permit it, it is tried again"
     if found.keys() & _BROKEN:
         return (
@@ -77,7 +90,7 @@ def told(error: Exception) -> tuple[str, str]:
 
 
 def _described(topics: Sequence[str], kafka: KafkaSettings) -> dict[str, Any]:
-    """What the brokers say of each topic: its description, or the code of an error. Asking makes none."""
+    """Return the description of each topic, or the code of an error. Topics are not created by it."""
     heard: list[int] = []
 
     def listen(error: Any) -> None:
@@ -160,6 +173,6 @@ def _errors(error: BaseException) -> Iterator[Any]:
         here = here.__cause__ or here.__context__
 
 
-_quiet = logging.getLogger("otel_reliability.kafka.client")
+_quiet = logging.getLogger("otel_reliability.kafka.brokers")
 _quiet.addHandler(logging.NullHandler())
 _quiet.propagate = False

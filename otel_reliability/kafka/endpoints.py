@@ -9,30 +9,28 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from otel_reliability.service.addresses import Place, place_of
-from otel_reliability.service.auth import Tokens
-from otel_reliability.service.pages import Metrics, Probes
-from otel_reliability.service.readiness import Readiness
+from otel_reliability.service.addresses import HostPort, parse_address
+from otel_reliability.service.auth import AccessTokens
+from otel_reliability.service.health import Readiness
 from otel_reliability.service.settings import ServiceSettings
-from otel_reliability.service.tls import http_context
-from otel_reliability.service.web import Web
+from otel_reliability.service.web import Metrics, Probes, Web, http_context
 from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.prometheus import Prometheus
 
 T = TypeVar("T")
 
 
-class Endpoints:
-    """Opened once, closed once."""
+class WorkerEndpoints:
+    """`/metrics` and health checks. Opened once, closed once."""
 
     def __init__(
         self, settings: ServiceSettings, exposition: Exposition, readiness: Readiness, healthy: Callable[[], bool]
     ) -> None:
-        self.addresses: Mapping[str, Place] = {}
-        """Where each open door really is."""
+        self.addresses: Mapping[str, HostPort] = {}
+        """Addresses of the open endpoints."""
         self._settings = settings
         self._threads = ThreadPoolExecutor(1, "reader")
-        self._web = Web(Tokens(settings.token, settings.token_file), http_context(settings.tls), _uncounted)
+        self._web = Web(AccessTokens(settings.token, settings.token_file), http_context(settings.tls), _uncounted)
         resource = {
             "service.name": "otel-reliability",
             "service.instance.id": settings.instance or socket.gethostname(),
@@ -43,18 +41,18 @@ class Endpoints:
         self._thread = threading.Thread(target=self._loop.run_forever, name="endpoints", daemon=True)
 
     def open(self) -> None:
-        """Listen. Raises `ConfigurationError` where an address cannot be had."""
+        """Listen. Raise `ConfigurationError` if an address cannot be bound."""
         self._thread.start()
         endpoints = (
             ("metrics", self._settings.metrics, self._metrics.routes()),
             ("ui", self._settings.ui, self._probes.routes()),
         )
-        places = ((name, place_of(address), routes) for name, address, routes in endpoints)
+        places = ((name, parse_address(address), routes) for name, address, routes in endpoints)
         found = {name: (place, routes) for name, place, routes in places if place is not None}
         self.addresses = self._await(asyncio.run_coroutine_threadsafe(self._web.open(found), self._loop))
 
     def close(self) -> None:
-        """Listen no more."""
+        """Close all endpoints."""
         self._await(asyncio.run_coroutine_threadsafe(self._web.close(), self._loop))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5.0)
@@ -66,4 +64,4 @@ class Endpoints:
 
 
 def _uncounted(_: str) -> None:
-    """Requests to a worker's doors are not its work, and not counted."""
+    """Do not count: requests to a worker's endpoints are not its work."""

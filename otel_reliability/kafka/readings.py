@@ -16,13 +16,13 @@ from typing import Any, Final, NamedTuple
 from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
-from otel_reliability.kafka.values import KeyValues, Values
+from otel_reliability.kafka.partition_values import KeyValues, PartitionValues
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.record import Damaged, RunRecord, agent_key, pack, pack_run, read, unpack_run
 from otel_reliability.model.run import AgentKey, Run
-from otel_reliability.service.parts import parts_of
-from otel_reliability.service.recording import Recording
 from otel_reliability.service.retention import Retention
+from otel_reliability.service.series_recording import SeriesRecording
+from otel_reliability.service.stored_parts import parts_of
 from otel_reliability.telemetry.registry import Registry
 
 SAVE_INTERVAL_S: Final = 1.0
@@ -35,7 +35,7 @@ _RUN, _OPEN, _FINAL, _AGENT, _HEAD = "run", "open", "final", "agent", "head"
 
 
 class _Known(NamedTuple):
-    """What was last received of a run. `run` is None while it is withdrawn."""
+    """The last record of a run. `run` is None while it is withdrawn."""
 
     revision: int
     run: Run | None
@@ -59,8 +59,8 @@ class Readings:
         self.accounts: Counter[str] = Counter()
         self.now = 0.0
         self.engine = Engine(settings, clock=self._clock, wall=self.wall, places_return=True, pinned=pinned)
-        self.recording = Recording(self.engine, Registry(self.wall))
-        self._values = Values(store)
+        self.recording = SeriesRecording(self.engine, Registry(self.wall))
+        self._values = PartitionValues(store)
         self._retention = Retention.of(settings)
         self._wait = settings.assembly.remember
         self._parts = parts_of(self.engine, self.recording, Counter())

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from otel_reliability.kafka.messages import Message, Outgoing
+from otel_reliability.kafka.partition_values import KeyValues
 from otel_reliability.kafka.readings import Readings
-from otel_reliability.kafka.values import KeyValues
 from otel_reliability.telemetry.instruments import Point
 
 

@@ -22,30 +22,30 @@ from quixstreams.context import message_context
 from quixstreams.kafka.configuration import ConnectionConfig
 from quixstreams.models import TopicAdmin, TopicManager
 
-from otel_reliability.kafka.client import KafkaException, TopicPartition
+from otel_reliability.kafka.brokers import KafkaException, TopicPartition
 from otel_reliability.kafka.messages import TICK, Message, Outgoing, dead_letter_headers
+from otel_reliability.kafka.partition_values import KeyValues
 from otel_reliability.kafka.stage import Partition, Stage, Unusable
 from otel_reliability.kafka.ticker import Ticker
-from otel_reliability.kafka.values import KeyValues
 from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.telemetry.guard import Guard
 
 _logger = logging.getLogger("otel_reliability.kafka")
 
 POLL: Final = 0.25
-"""Seconds that one look for messages waits, and so the least time between two looks at everything else."""
+"""Seconds that one poll for messages waits, and so the least time between two checks of everything else."""
 AHEAD: Final = 5_000
 """Messages of a partition that are held while those of its other topic are older: what an hour's backlog may take of memory."""
 LAG_INTERVAL_S: Final = 2.0
-"""Seconds between two looks at how far behind each partition is."""
+"""Seconds between two measurements of the lag."""
 STANDBY: Final = 15.0
-"""Seconds without a partition after which a worker is told to be one too many."""
+"""Seconds without a partition after which a worker logs that it is one too many."""
 SLICE, LONGEST_SLICE, SHARE = 0.02, 1.0, 4
-"""Seconds of other work after which what sleeps is read back for so many times as long, and for how long at most."""
+"""Seconds of other work after which agents are loaded, for a share of that time, and for how long at most."""
 PATIENCE: Final = 20.0
 """Seconds that the brokers may take to answer when a worker starts."""
 ENDING: Final = 25.0
-"""Seconds that the last commit may take after somebody asked for the end; whoever asks waits for half a minute, as a rule."""
+"""Seconds that the last commit may take at the end; orchestrators wait for half a minute, as a rule."""
 FAULT: Final = "fault"
 """The reason of a dead letter over which our own code failed."""
 _FAULTS: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -59,19 +59,19 @@ class StreamValues:
         self._partition, self._transaction = partition, transaction
 
     def get(self, key: bytes) -> bytes | None:
-        """What stands at a key."""
+        """Return the value of a key."""
         return self._transaction().get_bytes(key=key, prefix=b"")
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Put something there."""
+        """Set the value of a key."""
         self._transaction().set_bytes(key=key, value=value, prefix=b"")
 
     def drop(self, key: bytes) -> None:
-        """Take it away."""
+        """Delete a key."""
         self._transaction().delete(key=key, prefix=b"")
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """All that is committed."""
+        """Yield all that is committed."""
         transaction = self._transaction()
         for key, _ in self._partition.iter_items(b""):
             value = transaction.get_bytes(key=key, prefix=b"")
@@ -120,7 +120,7 @@ class Worker:
         self._ending = threading.Timer(ENDING, _leave)
         self._ending.daemon = True
         self.asked = False
-        """Whether somebody asked for the end."""
+        """Whether the worker was asked to end."""
         self._broke: BaseException | None = None
         self._join()
         self._commit: Callable[..., None] = self._context.commit_checkpoint
@@ -153,17 +153,17 @@ class Worker:
         self._app.stop()
 
     def _stopped(self, fail: bool = False) -> None:
-        """What the engine underneath calls when it is to end: by a signal, by `stop`, and when it has ended."""
+        """Note that Quix Streams ends: by a signal, by `stop`, or because it has ended."""
         if not fail and not self.asked:
             self.asked = True
             self._ending.start()
-        if fail:  # clearing up after it may fail too, and would be told in its place
+        if fail:  # clearing up after it may fail too, and would be reported in its place
             self._broke = sys.exc_info()[1]
         self._end(fail)
 
     @property
     def restoring(self) -> bool:
-        """Whether state is being read back. From any thread."""
+        """Return whether state is being restored. From any thread."""
         return self._context.state_manager.recovery_required
 
     # --- The topology -------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ class Worker:
             self._dead_letter(message, unusable.reason, unusable.detail, offset, number)
 
     def _taken(self, partition: Partition, message: Message, now: float) -> Iterable[Outgoing]:
-        """What comes of a message. Code of ours that fails over it is a fault of ours, and the partition goes on all the same."""
+        """Return the messages that follow from one. If our code fails, it is a dead letter and the partition goes on."""
         try:
             return partition.take(message, now)
         except _FAULTS as error:
@@ -265,14 +265,14 @@ class Worker:
     # --- Between messages ---------------------------------------------------------------------------------------------
 
     def _between(self) -> None:
-        """After every message, and after every look for one."""
+        """Synchronize partitions, load, publish and measure: after every message and every poll."""
         now = time.monotonic()
         if not self.restoring:
             stores = self._stores()
             if {number: store for number, (store, _) in self._open.items()} != stores:
                 self._sync(dict(stores))
             self._load(now)
-            self._stand(now)
+            self._check_ready(now)
         self._publish(now)
         if now >= self._measured_at + LAG_INTERVAL_S:
             self._measured_at = now
@@ -280,7 +280,7 @@ class Worker:
         self.account.beat = now
 
     def _load(self, now: float) -> None:
-        """Read back what sleeps, while messages are taken in between."""
+        """Load agents, while messages are received in between."""
         spent = now - self._loaded_at
         if self._is_loaded or spent < SLICE:
             return
@@ -289,8 +289,8 @@ class Worker:
         if self._is_loaded:
             self.account.assigned(self._loaded_at - self._given)
 
-    def _stand(self, now: float) -> None:
-        """Ready with partitions that are awake, and without any once it is clear that there are none for it."""
+    def _check_ready(self, now: float) -> None:
+        """Be ready with loaded partitions, and without any once it is clear that none is left."""
         if self._open:
             self.account.ready = self._is_loaded
         elif not self.account.ready and now >= self._began + STANDBY:
@@ -310,7 +310,7 @@ class Worker:
             self._producer.poll(0)
 
     def _measure_lag(self) -> None:
-        """How far behind each partition is, by what the brokers last said."""
+        """Measure the lag of each partition by the offsets that the brokers last reported."""
         lags: dict[tuple[str, int], int] = {}
         for topic in self._stage.inputs:
             for number in self._open:
@@ -320,7 +320,7 @@ class Worker:
         self.account.lags = lags
 
     def _behind(self, topic: str, number: int) -> int | None:
-        """How many messages of a partition wait; None where that is not known."""
+        """Return the number of messages of a partition that wait; None if it is unknown."""
         position = self._offsets.get((topic, number))
         try:
             _, high = self._context.consumer.get_watermark_offsets(TopicPartition(topic, number), cached=True)
@@ -330,7 +330,7 @@ class Worker:
 
 
 class Account:
-    """What a worker tells of itself, over all its starts. Written by its thread, read by any."""
+    """Self-telemetry of a worker, over all its starts. Written by its thread, read by any."""
 
     def __init__(self) -> None:
         self.messages: Counter[tuple[str, str]] = Counter()
@@ -345,7 +345,7 @@ class Account:
         """When it last came round, by the machine's steady clock."""
 
     def assigned(self, seconds: float) -> None:
-        """Partitions were given out anew; after so long all were at work."""
+        """Count a rebalance; `seconds` passed until all partitions were loaded."""
         self.rebalances += 1
         self.restore = seconds
         _logger.info("Partitions %s are at work after %.1f s.", ", ".join(map(str, self.partitions)), seconds)
@@ -355,19 +355,19 @@ def _leave() -> None:
     """End without the last commit, which the brokers do not take. As with any worker that dies, nothing of it has happened."""
     _logger.error(
         "The brokers have not taken the last commit for %.0f s: the worker ends without it. Nothing is lost; "
-        "whoever takes its partitions goes on from the commit before.",
+        "the next owner of its partitions goes on from the commit before.",
         ENDING,
     )
     os._exit(1)
 
 
 def connection_of(kafka: KafkaSettings) -> dict[str, Any]:
-    """How the brokers are reached, in the client library's own names."""
+    """Return the connection options by the client library's own names."""
     return {"bootstrap.servers": kafka.brokers, **kafka.client}
 
 
 def extra_of(kafka: KafkaSettings) -> dict[str, Any]:
-    """The client library's other options that were given."""
+    """Return the client library's other options that were given."""
     known = ConnectionConfig.model_fields.keys() | {"sasl_mechanisms"}
     return {name: value for name, value in kafka.client.items() if name.replace(".", "_") not in known}
 
@@ -390,5 +390,5 @@ def _ms(seconds: float) -> int:
 
 
 def _raised(*_: object) -> bool:
-    """An error is told where the worker is started again, once."""
+    """Raise the error: it is logged where the worker is started again."""
     return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.stability.score import PENALTIES
@@ -48,6 +48,18 @@ class History:
     def points(self) -> list[ScorePoint]:
         """The points, oldest first."""
         return list(map(ScorePoint, self._ns, self._scores))
+
+    def data(self) -> list[Any]:
+        """Return the history as plain data."""
+        return [self._stride, self._wait, list(self._ns), list(self._scores)]
+
+    @classmethod
+    def of(cls, data: Sequence[Any]) -> History:
+        """Return the history that `data` described."""
+        found = cls()
+        found._stride, found._wait = data[:2]
+        found._ns, found._scores = array("q", data[2]), array("d", data[3])
+        return found
 
     def is_due(self) -> bool:
         """Count a run that closed, and return whether it adds a point."""

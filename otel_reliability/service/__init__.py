@@ -1,5 +1,5 @@
-"""The door out of the agents' processes: OTLP in from a Collector or an SDK, metrics and pages out.
+"""The service: receives OTLP from a Collector or an SDK, and serves metrics, pages and an API.
 
-A request goes one way: `http` or `grpc` → `intake` (size, room, decoding) → `writer` (one thread owns all state) → an answer.
-What cannot be taken is `Refused`, and each door says so in the words of its protocol (`answers`).
+A request goes one way: `http` or `grpc` → `intake` (size, budget, decoding) → `writer` (one thread changes all state) → an
+answer. A request that is not accepted raises `Refused`, and `answers` writes the reason in each protocol.
 """

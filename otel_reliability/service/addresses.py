@@ -1,4 +1,4 @@
-"""Where doors listen, and whether others than this machine can reach them."""
+"""Addresses of endpoints, and whether other machines can reach them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ OFF: Final = "off"
 """The address of an endpoint that is closed."""
 _PORT: Final = r"[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
 LISTENS: Final = rf"^(off|(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):({_PORT}))$"
-"""What an address looks like."""
+"""Pattern of an address."""
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104  to know it, not to listen there
 _LOCAL: Final = frozenset({"localhost", "ip6-localhost"})
 
 
-class Place(NamedTuple):
+class HostPort(NamedTuple):
     """A host and a port. Port 0 is any free one."""
 
     host: str
@@ -25,9 +25,9 @@ class Place(NamedTuple):
 
     @property
     def public(self) -> bool:
-        """Whether others than this machine can reach it. A name counts as public: who knows what it will resolve to.
+        """Return whether other machines can reach it. A name other than localhost counts as public.
 
-        >>> Place("127.0.0.1", 4317).public, Place("0.0.0.0", 4317).public, Place("::1", 4317).public
+        >>> HostPort("127.0.0.1", 4317).public, HostPort("0.0.0.0", 4317).public, HostPort("::1", 4317).public
         (False, True, False)
         """
         try:
@@ -35,20 +35,20 @@ class Place(NamedTuple):
         except ValueError:
             return self.host not in _LOCAL
 
-    def reached_by(self, host: str) -> Place:
-        """Where a client finds it that knows this machine by that name: a door on every interface is there too.
+    def reached_by(self, host: str) -> HostPort:
+        """Return the address for a client that knows this machine by that name: an endpoint on every interface is there too.
 
-        >>> str(Place("0.0.0.0", 4317).reached_by("obs-1")), str(Place("10.0.0.7", 4317).reached_by("obs-1"))
+        >>> str(HostPort("0.0.0.0", 4317).reached_by("obs-1")), str(HostPort("10.0.0.7", 4317).reached_by("obs-1"))
         ('obs-1:4317', '10.0.0.7:4317')
         """
         return self._replace(host=host) if self.host in _EVERYWHERE else self
 
 
-def place_of(address: str) -> Place | None:
-    """Where an address is; None where the door is off.
+def parse_address(address: str) -> HostPort | None:
+    """Return host and port of an address; None if the endpoint is off. Raise `ValueError` for text that is no address.
 
-    >>> place_of("[::1]:4317"), place_of("localhost:0"), place_of("off")
-    (Place(host='::1', port=4317), Place(host='localhost', port=0), None)
+    >>> parse_address("[::1]:4317"), parse_address("localhost:0"), parse_address("off")
+    (HostPort(host='::1', port=4317), HostPort(host='localhost', port=0), None)
     """
     if address == OFF:
         return None
@@ -58,4 +58,4 @@ def place_of(address: str) -> Place | None:
         raise ValueError
     if not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise ValueError
-    return Place(bare, int(port))
+    return HostPort(bare, int(port))

@@ -1,9 +1,9 @@
-"""Answers to OTLP requests, in the encoding the request came in (protobuf or JSON)."""
+"""Answers to OTLP requests, and the reasons for which requests are refused."""
 
 from __future__ import annotations
 
 import enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from google.protobuf import any_pb2, duration_pb2
 from google.protobuf.json_format import MessageToJson
@@ -13,18 +13,74 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from otel_reliability.service.refusal import Refused
+from otel_reliability.errors import ReliabilityError
+
+RETRY: Final = 1.0
+"""Seconds after which a client may retry when the budget was used up."""
+RETRY_LATER: Final = 5.0
+"""Seconds after which a client may retry while state is loaded, the service stops, or nothing can be stored."""
+
+
+class Codes(NamedTuple):
+    """HTTP status and gRPC code of a refusal; `google.rpc.Status` holds the gRPC code."""
+
+    http: int
+    rpc: int
+
+
+class Problem(enum.Enum):
+    """Kind of refusal. A client may send the same request again only after OVERLOAD.
+
+    Source: OTLP specification 1.11, "Failures" of OTLP/gRPC and of OTLP/HTTP.
+    """
+
+    UNDECODABLE = Codes(400, 3)
+    UNAUTHENTICATED = Codes(401, 16)
+    UNKNOWN_SIGNAL = Codes(404, 12)
+    METHOD = Codes(405, 12)
+    TIMEOUT = Codes(408, 4)
+    TOO_LARGE = Codes(413, 8)
+    TYPE = Codes(415, 3)
+    FAULT = Codes(500, 13)
+    OVERLOAD = Codes(503, 14)
+
+
+class Refused(ReliabilityError):
+    """Error: a request that is not accepted.
+
+    `reason` is the word it is counted by, `detail` is for the client and holds nothing that the client sent; `retry_after`
+    is in seconds, None if a retry does not help.
+    """
+
+    def __init__(self, problem: Problem, reason: str, detail: str, *, retry_after: float | None = None) -> None:
+        self.problem, self.reason, self.detail, self.retry_after = problem, reason, detail, retry_after
+        super().__init__(f"{reason}: {detail}")
+
+
+def bare(refusal: Refused) -> Refused:
+    """Return the refusal without its traceback: those frames hold the body, and the waiting handler would hold them."""
+    refusal.__context__ = None
+    return refusal.with_traceback(None)
+
+
+def overload(reason: str, detail: str, *, retry_after: float = RETRY) -> Refused:
+    """Return a refusal for now; the client keeps the request and sends it again.
+
+    >>> overload("queue_full", "the queue is full").problem.value.http
+    503
+    """
+    return Refused(Problem.OVERLOAD, reason, detail, retry_after=retry_after)
 
 
 class Encoding(enum.Enum):
-    """How a body is written."""
+    """Encoding of a body."""
 
     PROTOBUF = "application/x-protobuf"
     JSON = "application/json"
 
 
-class Signal(enum.Enum):
-    """What a request holds; the last part of its path."""
+class OtlpSignal(enum.Enum):
+    """Kind of data in a request: the last part of its path."""
 
     TRACES = "traces"
     LOGS = "logs"
@@ -36,24 +92,24 @@ _FULL: Final = {Encoding.PROTOBUF: b"", Encoding.JSON: b"{}"}
 """Full success: nothing is set, `partial_success` least of all."""
 
 
-def accepted(signal: Signal, encoding: Encoding, rejected: int, message: str) -> bytes:
-    """The response of an export. `rejected` spans or log records were refused while their neighbours were taken.
+def accepted(signal: OtlpSignal, encoding: Encoding, rejected: int, message: str) -> bytes:
+    """Return the response of an export of which `rejected` spans or log records were not accepted.
 
-    >>> accepted(Signal.TRACES, Encoding.JSON, 2, "2 without a span id")
+    >>> accepted(OtlpSignal.TRACES, Encoding.JSON, 2, "2 without a span id")
     b'{"partialSuccess": {"rejectedSpans": "2", "errorMessage": "2 without a span id"}}'
     """
     if not rejected and not message:
         return _FULL[encoding]
-    return encoded(_traces(rejected, message) if signal is Signal.TRACES else _logs(rejected, message), encoding)
+    return encoded(_traces(rejected, message) if signal is OtlpSignal.TRACES else _logs(rejected, message), encoding)
 
 
 def refused(refusal: Refused, encoding: Encoding) -> bytes:
-    """The body of an answer that is no success: a `google.rpc.Status`."""
+    """Return the body of an answer that is no success: a `google.rpc.Status`."""
     return encoded(status_of(refusal), encoding)
 
 
 def status_of(refusal: Refused) -> Status:
-    """What is wrong, and when to come again."""
+    """Return the status with the reason, and the time after which to retry."""
     found = Status(code=refusal.problem.value.rpc, message=refusal.detail)
     if refusal.retry_after is not None:
         packed = any_pb2.Any()
@@ -63,13 +119,13 @@ def status_of(refusal: Refused) -> Status:
 
 
 def retry_info(seconds: float) -> RetryInfo:
-    """When to come again."""
+    """Return the detail that holds the time after which to retry."""
     whole, rest = divmod(round(seconds * 1e9), 1_000_000_000)
     return RetryInfo(retry_delay=duration_pb2.Duration(seconds=whole, nanos=rest))
 
 
 def encoded(message: Message, encoding: Encoding) -> bytes:
-    """A message as the client asked for it."""
+    """Return a message in the encoding of the request."""
     if encoding is Encoding.PROTOBUF:
         return message.SerializeToString()
     return MessageToJson(message, indent=None).encode()

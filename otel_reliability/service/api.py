@@ -22,25 +22,25 @@ Object = dict[str, Any]
 
 
 class UnknownAgent(ReliabilityError):
-    """Nobody of that name has runs here."""
+    """Error: no agent of that name has runs here."""
 
 
 class Agents:
-    """Asks an engine. What is told of an agent is as of one moment; with `courses` how its score went, too."""
+    """Reads agents of an engine, each as of one moment. `histories` add scores over time."""
 
-    def __init__(self, engine: Engine, courses: Histories | None = None) -> None:
-        self._engine, self._courses = engine, courses
+    def __init__(self, engine: Engine, histories: Histories | None = None) -> None:
+        self._engine, self._histories = engine, histories
 
     def page(self, limit: int, offset: int = 0) -> Object:
-        """A line for each agent, in the order in which they were first seen."""
+        """Return a line for each agent, in the order in which they were first seen."""
         return self._engine.read(lambda fleet: self._page(fleet, limit, offset)) or {"total": 0, "agents": []}
 
     def details(
         self, service: str, agent: str, *, namespace: str | None = None, environment: str | None = None
     ) -> Object:
-        """All agents of that name; one, unless it is known in several namespaces or environments.
+        """Return all agents of that name: one, unless it is known in several namespaces or environments.
 
-        Raises `UnknownAgent` where there is none.
+        Raise `UnknownAgent` if there is none.
         """
 
         def is_meant(key: AgentKey) -> bool:
@@ -54,9 +54,9 @@ class Agents:
         found = [self._engine.read(lambda fleet, key=key: snapshot(self._engine, fleet, key)) for key in keys]
         if not any(found):
             raise UnknownAgent("no agent of that service and name has runs here")
-        return {"agents": [self._told(one) for one in found if one is not None]}
+        return {"agents": [self._details(one) for one in found if one is not None]}
 
-    def _told(self, found: AgentSource) -> Object:
+    def _details(self, found: AgentSource) -> Object:
         settings = self._engine.settings
         agent = live_view(found, settings)
         recent = [{**record(run), "path_distance": distance} for run, distance in agent.recent]
@@ -69,8 +69,8 @@ class Agents:
         return {"total": len(keys), "agents": [self._line(state) for state in states if state is not None]}
 
     def _line(self, state: AgentState) -> Object:
-        """What all agents have a line of."""
-        points = () if self._courses is None else self._courses.of(state.key)
+        """Return the line of an agent in the list of all."""
+        points = () if self._histories is None else self._histories.of(state.key)
         monitor = self._engine.monitor
         detector = None if monitor is None else monitor.detector(state.key)
         alarm = detector.alarms[-1] if detector is not None and detector.alarms else None

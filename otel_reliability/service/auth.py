@@ -1,4 +1,4 @@
-"""Tokens: who may come in."""
+"""Authentication by bearer tokens."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ import hmac
 from pathlib import Path
 from typing import Final
 
-from otel_reliability.service.refusal import Problem, Refused
+from otel_reliability.service.answers import Problem, Refused
 
 BEARER: Final = "bearer"
 BASIC: Final = "basic"
-"""How a browser brings the token: as the password of any user, which it asks for by itself."""
+"""Scheme by which a browser sends the token: as the password of any user."""
 
 
-class Tokens:
-    """The tokens that let a client in. Without any, everybody is let in.
+class AccessTokens:
+    """Tokens that clients must send. Without any, every client is accepted.
 
-    A file of tokens, one a line, is read again when it changes, so that one can be added before another is taken away. Where it
-    cannot be read any more the last ones stand.
+    A file of tokens, one a line, is read again when it changes, so that one can be added before another is removed. If it can
+    no longer be read, the last ones stay valid.
 
-    >>> Tokens("secret").allow("Bearer secret"), Tokens("secret").allow("Bearer guess"), Tokens().allow(None)
+    >>> (
+    ...     AccessTokens("secret").allow("Bearer secret"),
+    ...     AccessTokens("secret").allow("Bearer guess"),
+    ...     AccessTokens().allow(None),
+    ... )
     (True, False, True)
     """
 
@@ -32,11 +36,11 @@ class Tokens:
 
     @property
     def asked(self) -> bool:
-        """Whether a client needs one."""
+        """Return whether a client needs a token."""
         return bool(self._given) or self._file is not None
 
     def allow(self, authorization: str | None) -> bool:
-        """Whether a client that sends this header comes in. Takes equally long however wrong the token is."""
+        """Return whether a client that sends this header is accepted. The time does not depend on how wrong the token is."""
         if not self.asked:
             return True
         sent, found = _sent(authorization or ""), False
@@ -45,9 +49,9 @@ class Tokens:
         return found and bool(sent)
 
     def check(self, authorization: str | None) -> None:
-        """Raises `Refused` for a client that may not come in."""
+        """Raise `Refused` for a client without a valid token."""
         if not self.allow(authorization):
-            raise Refused(Problem.UNAUTHENTICATED, "unauthenticated", "a bearer token that is known here is needed")
+            raise Refused(Problem.UNAUTHENTICATED, "unauthenticated", "send a valid bearer token")
 
     def _from_file(self) -> tuple[bytes, ...]:
         if self._file is None:
@@ -64,7 +68,7 @@ class Tokens:
 
 
 def _sent(authorization: str) -> bytes:
-    """The token in a header; empty, which is nobody's, where there is none.
+    """Return the token in a header; empty, which is never valid, if there is none.
 
     >>> _sent("Bearer secret"), _sent("Basic bWU6c2VjcmV0"), _sent("Digest secret"), _sent("Basic ?")
     (b'secret', b'secret', b'', b'')

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.service.addresses import place_of
+from otel_reliability.service.addresses import parse_address
 from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.service.settings import ENDPOINTS, ServiceSettings
 
@@ -43,7 +43,7 @@ def _check_endpoints(service: ServiceSettings) -> None:
     """An endpoint that other machines reach must be guarded, or be public on purpose."""
     for endpoint in ENDPOINTS:
         address: str = getattr(service, endpoint)
-        place = place_of(address)
+        place = parse_address(address)
         if place is not None and place.public and not service.guarded and not service.allow_public:
             raise _wrong(
                 endpoint,

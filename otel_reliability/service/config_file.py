@@ -67,7 +67,7 @@ def load_config(
 
 
 def read_file(path: Path) -> Mapping[str, object]:
-    """What a file of settings says. An empty one says nothing."""
+    """Return the settings of a file: none for an empty one."""
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise ConfigurationError("--config", path.name, "a .yaml, .toml or .json file", "give it one of these endings")
@@ -79,7 +79,7 @@ def read_file(path: Path) -> Mapping[str, object]:
     except (yaml.YAMLError, ValueError) as error:
         allowed = f"what its ending says ({_where(error)})"
         raise ConfigurationError(
-            "--config", path.name, allowed, "mend it there; often it is the indentation"
+            "--config", path.name, allowed, "correct it there; often it is the indentation"
         ) from error
     if found is None:
         return {}

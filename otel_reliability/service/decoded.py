@@ -1,4 +1,4 @@
-"""A body → what the writer takes: spans in our vocabulary, evaluations, run records, and what of it cannot be used.
+"""A body → what the writer takes: spans in our vocabulary, evaluations, and what of it cannot be used.
 
 Spans are read here, on the receiver's thread. So no text of a request is kept once this returns, however long the writer takes.
 """
@@ -11,10 +11,8 @@ from typing import Any, Final, NamedTuple, cast
 
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.errors import UndecodableBody
-from otel_reliability.model.record import RunRecord
 from otel_reliability.model.span import AgentSpan, Evaluation
-from otel_reliability.service.answers import Encoding, Signal
-from otel_reliability.service.refusal import Problem, Refused
+from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused
 from otel_reliability.sources import otlp_json, otlp_protobuf
 from otel_reliability.sources.batch import Batch, Malformed
 from otel_reliability.sources.json_request import decode_request
@@ -22,7 +20,7 @@ from otel_reliability.sources.native_decoder import native_decoder
 
 _MAX_REASONS: Final = 5
 """Reasons for malformed spans that one answer names."""
-_KEYS: Final = {Signal.TRACES: "resourceSpans", Signal.LOGS: "resourceLogs"}
+_KEYS: Final = {OtlpSignal.TRACES: "resourceSpans", OtlpSignal.LOGS: "resourceLogs"}
 
 
 class Decoded(NamedTuple):
@@ -30,7 +28,6 @@ class Decoded(NamedTuple):
 
     spans: Sequence[AgentSpan] = ()
     evaluations: tuple[Evaluation, ...] = ()
-    records: tuple[RunRecord, ...] = ()
     malformed: Mapping[str, int] = {}
     """How many spans or log records cannot be used, by reason."""
     message: str = ""
@@ -50,10 +47,10 @@ class Decoder:
         self._read, self._read_logs = reader.read, reader.read_logs
         self._native = native_decoder(reader) if native else None
 
-    def __call__(self, signal: Signal, encoding: Encoding, body: bytes) -> Decoded:
+    def __call__(self, signal: OtlpSignal, encoding: Encoding, body: bytes) -> Decoded:
         """Return what a body holds. Raises `Refused` where it cannot be read at all."""
         try:
-            if self._native is not None and signal is Signal.TRACES and encoding is Encoding.PROTOBUF:
+            if self._native is not None and signal is OtlpSignal.TRACES and encoding is Encoding.PROTOBUF:
                 found = self._native(body)
                 if found is not None:
                     return _decoded(found[0], Batch(malformed=found[1]))
@@ -71,17 +68,16 @@ class Decoder:
 def _decoded(spans: Iterable[AgentSpan], batch: Batch) -> Decoded:
     counts = Counter(str(problem.reason) for problem in batch.malformed)
     message = _message(batch.malformed, counts) if counts else ""
-    evaluations, records = tuple(batch.evaluations), tuple(batch.records)
-    return Decoded(tuple(spans), evaluations, records, counts, message, batch.other_logs)
+    return Decoded(tuple(spans), tuple(batch.evaluations), counts, message, batch.other_logs)
 
 
-def _batch(signal: Signal, encoding: Encoding, body: bytes) -> Batch:
+def _batch(signal: OtlpSignal, encoding: Encoding, body: bytes) -> Batch:
     if encoding is Encoding.JSON:
         return _json(signal, body)
-    return otlp_protobuf.decode_traces(body) if signal is Signal.TRACES else otlp_protobuf.decode_logs(body)
+    return otlp_protobuf.decode_traces(body) if signal is OtlpSignal.TRACES else otlp_protobuf.decode_logs(body)
 
 
-def _json(signal: Signal, body: bytes) -> Batch:
+def _json(signal: OtlpSignal, body: bytes) -> Batch:
     """A request of one signal in OTLP-JSON. Whatever else stands in the object is unknown, and ignored."""
     request = otlp_json.parse(body)
     if not isinstance(request, dict):

@@ -1,7 +1,7 @@
 """OTLP over gRPC: the services of traces, logs and metrics, and gRPC's own health service. Others are unimplemented.
 
-Messages stay raw bytes up to the decoder. What can be refused without the message (no token, no room) is refused before it is
-received. The library is kept from unpacking messages, which it would do without a bound: they are unpacked here.
+Messages stay raw bytes up to the decoder. A request that can be refused without its message (no token, no budget) is refused
+before that is received. The library is kept from unpacking messages, which it would do without a bound: they are unpacked here.
 
 Source: OTLP specification 1.11, "OTLP/gRPC"; gRPC health checking protocol.
 """
@@ -18,13 +18,11 @@ from typing import Any, Final, NoReturn
 import grpc
 
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.service.addresses import Place
-from otel_reliability.service.answers import Encoding, Signal, accepted, retry_info, status_of
-from otel_reliability.service.auth import Tokens
-from otel_reliability.service.inflate import MAGIC
-from otel_reliability.service.intake import Intake
-from otel_reliability.service.readiness import Readiness
-from otel_reliability.service.refusal import Problem, Refused
+from otel_reliability.service.addresses import HostPort
+from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused, accepted, retry_info, status_of
+from otel_reliability.service.auth import AccessTokens
+from otel_reliability.service.health import Readiness
+from otel_reliability.service.intake import MAGIC, Intake
 from otel_reliability.service.settings import TLSSettings
 from otel_reliability.telemetry.guard import Guard
 
@@ -35,15 +33,15 @@ GRACE: Final = 5.0
 """Seconds that requests under way have when a connection has reached its age."""
 
 EXPORTS: Final = {
-    "/opentelemetry.proto.collector.trace.v1.TraceService/Export": Signal.TRACES,
-    "/opentelemetry.proto.collector.logs.v1.LogsService/Export": Signal.LOGS,
-    "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export": Signal.METRICS,
+    "/opentelemetry.proto.collector.trace.v1.TraceService/Export": OtlpSignal.TRACES,
+    "/opentelemetry.proto.collector.logs.v1.LogsService/Export": OtlpSignal.LOGS,
+    "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export": OtlpSignal.METRICS,
 }
 CHECK: Final = "/grpc.health.v1.Health/Check"
 
 DETAILS: Final = "grpc-status-details-bin"
 RETRY_INFO: Final = "google.rpc.retryinfo-bin"
-"""Where clients look for when to come again: Go's in the first, Python's in the second."""
+"""Metadata in which clients look for the time to retry: those in Go read the first, those in Python the second."""
 
 _untyped: Final[Any] = grpc
 """The library, where its stubs would have raw bytes be messages."""
@@ -53,9 +51,11 @@ _EXPORT: Final = Guard("answering a request over gRPC")
 
 
 class OtlpGrpc:
-    """The receiver, and the health service beside it."""
+    """The OTLP/gRPC receiver and the gRPC health service."""
 
-    def __init__(self, intake: Intake, readiness: Readiness, tokens: Tokens, *, max_connection_age: float) -> None:
+    def __init__(
+        self, intake: Intake, readiness: Readiness, tokens: AccessTokens, *, max_connection_age: float
+    ) -> None:
         self._intake = intake
         self._pool = ThreadPoolExecutor(THREADS, "grpc")
         self._server: Any = _untyped.server(
@@ -71,8 +71,8 @@ class OtlpGrpc:
             ),
         )
 
-    def open(self, place: Place, tls: TLSSettings) -> Place:
-        """Listen. Gives where. Raises `ConfigurationError` where the address cannot be had."""
+    def open(self, place: HostPort, tls: TLSSettings) -> HostPort:
+        """Listen, and return the address. Raise `ConfigurationError` if it cannot be bound."""
         try:
             port: int = self._bound(str(place), tls)
         except RuntimeError:
@@ -80,7 +80,7 @@ class OtlpGrpc:
                 "service.grpc", str(place), "an address to be had here", "take another, or end what has it"
             ) from None
         self._server.start()
-        return Place(place.host, port)
+        return HostPort(place.host, port)
 
     def close(self, patience: float) -> None:
         """Listen no more; requests under way have so many seconds."""
@@ -96,9 +96,9 @@ class OtlpGrpc:
 
 
 class _Router(grpc.GenericRpcHandler):
-    """Finds who answers a call. Asked before the call's message is received."""
+    """Finds the handler of a call. Asked before the call's message is received."""
 
-    def __init__(self, intake: Intake, readiness: Readiness, tokens: Tokens) -> None:
+    def __init__(self, intake: Intake, readiness: Readiness, tokens: AccessTokens) -> None:
         self._intake, self._readiness, self._tokens = intake, readiness, tokens
 
     def service(self, handler_call_details: Any) -> Any:
@@ -113,7 +113,7 @@ class _Router(grpc.GenericRpcHandler):
         metadata = {key.lower(): value for key, value in handler_call_details.invocation_metadata}
         try:
             self._tokens.check(metadata.get("authorization"))
-            if signal is Signal.METRICS:
+            if signal is OtlpSignal.METRICS:
                 return _untyped.unary_unary_rpc_method_handler(self._discard)
             self._intake.admit()
         except Refused as refusal:
@@ -122,11 +122,11 @@ class _Router(grpc.GenericRpcHandler):
         return _untyped.unary_unary_rpc_method_handler(partial(self._export, signal))
 
     def _discard(self, body: bytes, context: Any) -> bytes:
-        """Accept a request without a look at it."""
-        self._intake.count(Signal.METRICS, TRANSPORT, "discarded")
+        """Accept a request without reading it."""
+        self._intake.count(OtlpSignal.METRICS, TRANSPORT, "discarded")
         return b""
 
-    def _export(self, signal: Signal, body: bytes, context: Any) -> bytes:
+    def _export(self, signal: OtlpSignal, body: bytes, context: Any) -> bytes:
         try:
             return self._take(signal, body)
         except Refused as refusal:
@@ -137,10 +137,10 @@ class _Router(grpc.GenericRpcHandler):
                 raise
             _refuse(Refused(Problem.FAULT, "fault", "the service failed on this request"), context)
 
-    def _take(self, signal: Signal, body: bytes) -> bytes:
-        with self._intake.room.reserve(len(body)) as place:
+    def _take(self, signal: OtlpSignal, body: bytes) -> bytes:
+        with self._intake.budget.reserve(len(body)) as reservation:
             gzip = body.startswith(MAGIC)
-            committed = self._intake.submit(signal, Encoding.PROTOBUF, body, place, gzip=gzip)
+            committed = self._intake.submit(signal, Encoding.PROTOBUF, body, reservation, gzip=gzip)
             try:
                 ack = committed.result(self._intake.patience)
             except TookTooLong:
@@ -151,7 +151,7 @@ class _Router(grpc.GenericRpcHandler):
         return accepted(signal, Encoding.PROTOBUF, ack.rejected, ack.message)
 
     def _check(self, request: bytes, context: Any) -> bytes:
-        """Whether requests are taken now. The service that is asked about is the server as a whole, or one of its own."""
+        """Answer whether requests are accepted now. The request names the server as a whole, or one service."""
         name = _asked_service(request)
         if name and not any(method.startswith(f"/{name}/") for method in EXPORTS):
             context.abort(grpc.StatusCode.NOT_FOUND, "no such service")

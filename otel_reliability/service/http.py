@@ -15,11 +15,9 @@ from typing import Final, Protocol
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from otel_reliability.service.answers import Encoding, Signal, accepted, refused
-from otel_reliability.service.auth import Tokens
-from otel_reliability.service.intake import Intake
-from otel_reliability.service.refusal import Problem, Refused, bare
-from otel_reliability.service.room import Reservation
+from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused, accepted, bare, refused
+from otel_reliability.service.auth import AccessTokens
+from otel_reliability.service.intake import Intake, Reservation
 from otel_reliability.service.writer import Ack
 from otel_reliability.telemetry.guard import Guard
 
@@ -32,7 +30,7 @@ ERROR: Final = 400
 """The first status that is no success."""
 
 _CHALLENGE: Final = 'Basic realm="otel-reliability: any user, the token as password", charset="UTF-8"'
-"""What makes a browser ask for the token."""
+"""Header that makes a browser ask for the token."""
 _HANDLE: Final = Guard("answering a request over HTTP")
 
 
@@ -43,10 +41,10 @@ class OtlpHttp:
         self._intake, self._threads = intake, threads
 
     def routes(self) -> list[web.RouteDef]:
-        """What it answers; the rest of /v1 is an unknown signal."""
-        return [web.post(f"/v1/{signal.value}", partial(self._export, signal)) for signal in Signal]
+        """Return the routes; the rest of /v1 is an unknown signal."""
+        return [web.post(f"/v1/{signal.value}", partial(self._export, signal)) for signal in OtlpSignal]
 
-    async def _export(self, signal: Signal, request: web.Request) -> web.Response:
+    async def _export(self, signal: OtlpSignal, request: web.Request) -> web.Response:
         try:
             response = await self._take(signal, request)
         except Refused as refusal:
@@ -54,36 +52,36 @@ class OtlpHttp:
             return answer(request, refusal)
         return response
 
-    async def _take(self, signal: Signal, request: web.Request) -> web.Response:
+    async def _take(self, signal: OtlpSignal, request: web.Request) -> web.Response:
         encoding = encoding_of(request)
         if encoding is None:
             raise Refused(Problem.TYPE, "content_type", f"send {' or '.join(one.value for one in Encoding)}")
         gzip = _is_gzip(request)
-        if signal is Signal.METRICS:
+        if signal is OtlpSignal.METRICS:
             return await self._discard(encoding, request)
         self._intake.admit(request.content_length)
-        with self._intake.room.reserve() as place:
-            body = await self._body(request, place)
-            submit = partial(self._intake.submit, signal, encoding, body, place, gzip=gzip)
+        with self._intake.budget.reserve() as reservation:
+            body = await self._body(request, reservation)
+            submit = partial(self._intake.submit, signal, encoding, body, reservation, gzip=gzip)
             ack = await self._acknowledged(self._begun(submit, at_once=not gzip and len(body) <= SMALL))
         self._intake.count(signal, TRANSPORT, "partial" if ack.rejected else "accepted")
         return web.Response(body=accepted(signal, encoding, ack.rejected, ack.message), content_type=encoding.value)
 
     async def _discard(self, encoding: Encoding, request: web.Request) -> web.Response:
-        """Accept a request without a look at it."""
+        """Accept a request without reading it."""
         async for _ in request.content.iter_any():
             pass
-        self._intake.count(Signal.METRICS, TRANSPORT, "discarded")
-        return web.Response(body=accepted(Signal.METRICS, encoding, 0, ""), content_type=encoding.value)
+        self._intake.count(OtlpSignal.METRICS, TRANSPORT, "discarded")
+        return web.Response(body=accepted(OtlpSignal.METRICS, encoding, 0, ""), content_type=encoding.value)
 
-    async def _body(self, request: web.Request, place: Reservation) -> bytes:
+    async def _body(self, request: web.Request, reservation: Reservation) -> bytes:
         parts: list[bytes] = []
         try:
             async with asyncio.timeout(BODY_TIMEOUT):
                 async for part in request.content.iter_any():
-                    if place.size + len(part) > self._intake.limit:
+                    if reservation.size + len(part) > self._intake.limit:
                         raise self._intake.too_large()
-                    place.grow(len(part))
+                    reservation.grow(len(part))
                     parts.append(part)
         except TimeoutError:
             raise Refused(Problem.TIMEOUT, "slow", f"the body did not arrive within {BODY_TIMEOUT:g} s") from None
@@ -101,9 +99,9 @@ class OtlpHttp:
         return begun
 
     async def _acknowledged(self, begun: _Submission) -> Ack:
-        """What the writer says. Who waits is woken once, not also when the body is read and handed on.
+        """Return the writer's answer, for which this waits once, not also for the body to be read.
 
-        So for how long the writer has had it is told when patience might have ended.
+        So the time that the writer has had the request is checked when the timeout may have passed.
         """
         patience = wait = self._intake.patience
         answered = asyncio.wrap_future(begun.answer)
@@ -135,7 +133,7 @@ class _Submission:
         self.handed: float | None = None
 
     def __call__(self) -> None:
-        """Read it and hand it on. Whatever goes wrong is the answer."""
+        """Read it and hand it on. An error becomes the answer."""
         try:
             self._submit(answer=self.answer)
         except Refused as refusal:
@@ -146,13 +144,13 @@ class _Submission:
 
 
 def _unheard(answered: asyncio.Future[Ack]) -> None:
-    """Nobody hears an answer that comes too late; asyncio complains of errors that nobody looked at."""
+    """Read the error of an answer that comes too late: asyncio logs errors that are not read."""
     if not answered.cancelled():
         answered.exception()
 
 
 def encoding_of(request: web.Request) -> Encoding | None:
-    """How a request is written, by its media type; None where that is none of OTLP's."""
+    """Return the encoding of a request by its media type; None for one that OTLP does not have."""
     return _ENCODINGS.get(request.content_type)
 
 
@@ -167,7 +165,7 @@ def _is_gzip(request: web.Request) -> bool:
 
 
 def answer(request: web.Request, refusal: Refused) -> web.Response:
-    """What is no success: a `google.rpc.Status`, as the request was written; in JSON where that cannot be told."""
+    """Return a refusal as a `google.rpc.Status` in the encoding of the request; in JSON if that is unknown."""
     encoding = encoding_of(request) or Encoding.JSON
     headers: dict[str, str] = {}
     if refusal.retry_after is not None:
@@ -182,10 +180,10 @@ def answer(request: web.Request, refusal: Refused) -> web.Response:
     )
 
 
-def guarding(tokens: Tokens, open_paths: frozenset[str], count: Callable[[str], None]) -> Middleware:
-    """What stands before every handler of a door: it asks for a token, and gives whatever goes wrong the same form.
+def guarding(tokens: AccessTokens, open_paths: frozenset[str], count: Callable[[str], None]) -> Middleware:
+    """Return the middleware of every endpoint: it checks the token, and gives all errors the same form.
 
-    `count` is told the reason of each refusal that no handler made.
+    `count` is called with the reason of each refusal that no handler made.
     """
 
     @web.middleware

@@ -11,7 +11,7 @@ from otel_reliability.loading import Seconds, Text, contradiction
 
 
 class KafkaSettings(Struct, frozen=True):
-    """All settings of `otel-reliability kafka` beside those of its engine and its doors (`service.metrics`, `service.pages`)."""
+    """All settings of `otel-reliability kafka` next to those of its engine and of `service.metrics` and `service.ui`."""
 
     brokers: Text | None = None
     """Where the brokers are: host:port, several with commas."""
@@ -28,7 +28,7 @@ class KafkaSettings(Struct, frozen=True):
     group: Text = "otel-reliability"
     """What the consumer groups of the two stages, and the topics of their state, begin with."""
     state: Text | None = None
-    """Directory of this worker's copy of its state; without, all of it is read back from the brokers at every start."""
+    """Directory of this worker's copy of its state; without it, all state is loaded from the brokers at every start."""
     guarantee: Literal["exactly-once", "at-least-once"] = "exactly-once"
     """Whether messages, state and what is sent are one transaction."""
     commit: Seconds = 1.0
@@ -40,7 +40,7 @@ class KafkaSettings(Struct, frozen=True):
     tick: Seconds = 5.0
     """Time between two ticks: a partition without messages closes its runs by them."""
     tell: Seconds = 15.0
-    """Time between two sendings of readings."""
+    """Time between two publications of readings."""
     client: Mapping[str, str] = {}
     """Options of the client library by its own names, such as security.protocol, sasl.mechanism, ssl.ca.location."""
 

@@ -37,8 +37,6 @@ from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
 from otel_reliability.service.clock import Clock, Moment
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.open_traces import OpenTraces
-from otel_reliability.service.parts import ClosedTraces, Item, Part, parts_of
 from otel_reliability.service.retention import Retention
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
@@ -55,6 +53,7 @@ from otel_reliability.service.store import (
     Unreadable,
     copy_of,
 )
+from otel_reliability.service.stored_parts import ClosedTraceRecords, Item, OpenTraces, StoredPart, parts_of
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.windows.fleet import Fleet
 
@@ -67,7 +66,7 @@ RETRY_INTERVAL_S: Final = 1.0
 LOAD_S: Final = 0.02
 """Seconds that the writer spends, each time it meets deadlines, on loading agents that nothing has asked for yet."""
 MAX_TICKS: Final = 10_000
-"""Moments stored; of more, every other one is let go, and runs are closed a moment later when they are assembled again."""
+"""Moments stored; of more, every other one is deleted, and runs are closed a moment later when they are assembled again."""
 
 _RESTORE: Final = Guard("bringing state back")
 _LOAD: Final = Guard("loading an agent")
@@ -146,7 +145,7 @@ class Persistent(Volatile):
         self._moment = clock.moment()
         self._is_quiet = False
         self._has_changed = False
-        self._closed = ClosedTraces(state.engine, state.engine.now, settings.assembly.remember)
+        self._closed = ClosedTraceRecords(state.engine, state.engine.now, settings.assembly.remember)
         self._open = OpenTraces(state.engine, self._closed, settings)
         self._ticks: list[int] = []
         self._evaluations: list[tuple[float, int]] = []
@@ -154,7 +153,7 @@ class Persistent(Volatile):
         self._changed = _Changed({}, {}, {})
         self._agents: dict[AgentKey, int] = {}
         self._pending: list[Statement] = []
-        self._parts = parts_of(state.engine, state.recording, state.logs)
+        self._parts = parts_of(state.engine, state.recording, state.logs, state.histories)
         state.engine.observers.append(self._observe)
 
     def ceilings(self) -> Iterable[Ceiling]:
@@ -168,6 +167,7 @@ class Persistent(Volatile):
         """Store these requests, and stand still at their moment until they are applied."""
         moment = self._clock.moment()
         arrivals = list(_arrivals(group, moment, self._seq + 1))
+        self._check_limit()
         self._write([_insert(arrivals)])
         self._note(arrivals, group)
         self._clock.hold(moment)
@@ -244,15 +244,21 @@ class Persistent(Volatile):
     def _save(self, now: float) -> None:
         """Move what is final out of the arrivals, with everything that follows from it, and record it.
 
-        Counters and histograms that leave the process rest on what is stored: their readers wait for the transaction.
+        Counters and histograms that leave the process rest on what is stored: their readers wait for the transaction. While
+        one is pending that failed, nothing further is recorded.
         """
+        self._write_pending()
         self._state.recording.record(partial(self._save_all, now))
         self._has_changed = self._is_quiet = False  # the moment that is saved gives way to no other
 
     def _save_all(self, now: float) -> None:
-        self._pending += self._statements(now)
-        self._write(self._pending)
-        self._pending = []
+        self._pending = list(self._statements(now))
+        self._write_pending()
+
+    def _write_pending(self) -> None:
+        if self._pending:
+            self._write(self._pending)
+            self._pending = []
 
     def _statements(self, now: float) -> Iterator[Statement]:
         """Yield what is to be written. What it covers is not noted any longer once this is consumed."""
@@ -287,7 +293,7 @@ class Persistent(Volatile):
             [(self._agents[key], pack(key), fleet.seen(key) or self._clock()) for key in keys],
         )
 
-    def _write_part(self, name: str, part: Part) -> Iterator[Statement]:
+    def _write_part(self, name: str, part: StoredPart) -> Iterator[Statement]:
         changes = list(part.changes())
         yield (
             "DELETE FROM part WHERE name = ? AND key = ?",
@@ -398,7 +404,7 @@ class Persistent(Volatile):
                 found.append(unpack_run(body))
         return found[::-1]
 
-    def _load_part(self, store: Store, name: str, part: Part) -> None:
+    def _load_part(self, store: Store, name: str, part: StoredPart) -> None:
         items: list[Item] = []
         question = "SELECT key, position, body FROM part WHERE name = ? ORDER BY position"
         for key, position, body in store.rows(question, name):
@@ -432,7 +438,7 @@ class Persistent(Volatile):
                         self._state.apply(Decoded(malformed=malformed, other_logs=other_logs))
 
     def _forget_noted(self) -> None:
-        """What is in the parts already need not be stored again."""
+        """Forget changes that the stored parts include already."""
         self._changed = _Changed({}, {}, {})
         for part in (self._closed, *self._parts.values()):
             deque(part.changes(), maxlen=0)
@@ -453,17 +459,18 @@ class Persistent(Volatile):
             raise Unavailable("state_unwritable", "the state is closed")
         statements = list(statements)
         try:
-            self._check_limit(store)
             store.transact(statements)
+            self.used = store.size
         except Unreadable as error:
             self._replace(store, str(error)).transact(statements)
         except Unavailable:
             self.refused += 1
             raise
 
-    def _check_limit(self, store: Store) -> None:
-        self.used = store.size
+    def _check_limit(self) -> None:
+        """Raise `Unavailable` if no further request may be stored. What becomes final is still saved: it makes room."""
         if self._limit is not None and self.used >= self._limit:
+            self.refused += 1
             raise Unavailable("state_full", f"the state has reached its limit of {self._limit} bytes")
 
     def _replace(self, damaged: Store, why: str) -> Store:

@@ -1,20 +1,34 @@
-"""Run the service until somebody asks for its end."""
+"""Run the service until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from otel_reliability.native import load
 from otel_reliability.service.config_file import Config
-from otel_reliability.service.memory import look_seldom
+from otel_reliability.service.health import collect_seldom
 from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.service import Service
 from otel_reliability.service.state import State
 from otel_reliability.sources.native_decoder import MODULE
+
+FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
+
+
+def log_to_stderr(level: str) -> None:
+    """Log to stderr: events of the process, never content of spans."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter(FORMAT))
+    logger = logging.getLogger("otel_reliability")
+    logger.addHandler(handler)
+    logger.setLevel(level.upper())
+    logger.propagate = False
+
 
 _logger = logging.getLogger("otel_reliability.service")
 
@@ -23,7 +37,7 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 def serve(config: Config, env: Mapping[str, str], persistence_of: Callable[[State], Volatile] | None = None) -> None:
     """Serve until SIGTERM or SIGINT. Raises `ConfigurationError` where it cannot begin."""
-    look_seldom()
+    collect_seldom()
     asyncio.run(_serve(Service(config, persistence_of=persistence_of, env=env)))
 
 
@@ -35,16 +49,16 @@ async def _serve(service: Service) -> None:
     await service.start()
     if load(MODULE) is not None:
         _logger.info("Requests are decoded by the native extension (%s).", MODULE)
-    _logger.info("Ready. %s", "; ".join(_where(service)) or "Neither pages nor /metrics are served.")
+    _logger.info("Ready. %s", "; ".join(_where(service)) or "Neither the UI nor /metrics is served.")
     await asked.wait()
-    _logger.info("Stopping: what came is worked off, and told once more.")
+    _logger.info("Shutting down: draining the queue and exporting metrics.")
     await service.stop()
     _logger.info("Stopped.")
 
 
 def _where(service: Service) -> Iterator[str]:
-    """Where to look."""
+    """Yield the addresses of UI and metrics."""
     scheme = "https" if service.settings.tls.certificate is not None else "http"
-    for door, what in (("ui", "Pages: {}/"), ("metrics", "Numbers: {}/metrics")):
-        if door in service.addresses:
-            yield what.format(f"{scheme}://{service.addresses[door]}")
+    for endpoint, text in (("ui", "UI: {}/"), ("metrics", "Metrics: {}/metrics")):
+        if endpoint in service.addresses:
+            yield text.format(f"{scheme}://{service.addresses[endpoint]}")

@@ -17,32 +17,27 @@ from aiohttp import web
 
 from otel_reliability.engine import Engine
 from otel_reliability.reference import pinned_by
-from otel_reliability.service.addresses import Place, place_of
+from otel_reliability.service.addresses import HostPort, parse_address
 from otel_reliability.service.api import Agents
-from otel_reliability.service.auth import Tokens
+from otel_reliability.service.auth import AccessTokens
 from otel_reliability.service.checks import check
 from otel_reliability.service.clock import Clock
 from otel_reliability.service.config_file import Config
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.service.grpc import OtlpGrpc
+from otel_reliability.service.health import RECOVERING, Memory, Readiness
 from otel_reliability.service.http import TRANSPORT as HTTP
 from otel_reliability.service.http import OtlpHttp
-from otel_reliability.service.intake import Intake
-from otel_reliability.service.memory import Memory
+from otel_reliability.service.intake import Intake, RequestBudget
 from otel_reliability.service.outlets import Outlets
-from otel_reliability.service.own_numbers import OwnNumbers
-from otel_reliability.service.pages import Api, Metrics, Probes
 from otel_reliability.service.persistence import Persistent, Volatile
-from otel_reliability.service.progress import LOOK, Progress
-from otel_reliability.service.readiness import RECOVERING, Readiness
-from otel_reliability.service.recording import Recording
-from otel_reliability.service.room import Room
+from otel_reliability.service.self_telemetry import ServiceTelemetry
+from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.site import Site
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
-from otel_reliability.service.tls import http_context
-from otel_reliability.service.web import Web
-from otel_reliability.service.writer import Writer
+from otel_reliability.service.web import Api, Metrics, Probes, Web, http_context
+from otel_reliability.service.writer import CHECK_INTERVAL_S, Progress, Writer
 from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.otlp import resource_attributes
 from otel_reliability.telemetry.prometheus import Prometheus
@@ -57,9 +52,9 @@ NAME: Final = "otel-reliability"
 PATIENCE: Final = 2.0
 """Seconds that requests under way, and each sender, have when the service stops."""
 POLL: Final = 0.02
-"""Seconds between two looks at whether state is back."""
+"""Seconds between two checks whether state is loaded."""
 READERS: Final = 2
-"""Threads that unpack and read large bodies; under one interpreter lock more would not be faster."""
+"""Threads that decompress and decode large bodies; under one interpreter lock more would not be faster."""
 NOTHING: Final[Mapping[str, str]] = {}
 
 
@@ -83,9 +78,9 @@ class Service:
         check(settings)
         self.settings = settings
         self.resource = _resource(settings.instance)
-        """Who tells these numbers. It stays the same over restarts: a new instance is a new series."""
-        self.addresses: dict[str, Place] = {}
-        """Where each open door really is."""
+        """Resource of the metrics. It stays the same over restarts: a new instance is a new series."""
+        self.addresses: dict[str, HostPort] = {}
+        """Addresses of the open endpoints."""
         directory = None if settings.state is None else StateDirectory(Path(settings.state))
         engine_settings = config.engine
         if directory is not None and engine_settings.hash_key is None:
@@ -96,8 +91,9 @@ class Service:
             engine_settings, clock=time_of_state, wall=wall, places_return=True, pinned=pinned_by(config.engine)
         )
         self.book = Registry(wall)
-        recording = Recording(self.engine, self.book)
-        self.state = State(self.engine, recording)
+        recording = SeriesRecording(self.engine, self.book)
+        self._histories = None if parse_address(settings.ui) is None else Histories(self.engine)
+        self.state = State(self.engine, recording, self._histories)
         self.readiness = Readiness()
         if directory is not None:
             persistence_of = partial(
@@ -114,32 +110,31 @@ class Service:
             Decoder(self.engine.reader),
             self.writer,
             self.readiness,
-            Room(settings.queue or self.engine.settings.limits.memory // 4),
+            RequestBudget(settings.queue or self.engine.settings.limits.memory // 4),
             limit=settings.max_request,
             patience=settings.commit_timeout,
         )
         memory = Memory(settings.memory, self.readiness)
         self.state.watchers.append(memory)
         self.outlets = Outlets(settings, env)
-        self.own = OwnNumbers(
+        self.own = ServiceTelemetry(
             self.state, self.writer, self.intake, self.readiness, self.persistence, memory, self.outlets
         )
         self.exposition = Exposition(self.engine, self.book, self.own)
-        self._tokens = tokens = Tokens(settings.token, settings.token_file)
+        self._tokens = tokens = AccessTokens(settings.token, settings.token_file)
         self._working: asyncio.Task[None] | None = None
         self._threads, self._painter = ThreadPoolExecutor(READERS, "reader"), ThreadPoolExecutor(1, "ui")
-        self._courses = None if place_of(settings.ui) is None else Histories(self.engine)
-        self._site = Site(self.engine, self._courses, self._painter, self.readiness, self._told_doors, wall)
+        self._site = Site(self.engine, self._histories, self._painter, self.readiness, self._receiver_endpoints)
         self._web = Web(tokens, http_context(settings.tls), partial(self.intake.count, None, HTTP))
         self._grpc = OtlpGrpc(self.intake, self.readiness, tokens, max_connection_age=settings.max_connection_age)
 
     def healthy(self) -> bool:
-        """Whether the process works: its writer gets on, or is still bringing state back."""
+        """Return whether the process works: its writer makes progress, or still loads state."""
         recovering = RECOVERING in self.readiness.reasons
         return self.writer.alive and (recovering or not self.progress.stuck)
 
     async def start(self) -> None:
-        """Open the doors, and take requests once state is back. Raises `ConfigurationError` where one cannot be opened."""
+        """Open the endpoints, and accept requests once state is loaded. Raise `ConfigurationError` if one cannot be opened."""
         self.writer.start()
         try:
             await self._open()
@@ -147,11 +142,11 @@ class Service:
             await self.stop()
             raise
         self._working = asyncio.create_task(self._work())
-        for door, place in self.addresses.items():
-            _logger.info("%s listens on %s", door, place)
+        for endpoint, place in self.addresses.items():
+            _logger.info("%s listens on %s", endpoint, place)
 
     async def stop(self) -> None:
-        """Take nothing more in, finish what came, close what is open, tell it all once, and end."""
+        """Refuse requests, drain the queue, close open runs, export metrics once more, and end."""
         self.readiness.hold("stopping", "the service is stopping")
         if self._working is not None:
             self._working.cancel()
@@ -159,45 +154,45 @@ class Service:
         await loop.run_in_executor(None, self._grpc.close, PATIENCE)
         done = await loop.run_in_executor(None, self.writer.stop, self.settings.drain)
         if not done:
-            _logger.error("Not everything that came could be worked off within %g s.", self.settings.drain)
+            _logger.error("The queue could not be drained within %g s.", self.settings.drain)
         await loop.run_in_executor(None, self.outlets.stop, PATIENCE)
         await self._web.close()
         self._threads.shutdown(wait=True)
         self._painter.shutdown(wait=True)
 
     async def _work(self) -> None:
-        """Once state is back: send numbers, and see to it that the writer gets on."""
+        """Push metrics once state is loaded, and check that the writer makes progress."""
         while RECOVERING in self.readiness.reasons:  # noqa: ASYNC110 (a thread sets it)
             await asyncio.sleep(POLL)
         self.outlets.start(self.exposition, self.resource)
         while True:
-            await asyncio.sleep(LOOK)
-            self.progress.look()
+            await asyncio.sleep(CHECK_INTERVAL_S)
+            self.progress.check()
 
     async def _open(self) -> None:
-        self.addresses = await self._web.open(self._doors())
-        place = place_of(self.settings.grpc)
+        self.addresses = await self._web.open(self._endpoints())
+        place = parse_address(self.settings.grpc)
         if place is not None:
             self.addresses["grpc"] = self._grpc.open(place, self.settings.tls)
 
-    def _doors(self) -> Mapping[str, tuple[Place, list[web.RouteDef]]]:
-        """The doors that speak HTTP and are open, each with its routes."""
+    def _endpoints(self) -> Mapping[str, tuple[HostPort, list[web.RouteDef]]]:
+        """Return the HTTP endpoints that are open, each with its routes."""
         probes = Probes(self.readiness, self.healthy).routes()
-        api = Api(Agents(self.engine, self._courses), self._threads, self.readiness).routes()
+        api = Api(Agents(self.engine, self._histories), self._threads, self.readiness).routes()
         metrics = Metrics(Prometheus(self.exposition, self.resource), self._threads, self.readiness).routes()
-        doors = (
+        endpoints = (
             ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),
             ("metrics", self.settings.metrics, metrics),
             ("ui", self.settings.ui, [*probes, *api, *self._site.routes()]),
         )
-        found = ((name, place_of(address), routes) for name, address, routes in doors)
+        found = ((name, parse_address(address), routes) for name, address, routes in endpoints)
         return {name: (place, routes) for name, place, routes in found if place is not None}
 
-    def _told_doors(self, host: str) -> Endpoints:
-        """Where spans can be sent, for somebody who reaches this machine by that name."""
+    def _receiver_endpoints(self, host: str) -> Endpoints:
+        """Return the addresses of the OTLP receivers for a client that reaches this machine by that name."""
         scheme = "http" if self.settings.tls.certificate is None else "https"
-        places = ((door, self.addresses.get(door)) for door in ("http", "grpc"))
-        found = {door: f"{scheme}://{place.reached_by(host)}" for door, place in places if place is not None}
+        places = ((name, self.addresses.get(name)) for name in ("http", "grpc"))
+        found = {name: f"{scheme}://{place.reached_by(host)}" for name, place in places if place is not None}
         return Endpoints(**found, token=self._tokens.asked)
 
 

@@ -96,7 +96,7 @@ class ServiceSettings(Struct, frozen=True):
 
     @property
     def guarded(self) -> bool:
-        """Whether clients must identify themselves, or connections are encrypted at least."""
+        """Return whether clients need a token, or connections are encrypted."""
         return self.tls.certificate is not None or self.token is not None or self.token_file is not None
 
 

@@ -19,7 +19,7 @@ from otel_reliability.model.run import AgentKey
 from otel_reliability.report.build import AgentSource
 from otel_reliability.report.text import seconds
 from otel_reliability.report.view import AgentView
-from otel_reliability.service.readiness import RECOVERING, Readiness
+from otel_reliability.service.health import RECOVERING, Readiness
 from otel_reliability.ui import rendering
 from otel_reliability.ui.agent_list import UNNAMED, AgentLine, TableChoice, id_of, line_of, list_of
 from otel_reliability.ui.live import Histories, live_view, snapshot
@@ -31,9 +31,9 @@ T = TypeVar("T")
 CHUNK: Final = 10
 """Agents that are read in one turn of the engine: then others may have theirs."""
 LEAST_AGE: Final = 1.0
-"""Seconds for which what was read stands, however many look."""
+"""Seconds for which a value is valid, however many clients read it."""
 SHARE: Final = 4.0
-"""How many times as long as it took to make it stands: so pages never take more than a fifth of a processor."""
+"""A value is valid for so many times as long as it took to make: pages never take more than a fifth of a processor."""
 MOST_KEPT: Final = 64
 """Agents whose page is kept for a moment."""
 YEAR: Final = 365 * 86_400
@@ -43,7 +43,7 @@ POLICY: Final = (
     "base-uri 'none'; frame-ancestors 'none'"
 )
 """Nothing runs or is fetched but the files that pages bring along, whatever a name may say."""
-_RECOVERING: Final = "State is being brought back after a restart. This page will show it by itself."
+_RECOVERING: Final = "State is being loaded after a restart. This page reloads by itself."
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -53,13 +53,13 @@ HEADERS: Final[Mapping[str, str]] = {
 
 
 class Made(NamedTuple, Generic[T]):
-    """What was made, and until when it stands."""
+    """A value, and the time until which it is valid."""
 
     found: T
     until: float
 
 
-class Standing(Generic[T]):
+class TimedCache(Generic[T]):
     """Keeps what is costly to make for a moment; one thread at a time uses it."""
 
     def __init__(self, most: int) -> None:
@@ -67,7 +67,7 @@ class Standing(Generic[T]):
         self._made: OrderedDict[Hashable, Made[T]] = OrderedDict()
 
     def of(self, name: Hashable, make: Callable[[], T]) -> T:
-        """What stands under that name; made anew where nothing does any more."""
+        """Return the value of that name; make it if it is absent or no longer valid."""
         begun = time.monotonic()
         known = self._made.get(name)
         if known is not None and begun < known.until:
@@ -81,27 +81,25 @@ class Standing(Generic[T]):
 
 
 class Site:
-    """Makes pages. `courses` say how scores went, where they are kept; `thread` is the one thread on which pages are made;
-    `doors` says where spans can be sent, to who knows this machine by a name.
+    """Makes pages. `histories` hold scores over time; `thread` is the one thread on which pages are made;
+    `endpoints` returns where spans can be sent, for a client that knows this machine by a name.
     """
 
     def __init__(
         self,
         engine: Engine,
-        courses: Histories | None,
+        histories: Histories | None,
         thread: Executor,
         readiness: Readiness,
-        doors: Callable[[str], Endpoints],
-        wall: Callable[[], int],
+        endpoints: Callable[[str], Endpoints],
     ) -> None:
-        self._engine, self._thread, self._readiness, self._doors = engine, thread, readiness, doors
-        self._courses = courses
-        self._since_ns = wall()
-        self._lines: Standing[list[AgentLine]] = Standing(1)
-        self._views: Standing[AgentView | None] = Standing(MOST_KEPT)
+        self._engine, self._thread, self._readiness, self._endpoints = engine, thread, readiness, endpoints
+        self._histories = histories
+        self._lines: TimedCache[list[AgentLine]] = TimedCache(1)
+        self._views: TimedCache[AgentView | None] = TimedCache(MOST_KEPT)
 
     def routes(self) -> list[web.RouteDef]:
-        """What it answers."""
+        """Return the routes."""
         return [
             web.get("/", self._fleet),
             web.get("/agents/{service}/{agent}", self._agent),
@@ -147,7 +145,7 @@ class Site:
     def _fleet_page(self, choice: TableChoice, host: str) -> tuple[int, str]:
         agents = list_of(self._lines.of("", self._read_lines), choice)
         window = window_words(self._engine.settings.windows[0])
-        return 200, rendering.agents_page(agents, self._doors(host), window=window, since_ns=self._since_ns)
+        return 200, rendering.agents_page(agents, self._endpoints(host), window=window)
 
     def _agent_page(self, service: str, agent: str, id_: str) -> tuple[int, str]:
         key = self._meant(service, agent, id_)
@@ -155,7 +153,7 @@ class Site:
         if view is None:
             return 404, rendering.message_page("No such agent", "No agent of that service and name has runs here.")
         window = window_words(self._engine.settings.windows[0])
-        return 200, rendering.agent_page(view, window=window, since_ns=self._since_ns)
+        return 200, rendering.agent_page(view, window=window)
 
     def _meant(self, service: str, agent: str, id_: str) -> AgentKey | None:
         """The agent with that id; else the first of that service and name. A name that no address can hold has its id alone."""
@@ -177,7 +175,7 @@ class Site:
     def _some_lines(self, keys: list[AgentKey], fleet: Fleet) -> list[AgentLine]:
         states = ((key, fleet.agent(key)) for key in keys)
         return [
-            line_of(state, () if self._courses is None else self._courses.of(key), changed=self._changed(key))
+            line_of(state, () if self._histories is None else self._histories.of(key), changed=self._changed(key))
             for key, state in states
             if state is not None
         ]
@@ -189,7 +187,7 @@ class Site:
 
     def _read_view(self, key: AgentKey) -> AgentView | None:
         def ask(fleet: Fleet) -> AgentSource | None:
-            return snapshot(self._engine, fleet, key, self._courses)
+            return snapshot(self._engine, fleet, key, self._histories)
 
         found = self._engine.read(ask)
         return None if found is None else live_view(found._replace(left_out=0), self._engine.settings)

@@ -8,17 +8,17 @@ from collections.abc import Callable
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.service.recording import Recording
-
-LOG_REASONS = frozenset({"evaluation", "run_record"})
-"""Reasons of malformed log records; the others are of spans."""
+from otel_reliability.service.series_recording import SeriesRecording
+from otel_reliability.service.stored_parts import StoredPart
+from otel_reliability.sources.batch import Reason
 
 
 class State:
-    """What requests and time change. `logs` counts log records by (what became of them, why)."""
+    """State that requests and time change. `logs` counts log records by (disposition, reason)."""
 
-    def __init__(self, engine: Engine, recording: Recording) -> None:
-        self.engine, self.recording = engine, recording
+    def __init__(self, engine: Engine, recording: SeriesRecording, histories: StoredPart | None = None) -> None:
+        """`histories` are the scores over time that the UI shows."""
+        self.engine, self.recording, self.histories = engine, recording, histories
         self.logs: Counter[tuple[str, str]] = Counter()
         self.watchers: list[Callable[[], None]] = []
         """Called after every step in which deadlines were met."""
@@ -47,9 +47,9 @@ class State:
 
     def _count(self, request: Decoded) -> None:
         for reason, number in request.malformed.items():
-            if reason in LOG_REASONS:
+            if reason == Reason.EVALUATION:
                 self.logs["malformed", reason] += number
             else:
                 self.engine.count("malformed", reason, number)
         self.logs["evaluation", ""] += len(request.evaluations)
-        self.logs["other", ""] += request.other_logs + len(request.records)
+        self.logs["other", ""] += request.other_logs

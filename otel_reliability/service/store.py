@@ -26,7 +26,7 @@ Statement: TypeAlias = tuple[str, Iterable[tuple[object, ...]]]
 LAYOUT: Final = 1
 """Layout of the database; raised when a reader of the layout before could no longer read it."""
 APPLICATION: Final = 0x6F746C73
-"""Number in the head of the file that tells it from any other database."""
+"""Number in the head of the file that marks it as a database of this program."""
 SCHEMA: Final = """
 CREATE TABLE arrival (
     seq INTEGER PRIMARY KEY, kind INTEGER NOT NULL, now REAL NOT NULL, wall INTEGER NOT NULL, trace BLOB, body BLOB NOT NULL

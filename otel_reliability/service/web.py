@@ -1,18 +1,40 @@
-"""The doors that speak HTTP: which routes stand at which address."""
+"""HTTP endpoints: the server, `/metrics`, and the health checks."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import ssl
+import zlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, Final
 
 from aiohttp import web
 
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.service.addresses import Place
-from otel_reliability.service.auth import Tokens
+from otel_reliability.service.addresses import HostPort
+from otel_reliability.service.answers import RETRY_LATER, overload
+from otel_reliability.service.api import Agents, UnknownAgent
+from otel_reliability.service.auth import AccessTokens
+from otel_reliability.service.health import RECOVERING, Readiness
 from otel_reliability.service.http import guarding
-from otel_reliability.service.pages import PROBES
+from otel_reliability.service.settings import TLSSettings
+from otel_reliability.telemetry.prometheus import OPENMETRICS, TEXT, Prometheus
+
+
+def http_context(tls: TLSSettings) -> ssl.SSLContext | None:
+    """Return the context of HTTP endpoints; None without encryption. With `client_ca` clients need a certificate signed by it."""
+    if tls.certificate is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tls.certificate, tls.key)
+    if tls.client_ca is not None:
+        context.load_verify_locations(tls.client_ca)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
 
 KEEP_ALIVE: Final = 75.0
 """Seconds that an idle connection stays open."""
@@ -21,25 +43,25 @@ LINGER: Final = 2.0
 
 
 class Web:
-    """Opens doors, and closes them. Doors at one address share it. `count` is told why a request was refused at the door."""
+    """Opens and closes endpoints. Endpoints at one address share it. `count` is called with the reason of each refusal."""
 
-    def __init__(self, tokens: Tokens, tls: ssl.SSLContext | None, count: Callable[[str], None]) -> None:
+    def __init__(self, tokens: AccessTokens, tls: ssl.SSLContext | None, count: Callable[[str], None]) -> None:
         self._tls, self._guard = tls, guarding(tokens, PROBES, count)
         self._runners: list[web.AppRunner] = []
 
-    async def open(self, doors: Mapping[str, tuple[Place, Iterable[web.RouteDef]]]) -> dict[str, Place]:
-        """Listen. Gives where each door really is. Raises `ConfigurationError` where an address cannot be had."""
-        groups: dict[Place | str, list[str]] = {}
-        for name, (place, _) in doors.items():
+    async def open(self, endpoints: Mapping[str, tuple[HostPort, Iterable[web.RouteDef]]]) -> dict[str, HostPort]:
+        """Listen, and return the addresses. Raise `ConfigurationError` if one cannot be bound."""
+        groups: dict[HostPort | str, list[str]] = {}
+        for name, (place, _) in endpoints.items():
             groups.setdefault(place if place.port else name, []).append(name)
-        found: dict[str, Place] = {}
+        found: dict[str, HostPort] = {}
         for names in groups.values():
-            routes = [route for name in names for route in doors[name][1]]
-            place = await self._listen(names[0], doors[names[0]][0], routes)
+            routes = [route for name in names for route in endpoints[name][1]]
+            place = await self._listen(names[0], endpoints[names[0]][0], routes)
             found.update(dict.fromkeys(names, place))
         return found
 
-    async def _listen(self, name: str, place: Place, routes: Iterable[web.RouteDef]) -> Place:
+    async def _listen(self, name: str, place: HostPort, routes: Iterable[web.RouteDef]) -> HostPort:
         app = web.Application(middlewares=[self._guard])
         app.add_routes(routes)
         runner = web.AppRunner(
@@ -64,10 +86,116 @@ class Web:
                 "take another, or end what has it",
             ) from error
         port: int = runner.addresses[0][1]
-        return Place(place.host, port)
+        return HostPort(place.host, port)
 
     async def close(self) -> None:
-        """Listen no more; answers under way are finished."""
+        """Close all endpoints; answers under way are finished."""
         for runner in self._runners:
             await runner.cleanup()
         self._runners.clear()
+
+
+HEALTH: Final = "/healthz"
+READY: Final = "/readyz"
+PROBES: Final = frozenset({HEALTH, READY})
+"""Paths that need no token."""
+
+_LEVEL: Final = 1
+
+
+class Metrics:
+    """`/metrics`: Prometheus text, or OpenMetrics with exemplars if the client accepts it. One scrape is written at a time."""
+
+    def __init__(self, prometheus: Prometheus, threads: Executor, readiness: Readiness) -> None:
+        self._prometheus, self._threads, self._readiness = prometheus, threads, readiness
+        self._turn = asyncio.Lock()
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/metrics", self._metrics)]
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        if RECOVERING in self._readiness.reasons:  # a number that is half brought back would look like a reset
+            later = {"Retry-After": str(round(RETRY_LATER))}
+            return web.Response(status=503, text="state is being brought back\n", headers=later)
+        openmetrics = "application/openmetrics-text" in request.headers.get("Accept", "")
+        packed = "gzip" in request.headers.get("Accept-Encoding", "").lower()
+        async with self._turn:
+            write = partial(self._write, openmetrics=openmetrics, packed=packed)
+            body = await asyncio.get_running_loop().run_in_executor(self._threads, write)
+        headers = {"Content-Type": OPENMETRICS if openmetrics else TEXT}
+        if packed:
+            headers["Content-Encoding"] = "gzip"
+        return web.Response(body=body, headers=headers)
+
+    def _write(self, *, openmetrics: bool, packed: bool) -> bytes:
+        pieces = (piece.encode() for piece in self._prometheus.text(openmetrics=openmetrics))
+        if not packed:
+            return b"".join(pieces)
+        packer = zlib.compressobj(_LEVEL, wbits=16 + zlib.MAX_WBITS)
+        return b"".join([*(packer.compress(piece) for piece in pieces), packer.flush()])
+
+
+class Probes:
+    """`/healthz`: the process works. `/readyz`: it accepts requests now; if not, the reasons."""
+
+    def __init__(self, readiness: Readiness, healthy: Callable[[], bool]) -> None:
+        self._readiness, self._healthy = readiness, healthy
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get(HEALTH, self._health), web.get(READY, self._ready)]
+
+    async def _health(self, request: web.Request) -> web.Response:
+        healthy = self._healthy()
+        return _json({"healthy": healthy}, 200 if healthy else 503)
+
+    async def _ready(self, request: web.Request) -> web.Response:
+        reasons = self._readiness.reasons
+        return _json({"ready": not reasons, "reasons": reasons}, 503 if reasons else 200)
+
+
+class Api:
+    """`/api/v1/agents`: all agents with their scores; below it one agent, with readings, recent runs and diverging paths."""
+
+    def __init__(self, agents: Agents, threads: Executor, readiness: Readiness) -> None:
+        self._agents, self._threads, self._readiness = agents, threads, readiness
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/api/v1/agents", self._list), web.get("/api/v1/agents/{service}/{agent}", self._one)]
+
+    async def _list(self, request: web.Request) -> web.Response:
+        self._check()
+        limit, offset = _whole(request, "limit", 1_000), _whole(request, "offset", 0)
+        return _json(await self._ask(partial(self._agents.page, limit=min(limit, 1_000), offset=offset)))
+
+    async def _one(self, request: web.Request) -> web.Response:
+        self._check()
+        named = {name: request.query[name] for name in ("namespace", "environment") if name in request.query}
+        service, agent = request.match_info["service"], request.match_info["agent"]
+        try:
+            return _json(await self._ask(partial(self._agents.details, service, agent, **named)))
+        except UnknownAgent as error:
+            raise web.HTTPNotFound(reason=str(error)) from None
+
+    def _check(self) -> None:
+        """Refuse requests until state is loaded: before, agents are missing or incomplete."""
+        detail = self._readiness.reasons.get(RECOVERING)
+        if detail is not None:
+            raise overload(RECOVERING, detail, retry_after=RETRY_LATER)
+
+    async def _ask(self, ask: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, ask)
+
+
+def _whole(request: web.Request, name: str, default: int) -> int:
+    text = request.query.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise web.HTTPBadRequest(reason=f"{name} is not a whole number from 0")
+    return int(text)
+
+
+def _json(found: Any, status: int = 200) -> web.Response:
+    return web.Response(
+        text=json.dumps(found, ensure_ascii=False, allow_nan=False), status=status, content_type="application/json"
+    )

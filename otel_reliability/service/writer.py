@@ -1,7 +1,7 @@
-"""The one thread that owns all state.
+"""The one thread that changes state.
 
-Receivers hand it decoded requests and wait. It takes what has come as a group, has it stored, applies it request by
-request, and only then answers: what was acknowledged is kept. Between groups it meets the deadlines of runs.
+Receivers hand it decoded requests and wait. It reads all that are waiting as a group, has the group stored, applies it request
+by request, and only then answers: what was acknowledged is kept. Between groups it meets the deadlines of runs.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from otel_reliability.service.answers import RETRY_LATER, Problem, Refused, overload
 from otel_reliability.service.decoded import Decoded
+from otel_reliability.service.health import RECOVERING, Readiness
 from otel_reliability.service.persistence import Volatile
-from otel_reliability.service.readiness import RECOVERING, Readiness
-from otel_reliability.service.refusal import RETRY_LATER, Problem, Refused, overload
 from otel_reliability.service.state import State
 from otel_reliability.service.store import Unavailable
 from otel_reliability.telemetry.guard import Guard
@@ -25,7 +25,7 @@ from otel_reliability.telemetry.guard import Guard
 _logger = logging.getLogger("otel_reliability.service")
 
 TICK: Final = 0.25
-"""Seconds between two looks at the deadlines."""
+"""Seconds between two checks of the deadlines."""
 GROUP: Final = 256
 """Requests committed together, at most."""
 
@@ -54,9 +54,9 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._stopping = False
         self.beat = 0.0
-        """When the thread last came round, on the engine's clock."""
+        """The engine's time of the thread's last turn."""
         self.met = 0.0
-        """Up to when it has met all deadlines, and whoever watches has seen what followed."""
+        """The time up to which it has met all deadlines, and called all watchers."""
         self._next = 0.0
 
     @property
@@ -66,12 +66,12 @@ class Writer:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread runs."""
+        """Return whether the thread runs."""
         return self._thread.is_alive()
 
     def start(self) -> None:
-        """Bring state back, then take requests. Returns at once: the service is not ready until state is back."""
-        self._readiness.hold(RECOVERING, "state is being brought back; come again later")
+        """Start to load state, then accept requests. The service is not ready until state is loaded."""
+        self._readiness.hold(RECOVERING, "state is being loaded; retry later")
         self._thread.start()
 
     def commit(self, request: Decoded, answer: Future[Ack] | None = None) -> Future[Ack]:
@@ -87,7 +87,7 @@ class Writer:
         return answer
 
     def stop(self, patience: float) -> bool:
-        """Apply what has come, close what is open where no state keeps it, and end. False: not done in time."""
+        """Apply what is queued, close runs that no state keeps, and end. Return False if that took too long."""
         self._stopping = True
         self._queue.put(None)
         self._thread.join(patience)
@@ -110,7 +110,7 @@ class Writer:
         self._end()
 
     def _take(self) -> tuple[list[_Waiting], bool]:
-        """What has come, and whether it is the last; after a while nothing."""
+        """Return the requests that wait, and whether they are the last; none after a while."""
         group: list[_Waiting] = []
         with suppress(queue.Empty):
             item = self._queue.get(timeout=TICK)
@@ -153,7 +153,7 @@ class Writer:
         self.met = now
 
     def _meet_deadlines(self, now: float) -> None:
-        """What follows from time is kept first, as what follows from requests is."""
+        """Store the moment first, as requests are stored before they are applied."""
         try:
             self._persistence.advancing()
         except Unavailable as reason:
@@ -173,3 +173,34 @@ class Writer:
             if not self._persistence.keeps_open_runs:
                 self._state.close_all()
             self._persistence.close()
+
+
+CHECK_INTERVAL_S: Final = 1.0
+"""Seconds between two checks."""
+STUCK_CHECKS: Final = 30
+"""Checks in a row that saw the writer late and without progress, after which it counts as hanging."""
+BEHIND: Final = 4 * TICK
+"""Seconds that an idle writer may be late: it takes a turn every `TICK`."""
+
+
+class Progress:
+    """Watches a writer. `check` is called every `CHECK_INTERVAL_S` seconds, from another thread.
+
+    It counts checks, not seconds: if the whole process is paused, or applies one large group, the writer is late without hanging.
+    """
+
+    def __init__(self, writer: Writer, state: State) -> None:
+        self._writer, self._state = writer, state
+        self._seen = (writer.beat, state.steps)
+        self._silent = 0
+
+    @property
+    def stuck(self) -> bool:
+        """Return whether the writer hangs."""
+        return self._silent >= STUCK_CHECKS
+
+    def check(self) -> None:
+        """Check whether it has taken a turn, or applied a request, since the last check."""
+        seen, behind = (self._writer.beat, self._state.steps), self._state.engine.now() - self._writer.beat
+        self._silent = self._silent + 1 if seen == self._seen and behind > BEHIND else 0
+        self._seen = seen

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 from otel_reliability.change.detector import Evidence, Status
 from otel_reliability.change.result import Result
@@ -10,6 +11,7 @@ from otel_reliability.change.sentences import of_alarm, of_evidence
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.build import AgentSource, agent_view, recent_runs
 from otel_reliability.report.changes import mark
@@ -34,14 +36,16 @@ _NO_RUNS: Final = ChangeView(Result.NO_RESULT, "No result: no run of it counts f
 
 
 class Histories:
-    """The score over time of every agent of an engine, since this object was made. An agent that expires loses its history.
+    """The score over time of every agent of an engine. An agent that expires loses its history.
 
-    It listens within the engine's turn, so it must be read within a turn too. Nothing survives a restart.
+    It is changed within the engine's turn, so it must be read within a turn too. A service stores `changes`, and gives them to
+    `restore` after a restart.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._histories: dict[AgentKey, History] = {}
+        self._changed: dict[AgentKey, None] = {}
         self._budget, self._checked = float(BURST_POINTS), engine.now()
         engine.observers.append(self._observe)
 
@@ -52,6 +56,17 @@ class Histories:
         """Return the points of an agent, oldest first."""
         history = self._histories.get(key)
         return () if history is None else tuple(history.points)
+
+    def changes(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the histories that changed since this was last asked for, by agent; None for an agent that expired."""
+        changed, self._changed = self._changed, {}
+        for key in changed:
+            history = self._histories.get(key)
+            yield list(key), None if history is None else history.data()
+
+    def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
+        """Replace all histories by what `changes` yielded."""
+        self._histories = {agent_key(key): History.of(body) for key, body in data}
 
     def _observe(self, event: RunEvent, now: float) -> None:
         if event.change is not RunChange.CLOSED:
@@ -67,6 +82,7 @@ class Histories:
         history = history or self._begin(key)
         if score is not None and end_ns is not None:
             history.add(ScorePoint(end_ns, score))
+            self._changed[key] = None
 
     def _has_budget(self, now: float) -> bool:
         self._budget = min(float(BURST_POINTS), self._budget + POINTS_PER_S * max(0.0, now - self._checked))
@@ -79,7 +95,10 @@ class Histories:
     def _begin(self, key: AgentKey) -> History:
         fleet = self._engine.fleet
         if len(self._histories) >= len(fleet):
-            self._histories = {known: one for known, one in self._histories.items() if fleet.agent(known) is not None}
+            expired = [known for known in self._histories if fleet.seen(known) is None]
+            self._changed.update(dict.fromkeys(expired))
+            for known in expired:
+                del self._histories[known]
         return self._histories.setdefault(key, History())
 
 

@@ -106,17 +106,15 @@ def _asset(file: Path) -> Asset:
     return Asset(body, TYPES[file.suffix], hashlib.blake2b(body, digest_size=6).hexdigest())
 
 
-def agents_page(agents: AgentList, endpoints: Endpoints, *, window: str, since_ns: int) -> str:
+def agents_page(agents: AgentList, endpoints: Endpoints, *, window: str) -> str:
     """Return the page of all agents."""
     facts = endpoints._asdict()
-    return _page("agents.html", agents=agents, link=_link, sorts=SORTS, window=window, since_ns=since_ns, **facts)
+    return _page("agents.html", agents=agents, link=_link, sorts=SORTS, window=window, **facts)
 
 
-def agent_page(agent: AgentView, *, window: str, since_ns: int) -> str:
+def agent_page(agent: AgentView, *, window: str) -> str:
     """Return the page of one agent."""
-    return _page(
-        "agent.html", agent=agent, since=f"The score of the {window}, since this service started at {moment(since_ns)}."
-    )
+    return _page("agent.html", agent=agent, since=f"The score of the {window}, over at most a week.")
 
 
 def message_page(title: str, text: str, *, poll: int = 0) -> str:

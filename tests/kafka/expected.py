@@ -12,7 +12,7 @@ from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan
-from otel_reliability.service.recording import Recording
+from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.telemetry.registry import Registry
@@ -42,7 +42,7 @@ class Expected:
         engine = Engine(settings, clock=lambda: 0.0, wall=None, places_return=True)
         book = Registry(lambda: 0)
         runs: list[Run] = []
-        record = Recording(engine, book)
+        record = SeriesRecording(engine, book)
         engine.observers.append(lambda event, _: runs.append(event.run) if event.change.value == "settled" else None)
         engine.receive(spans)
         engine.receive_evaluations(evaluations)

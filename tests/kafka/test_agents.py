@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from otel_reliability.config import LimitSettings, Settings
-from otel_reliability.kafka import values
-from otel_reliability.kafka.exposition import Expositions
+from otel_reliability.kafka import partition_values
 from otel_reliability.kafka.messages import Outgoing, write
+from otel_reliability.kafka.partition_values import MemoryValues
 from otel_reliability.kafka.readings import Readings
-from otel_reliability.kafka.values import MemoryValues
+from otel_reliability.kafka.self_telemetry import Expositions
 from otel_reliability.model.event import RunChange
 from otel_reliability.model.record import BadRecord, RunRecord
 from otel_reliability.model.run import AgentKey
@@ -82,7 +82,7 @@ def test_agents_are_loaded_when_they_are_needed() -> None:
 
 def test_large_values_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     """A message of the changelog holds a megabyte."""
-    monkeypatch.setattr(values, "PIECE_BYTES", 1_000)
+    monkeypatch.setattr(partition_values, "PIECE_BYTES", 1_000)
     store = MemoryValues()
     readings = Readings(SETTINGS, store, {})
     for number in range(1, 9):

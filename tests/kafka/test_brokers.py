@@ -6,8 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from otel_reliability.kafka.brokers import told
-from otel_reliability.kafka.client import KafkaError, KafkaException
+from otel_reliability.kafka.brokers import KafkaError, KafkaException, explain
 
 
 def broken() -> Exception:
@@ -25,7 +24,7 @@ def raised(*errors: Exception) -> Exception:
 def test_a_right_that_lacks_is_told_whatever_came_of_it() -> None:
     """A transaction that is not permitted breaks, and clearing it away fails too."""
     denied = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no right to write"))
-    reason, what = told(raised(denied, ValueError("in between"), broken()))
+    reason, what = explain(raised(denied, ValueError("in between"), broken()))
 
     assert reason == "denied"
     assert "no right to write" in what
@@ -42,7 +41,7 @@ def test_a_right_that_lacks_is_told_whatever_came_of_it() -> None:
 )
 def test_every_other_trouble_has_its_word(error: Exception, reason: str, part: str) -> None:
     """That of the brokers, and that of our own code."""
-    word, what = told(error)
+    word, what = explain(error)
 
     assert word == reason
     assert part in what

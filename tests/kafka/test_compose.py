@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from otel_reliability.kafka.aggregate import Aggregate
-from otel_reliability.kafka.assemble import Assemble
+from otel_reliability.kafka.aggregate_stage import AggregateStage
+from otel_reliability.kafka.assemble_stage import AssembleStage
 from otel_reliability.service.checks import check_workers
 from otel_reliability.service.config_file import Config, load_config
 from tests.collector_config.shipped import parsed
@@ -69,7 +69,7 @@ def test_every_container_is_pinned_bounded_and_hardened(name: str) -> None:
 def test_workers_find_their_settings_and_their_topics() -> None:
     """Every topic that either stage or a Collector names is made, spans and judgements with as many partitions."""
     made = topics()
-    for worker, kind in (("assemble", Assemble), ("aggregate", Aggregate)):
+    for worker, kind in (("assemble", AssembleStage), ("aggregate", AggregateStage)):
         config = config_of(worker)
         check_workers(config.engine, config.kafka)
         stage = kind(config.engine, config.kafka)

@@ -7,14 +7,13 @@ from pathlib import Path
 
 from dashboards.alerts import ALERTS
 from otel_reliability.config import Settings
-from otel_reliability.kafka.assemble import Assemble
-from otel_reliability.kafka.exposition import Expositions
+from otel_reliability.kafka.assemble_stage import AssembleStage
 from otel_reliability.kafka.messages import Message
-from otel_reliability.kafka.own_numbers import OwnNumbers
-from otel_reliability.kafka.values import MemoryValues
+from otel_reliability.kafka.partition_values import MemoryValues
+from otel_reliability.kafka.self_telemetry import Expositions, WorkerTelemetry
 from otel_reliability.kafka.worker import Account
+from otel_reliability.service.health import Readiness
 from otel_reliability.service.kafka_settings import KafkaSettings
-from otel_reliability.service.readiness import Readiness
 from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.testing import traces_protobuf
 from tests.dashboards.asking import questions
@@ -28,13 +27,13 @@ TOLD = re.compile(r"^(otel_reliability_kafka_\w+)(?:\{(.*)\})? ", re.MULTILINE)
 
 def told(folder: Path) -> dict[str, set[str]]:
     """Every series of a worker of the first stage that has seen all there is, with its labels."""
-    stage, account = Assemble(Settings(hash_key="00" * 16), KafkaSettings()), Account()
+    stage, account = AssembleStage(Settings(hash_key="00" * 16), KafkaSettings()), Account()
     partition = stage.open(0, MemoryValues())
     partition.take(Message("otlp_spans", None, traces_protobuf(run_of(1)), 0), BEGIN)
     partition.take(Message("otlp_spans", None, b"", 0), BEGIN + 10)
     account.messages["otlp_spans", "records"] = account.dead["undecodable"] = account.starts["start"] = 1
     account.lags = {("otlp_spans", 0): 7}
-    own = OwnNumbers(stage, account, Readiness(), folder)
+    own = WorkerTelemetry(stage, account, Readiness(), folder)
     text = "".join(Prometheus(Expositions(tuple, own), {}).text())
     return {name: set(re.findall(r'(\w+)="', labels)) for name, labels in TOLD.findall(text)}
 

@@ -37,7 +37,7 @@ from tests.telemetry.numbers import prometheus_numbers
 pytestmark = pytest.mark.real
 
 SETTINGS: Final[Mapping[str, Any]] = {
-    "assembly": {"linger": 2.0, "idle_timeout": 15.0, "reopen": 30.0, "remember": 900.0},
+    "assembly": {"linger": 2.0, "idle_timeout": 15.0, "reopen": 30.0},
     "sessions": {"idle": 30.0},
 }
 """Times in which a machine that is busy with other things has sent a whole recording."""

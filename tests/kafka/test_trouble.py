@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from otel_reliability.model.event import RunChange
-from otel_reliability.model.record import RunRecord, read
+from otel_reliability.model.record import VERSION, RunRecord, read
 from otel_reliability.model.run import Run
 from otel_reliability.testing import span, trace_id, traces_protobuf
 from tests.kafka.expected import Expected
@@ -63,7 +63,9 @@ def test_what_cannot_be_used_is_laid_aside(kafka: Kafkas, workers: Workers) -> N
 
 def _settled(reader: Reader) -> list[RunRecord]:
     """The runs that have settled, in a topic that holds more than run records."""
-    found = [read(message.value()) for message in reader.read() if message.value().startswith(b'{"version":1')]
+    found = [
+        read(message.value()) for message in reader.read() if message.value().startswith(b'{"version":%d' % VERSION)
+    ]
     return [one for one in found if one.change is RunChange.SETTLED]
 
 

@@ -30,9 +30,8 @@ SETTINGS: Final[Mapping[str, Any]] = {
     "hash_key": KEY,
     "windows": [{"name": "recording", "last": 100_000}],
     "metrics": {"min_runs": 2},
-    "limits": {"rows": 100_000},
     "change": {"enabled": False},
-    "assembly": {"linger": 1.0, "idle_timeout": 4.0, "reopen": 5.0, "remember": 600.0},
+    "assembly": {"linger": 1.0, "idle_timeout": 4.0, "reopen": 5.0},
     "kafka": {
         "spans": SPANS,
         "runs": RUNS,

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Final, NamedTuple, cast
 
 from otel_reliability.model.span import Evaluation
-from otel_reliability.service.answers import Encoding, Signal
+from otel_reliability.service.answers import Encoding, OtlpSignal
 from otel_reliability.sources.otlp_write import logs_json, traces_json
 from otel_reliability.testing import at, span, trace_id, traces_protobuf
 from tests.service.logs import logs_protobuf
@@ -20,7 +20,7 @@ from tests.service.running import run_of, runs_of
 class Case(NamedTuple):
     """One request."""
 
-    signal: Signal
+    signal: OtlpSignal
     encoding: Encoding
     body: bytes
     gzip: bool = False
@@ -32,15 +32,15 @@ SPANS: Final = [
     span(7, 1, trace=500, events=[("gen_ai.evaluation.result", {"gen_ai.evaluation.name": "x"})], links=[(1, 2)]),
 ]
 WEB: Final = [span(number, 1, trace=600, name="GET /", attributes={"http.route": "/"}) for number in range(2, 9)]
-BODIES: Final[Sequence[tuple[Signal, bytes]]] = (
-    (Signal.TRACES, traces_protobuf(SPANS)),
-    (Signal.TRACES, traces_protobuf(WEB)),
-    (Signal.TRACES, traces_protobuf(run_of(700))),
-    (Signal.LOGS, logs_protobuf([EVALUATION])),
+BODIES: Final[Sequence[tuple[OtlpSignal, bytes]]] = (
+    (OtlpSignal.TRACES, traces_protobuf(SPANS)),
+    (OtlpSignal.TRACES, traces_protobuf(WEB)),
+    (OtlpSignal.TRACES, traces_protobuf(run_of(700))),
+    (OtlpSignal.LOGS, logs_protobuf([EVALUATION])),
 )
-JSON_BODIES: Final[Sequence[tuple[Signal, Any]]] = (
-    (Signal.TRACES, traces_json(SPANS)),
-    (Signal.LOGS, logs_json([EVALUATION])),
+JSON_BODIES: Final[Sequence[tuple[OtlpSignal, Any]]] = (
+    (OtlpSignal.TRACES, traces_json(SPANS)),
+    (OtlpSignal.LOGS, logs_json([EVALUATION])),
 )
 JUNK: Final[Sequence[Any]] = (
     None, True, -1, 1e308, 2**64, "", "x" * 300, "\ud800", [], {}, [[]], {"": None}, "00" * 16, "zz", 10**30, {"stringValue": 7},
@@ -76,7 +76,7 @@ def mutated(random: Random, body: bytes) -> bytes:
 
 
 def _garbage(random: Random) -> Case:
-    return Case(random.choice(list(Signal)), random.choice(list(Encoding)), random.randbytes(random.randrange(300)))
+    return Case(random.choice(list(OtlpSignal)), random.choice(list(Encoding)), random.randbytes(random.randrange(300)))
 
 
 def _mutated_protobuf(random: Random) -> Case:
@@ -88,7 +88,7 @@ def _spliced(random: Random) -> Case:
     """The beginning of one request and the end of another, perhaps sent as the other signal."""
     (signal, one), (_, other) = random.choice(BODIES), random.choice(BODIES)
     body = one[: random.randrange(len(one))] + other[random.randrange(len(other)) :]
-    return Case(random.choice([signal, Signal.LOGS, Signal.TRACES]), Encoding.PROTOBUF, body)
+    return Case(random.choice([signal, OtlpSignal.LOGS, OtlpSignal.TRACES]), Encoding.PROTOBUF, body)
 
 
 def _mutated_json(random: Random) -> Case:
@@ -126,7 +126,7 @@ def _deep(random: Random) -> Case:
         opening, closing = random.choice([(b"[", b"]"), (b'{"a":', b"}"), (b'{"arrayValue":{"values":[', b"]}}")])
         whole = opening * depth + (b"1" if opening != b"[" else b"") + closing * depth
         body = b'{"resourceSpans":[{"resource":{"attributes":[{"key":"a","value":' + whole + b"}]}}]}"
-        return Case(Signal.TRACES, Encoding.JSON, random.choice([whole, body]))
+        return Case(OtlpSignal.TRACES, Encoding.JSON, random.choice([whole, body]))
     nested = b""
     for _ in range(min(depth, 500)):
         nested = (
@@ -135,7 +135,7 @@ def _deep(random: Random) -> Case:
     attribute = b"\x0a\x01a\x12" + _varint(len(nested)) + nested
     resource = b"\x0a" + _varint(len(attribute)) + attribute
     group = b"\x0a" + _varint(len(resource)) + resource
-    return Case(Signal.TRACES, Encoding.PROTOBUF, b"\x0a" + _varint(len(group)) + group)
+    return Case(OtlpSignal.TRACES, Encoding.PROTOBUF, b"\x0a" + _varint(len(group)) + group)
 
 
 def _packed(random: Random) -> Case:
@@ -162,7 +162,7 @@ def _swarm(random: Random) -> Case:
     body = b"\x12\x00" * number
     for _ in range(level):
         body = b"\x12" + _varint(len(body)) + body
-    return Case(Signal.TRACES, Encoding.PROTOBUF, b"\x0a" + _varint(len(body)) + body)
+    return Case(OtlpSignal.TRACES, Encoding.PROTOBUF, b"\x0a" + _varint(len(body)) + body)
 
 
 def _varint(value: int) -> bytes:

@@ -13,12 +13,13 @@ from otel_reliability.model.span import Session
 from otel_reliability.service.clock import Clock
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.persistence import Persistent
-from otel_reliability.service.recording import Recording
+from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.store import Unavailable
 from otel_reliability.telemetry.registry import SPECS, Labels, Registry
 from otel_reliability.testing import FakeClock, agent, model, tool
+from otel_reliability.ui.live import Histories
 
 SETTINGS = Settings(hash_key="00" * 16)
 
@@ -31,6 +32,7 @@ class Look(NamedTuple):
     sessions: Any
     accounts: dict[Any, int]
     open_runs: int
+    histories: dict[str, Any]
 
 
 class Kept:
@@ -49,7 +51,8 @@ class Kept:
         clock = Clock(self.fake, self.fake.wall)
         self.engine = Engine(settings, clock=clock, wall=clock.wall, places_return=True)
         self.book = Registry(clock.wall)
-        self.state = State(self.engine, Recording(self.engine, self.book))
+        self.histories = Histories(self.engine)
+        self.state = State(self.engine, SeriesRecording(self.engine, self.book), self.histories)
         self.directory = StateDirectory(path)
         self.persistence = Persistent(self.state, clock, self.directory, limit=limit)
         self.persistence.restore()
@@ -110,6 +113,7 @@ class Kept:
             {key: self.engine.sessions.scores(key) for key in fleet.keys()},  # noqa: SIM118 (no dictionary)
             {key: number for key, number in self.engine.accounts.items() if number},
             self.engine.open_runs,
+            {key.agent: self.histories.of(key) for key in sorted(fleet.keys())},
         )
 
     def series(self) -> dict[str, dict[Labels, tuple[Any, ...]]]:

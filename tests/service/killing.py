@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import RawSpan
-from otel_reliability.service.answers import Encoding, Signal
+from otel_reliability.service.answers import Encoding, OtlpSignal
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.testing import FakeClock
 from tests.real.ports import HOST, free_port
@@ -123,9 +123,9 @@ def check(state: Path, acknowledged: list[bytes], twin_path: Path) -> None:
     twin, kept = (Kept(path, FakeClock(1e6), SETTINGS) for path in (twin_path, state))
     decode = Decoder(twin.engine.reader)
     for body in acknowledged:
-        assert twin.take(decode(Signal.TRACES, Encoding.PROTOBUF, body))
+        assert twin.take(decode(OtlpSignal.TRACES, Encoding.PROTOBUF, body))
     for body in (*acknowledged, *acknowledged):
-        assert kept.take(decode(Signal.TRACES, Encoding.PROTOBUF, body))
+        assert kept.take(decode(OtlpSignal.TRACES, Encoding.PROTOBUF, body))
     for one in (twin, kept):
         one.settle()
         one.engine.flush(CloseReason.SHUTDOWN)

@@ -12,7 +12,7 @@ from typing import Any, cast
 import grpc
 import pytest
 
-from otel_reliability.service.auth import Tokens
+from otel_reliability.service.auth import AccessTokens
 from tests.service.certificates import Authority, Pair
 from tests.service.running import EXPORT_TRACES, HEALTH, PROTOBUF, Running, serving
 
@@ -136,7 +136,7 @@ def test_any_line_lets_in_and_a_changed_file_is_read_again(tmp_path: Path) -> No
     """A new token is added before the old one is taken away: nobody is locked out in between."""
     file = tmp_path / "tokens"
     file.write_text("old\n")
-    tokens = Tokens(file=str(file))
+    tokens = AccessTokens(file=str(file))
     seen = [tokens.allow("Bearer old"), tokens.allow("Bearer new")]
     file.write_text("old\nnew\n")
     seen += [tokens.allow("Bearer old"), tokens.allow("Bearer new")]
@@ -150,13 +150,13 @@ def test_a_file_that_goes_away_lets_nobody_else_in(tmp_path: Path) -> None:
     """The last tokens stand; and a file that never could be read lets nobody in."""
     file = tmp_path / "tokens"
     file.write_text("secret")
-    tokens = Tokens(file=str(file))
+    tokens = AccessTokens(file=str(file))
     tokens.allow("Bearer secret")
     file.unlink()
 
     assert tokens.allow("Bearer secret")
     assert not tokens.allow("Bearer other")
-    assert not Tokens(file=str(file)).allow("Bearer secret")
+    assert not AccessTokens(file=str(file)).allow("Bearer secret")
 
 
 @pytest.fixture(scope="module")

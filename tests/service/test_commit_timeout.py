@@ -64,7 +64,7 @@ def test_a_commit_that_takes_too_long_is_an_overload(door: str, status: str) -> 
         assert running.sum("otel_reliability_spans_total", disposition="received") == 4
         assert running.sum("otel_reliability_spans_total", disposition="duplicate") == 2
         assert running.sum("agent_reliability_runs_total") == 1
-        assert running.service.intake.room.used == 0
+        assert running.service.intake.budget.used == 0
 
 
 def test_the_time_that_reading_takes_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,8 +58,8 @@ def test_an_exporter_tries_again_when_it_was_told_to(connect: Connect) -> None:
         with agent_run(provider.get_tracer("test")):
             pass
         exporter = connect(running)
-        room = running.service.intake.room
-        place = room.place(room.capacity)
+        budget = running.service.intake.budget
+        place = budget.reservation(budget.capacity)
         requests = running.service.intake.requests
 
         with ThreadPoolExecutor(1) as pool:

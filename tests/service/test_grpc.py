@@ -151,7 +151,7 @@ def test_another_packing_is_unimplemented(running: Running) -> None:
 def test_overload_says_when_to_come_again_to_every_client() -> None:
     """UNAVAILABLE, with the delay where Go's clients look for it and where Python's do; then the request is taken."""
     with serving() as running:
-        with running.service.intake.room.reserve(running.service.intake.room.capacity):
+        with running.service.intake.budget.reserve(running.service.intake.budget.capacity):
             error = refusal(running, b"\xff not read")
         after = running.call(b"")
 
@@ -163,7 +163,7 @@ def test_overload_says_when_to_come_again_to_every_client() -> None:
 
 def test_what_does_not_fit_the_queue_is_to_come_again(running: Running) -> None:
     """There is some room, but not enough for this message."""
-    with running.service.intake.room.reserve(150_000):
+    with running.service.intake.budget.reserve(150_000):
         error = refusal(running, b"\n" * 90_000)
 
     assert error.code() is grpc.StatusCode.UNAVAILABLE

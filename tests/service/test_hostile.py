@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from otel_reliability.service.memory import resident
-from otel_reliability.service.refusal import Problem, Refused
+from otel_reliability.service.answers import Problem, Refused
+from otel_reliability.service.health import resident
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.testing import span, traces_protobuf
 from tests.real.waiting import until
@@ -31,7 +31,7 @@ def taken(running: Running, case: Case) -> Problem | None:
     intake = running.service.intake
     try:
         intake.admit(len(case.body))
-        with intake.room.reserve(len(case.body)) as place:
+        with intake.budget.reserve(len(case.body)) as place:
             intake.submit(case.signal, case.encoding, case.body, place, gzip=case.gzip).result(30)
     except Refused as refusal:
         return refusal.problem
@@ -61,7 +61,7 @@ def held_up(running: Running, number: int, seed: int) -> Counter[Problem | None]
 
 def unharmed(running: Running) -> None:
     """Nothing is held any more, nothing failed, and the service takes requests."""
-    assert (running.service.intake.room.used, running.service.intake.room.held) == (0, 0)
+    assert (running.service.intake.budget.used, running.service.intake.budget.held) == (0, 0)
     assert running.service.healthy()
     assert not running.service.readiness.reasons
     assert running.post("traces", b"").status == 200

@@ -216,7 +216,7 @@ def test_a_signal_that_is_not_taken_is_not_found(running: Running, kind: str, si
 def test_overload_is_told_before_anything_is_read(kind: str) -> None:
     """503 with `Retry-After` and the same delay in the status, even for a body that nobody could read."""
     with serving() as running:
-        with running.service.intake.room.reserve(running.service.intake.room.capacity):
+        with running.service.intake.budget.reserve(running.service.intake.budget.capacity):
             answer = running.post("traces", b"\xff not read", kind)
         after = running.post("traces", b"" if kind == PROTOBUF else b"{}", kind)
         running.settle()
@@ -233,12 +233,12 @@ def test_overload_is_told_before_anything_is_read(kind: str) -> None:
 def test_what_does_not_fit_the_queue_is_to_come_again() -> None:
     """Room is taken for what a body unpacks to: a packed one may fit and what is in it not."""
     body = gzip.compress(body_of(runs_of(250)))
-    with serving(queue=100_000, max_request=100_000) as running, running.service.intake.room.reserve(90_000):
+    with serving(queue=100_000, max_request=100_000) as running, running.service.intake.budget.reserve(90_000):
         answer = running.post("traces", body, content_encoding="gzip")
 
         assert len(body) < 10_000
         assert answer.status == 503
-        assert running.service.intake.room.used == 90_000
+        assert running.service.intake.budget.used == 90_000
 
 
 def test_values_of_a_wrong_type_are_absent_not_malformed() -> None:

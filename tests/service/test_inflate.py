@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.service.inflate import MOST_MEMBERS, inflate
-from otel_reliability.service.refusal import Problem, Refused
+from otel_reliability.service.answers import Problem, Refused
+from otel_reliability.service.intake import MOST_MEMBERS, inflate
 
 MEGABYTE = 1024 * 1024
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import grpc
 import pytest
 
-from otel_reliability.service.memory import resident
+from otel_reliability.service.health import resident
 from tests.real.waiting import until
 from tests.service.running import EXPORT_TRACES, Running, body_of, runs_of, serving
 
@@ -83,7 +83,7 @@ def test_more_than_it_can_take(seconds: float) -> None:
             for one in working:
                 one.result(60)
         ended = time.monotonic()
-        until(lambda: running.service.intake.room.used == 0, "the queue to be empty")
+        until(lambda: running.service.intake.budget.used == 0, "the queue to be empty")
         current = time.monotonic() - ended
         running.settle()
         acknowledged = sum(client.acknowledged for client in clients)

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from otel_reliability.service import memory
-from otel_reliability.service.memory import REASON, Memory, container_limit, resident
-from otel_reliability.service.readiness import Readiness
+from otel_reliability.service import health
+from otel_reliability.service.health import REASON, Memory, Readiness, container_limit, resident
 
 
 def test_above_the_line_nothing_is_taken_until_there_is_room_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -12,7 +11,7 @@ def test_above_the_line_nothing_is_taken_until_there_is_room_again(monkeypatch: 
     readiness, used = Readiness(), [90, 101, 99, 96, 94, 102]
     watch = Memory(100, readiness)
     seen: list[bool] = []
-    monkeypatch.setattr(memory, "resident", lambda: used.pop(0))
+    monkeypatch.setattr(health, "resident", lambda: used.pop(0))
     while used:
         watch()
         seen.append(REASON in readiness.reasons)
@@ -51,6 +50,6 @@ def test_a_container_s_limit_is_read(
     file = tmp_path_factory.mktemp("cgroup") / "memory.max"
     if told is not None:
         file.write_text(told)
-    monkeypatch.setattr(memory, "_LIMITS", (file,))
+    monkeypatch.setattr(health, "_LIMITS", (file,))
 
     assert container_limit() == limit

@@ -311,6 +311,27 @@ def test_the_limit_of_the_journal_refuses(tmp_path: Path) -> None:
     assert kept.again().engine.open_runs == taken
 
 
+def test_state_at_its_limit_accepts_requests_again_once_runs_are_final(tmp_path: Path) -> None:
+    """Runs that become final are saved although the limit is reached: their spans make room."""
+    kept = Kept(tmp_path, limit=1 << 20)
+    assert not all(kept.take(request(trace, ["search"] * 20, agents=1)) for trace in range(1, 2_000))
+    kept.settle()
+    assert kept.take(request(2_001))
+    assert kept.engine.open_runs == 1
+    kept.die()
+
+
+def test_history_of_scores_survives_a_restart(tmp_path: Path) -> None:
+    """The UI draws the same points after a `kill -9`."""
+    kept = Kept(tmp_path)
+    for trace in range(1, 61):
+        kept.take(request(trace))
+        kept.wind(3.0)
+    before = kept.look().histories
+    assert all(len(points) > 3 for points in before.values())
+    assert kept.again().look().histories == before
+
+
 def test_one_directory_is_one_service_s(tmp_path: Path) -> None:
     """A second service on the same directory is told so, and does not start."""
     kept = Kept(tmp_path)

@@ -8,17 +8,17 @@ import pytest
 from otel_reliability.service import service as services
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.persistence import Volatile
-from otel_reliability.service.progress import STUCK, Progress
 from otel_reliability.service.state import State
+from otel_reliability.service.writer import STUCK_CHECKS, Progress
 from tests.real.waiting import until
 from tests.service.running import body_of, run_of, serving
 from tests.service.test_writer import RUN, Under, under_test
 
 
-def looked(progress: Progress, looks: int = STUCK) -> bool:
+def looked(progress: Progress, looks: int = STUCK_CHECKS) -> bool:
     """Whether the writer hangs, after so many looks."""
     for _ in range(looks):
-        progress.look()
+        progress.check()
     return progress.stuck
 
 
@@ -35,7 +35,7 @@ def test_a_writer_that_hangs_is_noticed_and_one_that_goes_on_is_not() -> None:
         answer = under.writer.commit(RUN)
         until(lambda: not under.writer.waiting, "the writer to take it")
         under.clock.advance(100)
-        before = looked(progress, STUCK - 1)
+        before = looked(progress, STUCK_CHECKS - 1)
         after = looked(progress, 2)
         under.persistence.may_commit.set()
         answer.result(60)
@@ -55,7 +55,7 @@ def test_a_writer_with_much_to_do_does_not_hang() -> None:
         under.clock.advance(1_000)
         stuck: list[bool] = []
         for _ in range(10):
-            stuck.append(looked(progress, STUCK - 1))
+            stuck.append(looked(progress, STUCK_CHECKS - 1))
             under.state.apply(Decoded())
         under.persistence.may_commit.set()
         answer.result(60)
@@ -82,7 +82,7 @@ def test_a_writer_with_nothing_to_do_does_not_hang() -> None:
     with under_test() as under:
         came_round(under)
 
-        assert not looked(Progress(under.writer, under.state), 10 * STUCK)
+        assert not looked(Progress(under.writer, under.state), 10 * STUCK_CHECKS)
 
 
 class Hanging(Volatile):

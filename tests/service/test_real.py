@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from otel_reliability.service.refusal import RETRY
+from otel_reliability.service.answers import RETRY
 from otel_reliability.testing import traces_protobuf
 from tests.real.collector.handle import Collectors, Config
 from tests.real.pipelines import pipeline
@@ -40,11 +40,11 @@ def to_service(running: Running, protocol: str) -> Config:
 
 @pytest.mark.parametrize("protocol", ["otlp_grpc", "otlp_http"])
 def test_the_collector_waits_for_us_and_loses_nothing(collector: Collectors, protocol: str) -> None:
-    """While the service has no room the Collector is told when to come again, under the hint of its protocol, and does."""
+    """While the service has no budget the Collector is told when to come again, under the hint of its protocol, and does."""
     with serving() as running:
         before = collector(to_service(running, protocol))
-        room = running.service.intake.room
-        place = room.place(room.capacity)
+        budget = running.service.intake.budget
+        place = budget.reservation(budget.capacity)
         spans = spans_of("support", 40, 1)
         for at in range(0, len(spans), 10):
             body = traces_protobuf(spans[at : at + 10])
@@ -52,7 +52,7 @@ def test_the_collector_waits_for_us_and_loses_nothing(collector: Collectors, pro
                 ask(f"{before.http}/v1/traces", body=body, headers={"Content-Type": "application/x-protobuf"}).status
                 == 200
             )
-        until(lambda: room.refused >= 3, "the Collector to be refused")
+        until(lambda: budget.refused >= 3, "the Collector to be refused")
         place.release()
         until(lambda: running.service.engine.accounts["received", ""] >= len(spans), "everything to arrive")
         running.settle()
@@ -67,12 +67,12 @@ def test_the_collector_comes_again_when_it_is_told(collector: Collectors, protoc
     """Not sooner: its own pause is 0.1 to 0.45 s, ours is 1 s, told by RetryInfo within the status or by Retry-After."""
     with serving() as running:
         before = collector(to_service(running, protocol))
-        room = running.service.intake.room
-        place = room.place(room.capacity)
+        budget = running.service.intake.budget
+        place = budget.reservation(budget.capacity)
         body = traces_protobuf(spans_of("support", 1, 1))
         ask(f"{before.http}/v1/traces", body=body, headers={"Content-Type": "application/x-protobuf"})
         moments = [
-            until(lambda n=n: room.refused >= n and time.monotonic(), f"refusal {n}", pause=0.005) for n in (1, 2)
+            until(lambda n=n: budget.refused >= n and time.monotonic(), f"refusal {n}", pause=0.005) for n in (1, 2)
         ]
         place.release()
         until(lambda: running.service.engine.accounts["received", ""], "the spans to arrive")

@@ -13,9 +13,9 @@ import pytest
 from otel_reliability.demo.hosting import living
 from otel_reliability.service.config_file import load_config
 from otel_reliability.service.persistence import Volatile
-from otel_reliability.service.progress import STUCK
 from otel_reliability.service.service import Service
 from otel_reliability.service.state import State
+from otel_reliability.service.writer import STUCK_CHECKS
 from otel_reliability.testing import FakeClock
 from tests.real.waiting import until
 from tests.service.running import FREE, HEALTH, LATER, Running, body_of, run_of
@@ -65,8 +65,8 @@ def done(running: Running, journal: Slow) -> None:
 
 def test_it_says_why_it_is_not_ready_and_is_healthy(recovering: Running, journal: Slow) -> None:
     """The one keeps senders away, the other keeps whoever watches the process from ending it, however long it takes."""
-    for _ in range(2 * STUCK):
-        recovering.service.progress.look()
+    for _ in range(2 * STUCK_CHECKS):
+        recovering.service.progress.check()
     recovering.clock.advance(10_000.0)
     ready, health = recovering.get("ui", "/readyz"), recovering.get("ui", "/healthz")
     assert (ready.status, health.status) == (503, 200)

@@ -12,8 +12,8 @@ from typing import Any, Final
 import pytest
 
 from otel_reliability.model.span import RawSpan, Resource
-from otel_reliability.service.readiness import RECOVERING
-from otel_reliability.service.site import Standing
+from otel_reliability.service.health import RECOVERING
+from otel_reliability.service.site import TimedCache
 from otel_reliability.testing import span, traces_protobuf
 from otel_reliability.ui.agent_list import id_of
 from otel_reliability.windows.fleet import Fleet
@@ -168,7 +168,7 @@ def test_the_api_and_the_pages_name_the_same_agents(running: Running) -> None:
 
 def test_what_was_made_stands_for_a_moment() -> None:
     """However many look, it is made once; and of many things only the latest are kept."""
-    standing, made = Standing[int](2), list[str]()
+    standing, made = TimedCache[int](2), list[str]()
 
     def make(name: str) -> int:
         made.append(name)

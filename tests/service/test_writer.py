@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from otel_reliability.engine import Engine
+from otel_reliability.service.answers import Problem, Refused
 from otel_reliability.service.decoded import Decoded
+from otel_reliability.service.health import Readiness
 from otel_reliability.service.persistence import Volatile
-from otel_reliability.service.readiness import Readiness
-from otel_reliability.service.recording import Recording
-from otel_reliability.service.refusal import Problem, Refused
+from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.state import State
 from otel_reliability.service.store import Unavailable
 from otel_reliability.service.writer import GROUP, Ack, Writer
@@ -62,7 +62,7 @@ class Under:
     def __init__(self) -> None:
         self.clock, self.readiness = FakeClock(), Readiness()
         self.engine = Engine(clock=self.clock, wall=self.clock.wall)
-        self.state = State(self.engine, Recording(self.engine, Registry(self.clock.wall)))
+        self.state = State(self.engine, SeriesRecording(self.engine, Registry(self.clock.wall)))
         self.persistence = Noting(self.state)
         self.writer = Writer(self.state, self.persistence, self.readiness)
 

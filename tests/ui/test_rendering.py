@@ -75,7 +75,7 @@ def test_what_others_published_is_here_byte_for_byte() -> None:
 
 def test_pages_bring_along_what_they_name_and_nothing_else() -> None:
     """Every file that a page asks for is there, and every file that is there is asked for."""
-    text = agent_page(view_of(run(["a"], 1), run(["a"], 2)), window="last 100 runs", since_ns=0)
+    text = agent_page(view_of(run(["a"], 1), run(["a"], 2)), window="last 100 runs")
     named = re.findall(r'"/static/([^"?]+)\?', text)
 
     assert sorted(named) == sorted(assets())
@@ -93,21 +93,21 @@ def test_no_name_can_do_more_than_be_read(name: str) -> None:
     plain = view_of(run(["a", "a"], 1), run(["a"], 2), run(["other"], 3))
 
     for text in (
-        agent_page(view, window="last 100 runs", since_ns=0),
-        agents_page(agents, Endpoints(name, name), window="last 100 runs", since_ns=0),
+        agent_page(view, window="last 100 runs"),
+        agents_page(agents, Endpoints(name, name), window="last 100 runs"),
     ):
         tags = Tags(text)
         assert not [tag for tag, about in tags.found if tag == "img" or (tag == "script" and "src" not in about)]
         assert not [about for _, about in tags.found if any(key.startswith("on") or key == "style" for key in about)]
         assert "49" not in re.findall(r"<h1>(.*?)</h1>", text)
         assert not {"\x1b", "\u202e", "\ud800"} & set(tags.text)
-        assert len(text) < len(agent_page(plain, window="last 100 runs", since_ns=0)) + 60_000
+        assert len(text) < len(agent_page(plain, window="last 100 runs")) + 60_000
 
 
 def test_what_has_no_evidence_says_why() -> None:
     """And is never 0."""
     view = view_of(run(None, 1), run(None, 2))
-    text = agent_page(view, window="last 100 runs", since_ns=0)
+    text = agent_page(view, window="last 100 runs")
 
     assert re.search(r'verdict__number[^>]*">–</span>', text)
     assert 'class="flow"' not in text
@@ -120,7 +120,7 @@ def test_what_has_no_evidence_says_why() -> None:
 def test_the_waterfall_leads_from_a_hundred_down_to_the_score() -> None:
     """The largest penalty first, each where the one before ends."""
     view = view_of(*(run(path.split(), at) for at, path in enumerate(["a b", "a b", "b", "c a", "a a a"], 1)))
-    text = agent_page(view, window="last 100 runs", since_ns=0)
+    text = agent_page(view, window="last 100 runs")
     parts = [
         tuple(map(float, found)) for found in re.findall(r'waterfall__cost--\d" x="([\d.]+)" width="([\d.]+)"', text)
     ]

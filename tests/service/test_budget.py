@@ -6,73 +6,73 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.service.refusal import Problem, Refused
-from otel_reliability.service.room import Room
+from otel_reliability.service.answers import Problem, Refused
+from otel_reliability.service.intake import RequestBudget
 
 
 def test_there_is_never_more_taken_than_there_is() -> None:
     """What does not fit is refused as a whole, with a hint when to come again; what is held stays."""
-    room = Room(100)
-    with room.reserve(60) as place:
+    budget = RequestBudget(100)
+    with budget.reserve(60) as place:
         with pytest.raises(Refused) as raised:
             place.grow(41)
         place.grow(40)
 
-        assert (room.used, room.held) == (100, 1)
+        assert (budget.used, budget.held) == (100, 1)
         assert (raised.value.problem, raised.value.reason) == (Problem.OVERLOAD, "queue_full")
         assert raised.value.retry_after
-    assert (room.used, room.held, room.refused) == (0, 0, 1)
+    assert (budget.used, budget.held, budget.refused) == (0, 0, 1)
 
 
 def test_a_place_is_given_back_whatever_happens() -> None:
     """Also when reading the request failed."""
-    room = Room(100)
-    with pytest.raises(ZeroDivisionError), room.reserve(50):
+    budget = RequestBudget(100)
+    with pytest.raises(ZeroDivisionError), budget.reserve(50):
         raise ZeroDivisionError
 
-    assert (room.used, room.held) == (0, 0)
+    assert (budget.used, budget.held) == (0, 0)
 
 
 def test_a_full_room_is_told_before_anything_is_read() -> None:
     """A glance is enough; with a byte left the request may be small enough."""
-    room = Room(100)
-    room.check()
-    with room.reserve(100), pytest.raises(Refused):
-        room.check()
-    with room.reserve(99):
-        room.check()
+    budget = RequestBudget(100)
+    budget.check()
+    with budget.reserve(100), pytest.raises(Refused):
+        budget.check()
+    with budget.reserve(99):
+        budget.check()
 
 
 @given(st.lists(st.lists(st.integers(0, 60), max_size=4), max_size=8))
 def test_whoever_comes_and_goes_the_sum_is_right(requests: list[list[int]]) -> None:
     """Places grow and end in any order, and some do not fit."""
-    room = Room(100)
-    places = [room.place() for _ in requests]
+    budget = RequestBudget(100)
+    places = [budget.reservation() for _ in requests]
     for place, sizes in zip(places, requests, strict=True):
         for size in sizes:
-            before = room.used
+            before = budget.used
             try:
                 place.grow(size)
             except Refused:
                 assert before + size > 100
-                assert room.used == before
-        assert room.used == sum(one.size for one in places) <= 100
+                assert budget.used == before
+        assert budget.used == sum(one.size for one in places) <= 100
     for place in places:
         place.release()
 
-    assert (room.used, room.held) == (0, 0)
+    assert (budget.used, budget.held) == (0, 0)
 
 
 def test_threads_do_not_lose_count() -> None:
     """Doors are many."""
-    room = Room(1_000_000)
+    budget = RequestBudget(1_000_000)
 
     def come_and_go(_: int) -> None:
         for _ in range(2_000):
-            with room.reserve(3) as place:
+            with budget.reserve(3) as place:
                 place.grow(4)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(come_and_go, range(4)))
 
-    assert (room.used, room.held) == (0, 0)
+    assert (budget.used, budget.held) == (0, 0)

@@ -1,20 +1,24 @@
-"""A worker's self-telemetry: its messages and partitions, and what its stage counts."""
+"""Metrics of a worker: the readings of all its partitions, and its self-telemetry."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from otel_reliability.kafka.readings import Readings
 from otel_reliability.kafka.stage import Stage
 from otel_reliability.kafka.worker import Account
-from otel_reliability.service.readiness import Readiness
+from otel_reliability.service.health import Readiness
 from otel_reliability.telemetry import names
+from otel_reliability.telemetry.exposition import AgentGauges, Exposition, agent_slices
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.instruments import Point
+from otel_reliability.telemetry.names import Instrument
+from otel_reliability.telemetry.registry import Labels, Series, Written
 
 
-class OwnNumbers:
-    """All of it as it is now. `state` is where the worker's copy of its state stands."""
+class WorkerTelemetry:
+    """Yields the current self-telemetry. `state` is the directory of the worker's copy of its state."""
 
     def __init__(self, stage: Stage, account: Account, readiness: Readiness, state: Path) -> None:
         self._stage, self._account, self._readiness, self._state = stage, account, readiness, state
@@ -41,7 +45,7 @@ class OwnNumbers:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files below a folder. What goes while it is looked at counts as gone."""
+    """Return the bytes of all files below a folder. A file that disappears meanwhile counts as 0."""
     total = 0
     for file in folder.rglob("*"):
         try:
@@ -49,3 +53,24 @@ def size_of(folder: Path) -> int:
         except OSError:
             continue
     return total
+
+
+class Expositions(Exposition):
+    """Everything that is shown of several partitions."""
+
+    def __init__(self, partitions: Callable[[], Iterable[Readings]], own: Callable[[], Iterable[Point]]) -> None:
+        self._partitions, self._own = partitions, own
+
+    def gauges(self) -> Iterator[list[AgentGauges]]:
+        """Yield the agents' gauges, some agents at a time."""
+        return (some for one in self._partitions() for some in agent_slices(one.engine))
+
+    def series(
+        self, write: Callable[[Instrument, Labels, Series], Written]
+    ) -> Iterator[tuple[Instrument, list[Written]]]:
+        """Yield `write` of the counters and histograms, by instrument."""
+        found: dict[str, tuple[Instrument, list[Written]]] = {}
+        for one in self._partitions():
+            for spec, some in one.recording.book.slices(write):
+                found.setdefault(spec.name, (spec, []))[1].extend(some)
+        yield from found.values()

@@ -1,4 +1,4 @@
-"""The service's self-telemetry: the engine's, the doors', the queue's, and what went out."""
+"""Self-telemetry of the service: engine, receivers, queue, exports."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from otel_reliability.engine import Ceiling
+from otel_reliability.service.health import Memory, Readiness
 from otel_reliability.service.intake import Intake
-from otel_reliability.service.memory import Memory
 from otel_reliability.service.outlets import Outlets
 from otel_reliability.service.persistence import Volatile
-from otel_reliability.service.readiness import Readiness
 from otel_reliability.service.state import State
 from otel_reliability.service.writer import Writer
 from otel_reliability.telemetry import names
@@ -19,11 +18,11 @@ from otel_reliability.telemetry.instruments import Point
 from otel_reliability.telemetry.self import Health
 
 _OF_A_HOST: Final = frozenset({names.QUEUE_LENGTH.name, names.QUEUE_CAPACITY.name})
-"""What a door in the host's process has, and the service has otherwise: its queue is measured in bytes, as a ceiling."""
+"""Instruments of the in-process deployment; the queue of the service is measured in bytes, as a limit."""
 
 
-class OwnNumbers:
-    """All of it as it is now."""
+class ServiceTelemetry:
+    """Yields the current values of all instruments of the service itself."""
 
     def __init__(
         self,
@@ -38,32 +37,32 @@ class OwnNumbers:
         self._state, self._writer, self._intake, self._readiness = state, writer, intake, readiness
         self._persistence, self._memory, self._outlets = persistence, memory, outlets
         self.collect_duration = 0.0
-        """Seconds that the last scrape or sending took to write."""
+        """Seconds that the last scrape or export took to write."""
 
     def __call__(self) -> Iterator[Point]:
         """Every point."""
         engine, health = self._state.engine, Health(collect_duration=self.collect_duration)
         found = engine.read(lambda _: list(self_telemetry.points(engine, self._state.recording.ledger, health)))
         yield from (point for point in found or () if point[0] not in _OF_A_HOST)
-        yield from self._doors()
-        yield from self_telemetry.of_ceilings(self._ceilings())
+        yield from self._receivers()
+        yield from self_telemetry.of_ceilings(self._limits())
         for sink, sent in self._outlets.sent().items():
             for outcome, number in sent.outcomes.items():
                 yield names.EXPORTS.name, number, {"sink": sink, "outcome": outcome}
             yield names.EXPORT_DURATION.name, sent.duration, {"sink": sink}
 
-    def _doors(self) -> Iterator[Point]:
+    def _receivers(self) -> Iterator[Point]:
         for (signal, transport, outcome), number in dict(self._intake.requests).items():
             labels: dict[str, str | bool] = {"signal": signal, "transport": transport, "outcome": outcome}
             yield names.REQUESTS.name, number, {name: value for name, value in labels.items() if value}
-        yield names.REQUESTS_WAITING.name, self._intake.room.held, {}
+        yield names.REQUESTS_WAITING.name, self._intake.budget.held, {}
         yield names.READY.name, 0 if self._readiness.reasons else 1, {}
         for (disposition, reason), number in dict(self._state.logs).items():
             yield names.LOG_RECORDS.name, number, {"disposition": disposition, **({"reason": reason} if reason else {})}
 
-    def _ceilings(self) -> Iterator[Ceiling]:
-        room = self._intake.room
-        yield Ceiling("queue_bytes", room.used, room.capacity, room.refused)
+    def _limits(self) -> Iterator[Ceiling]:
+        budget = self._intake.budget
+        yield Ceiling("queue_bytes", budget.used, budget.capacity, budget.refused)
         if self._memory.limit is not None:
             yield Ceiling("memory_bytes", self._memory.used, self._memory.limit, self._memory.crossings)
         yield from self._persistence.ceilings()

@@ -56,10 +56,10 @@ class MemoryValues:
         return iter(sorted(self.kept.items()))
 
 
-class Values:
+class PartitionValues:
     """Plain data by the name of what they are and a plain key, on a store. `damaged` counts values that could not be read.
 
-    >>> values = Values(MemoryValues())
+    >>> values = PartitionValues(MemoryValues())
     >>> values.put("run", ["a", 1], {"end": 7})
     >>> values.get("run", ["a", 1])
     {'end': 7}

@@ -13,13 +13,12 @@ from typing import Any, Final
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.config import Settings
 from otel_reliability.kafka.messages import Outgoing, write
-from otel_reliability.kafka.values import KeyValues, Values
+from otel_reliability.kafka.partition_values import KeyValues, PartitionValues
 from otel_reliability.model.crossing import alone, crossing
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.record import RunRecord, pack_spans, unpack_spans
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
-from otel_reliability.service.open_traces import OpenTraces
-from otel_reliability.service.parts import ClosedTraces
+from otel_reliability.service.stored_parts import ClosedTraceRecords, OpenTraces
 
 _FINAL: Final = frozenset({RunChange.SETTLED, RunChange.WITHDRAWN})
 _SPANS, _CLOSED, _HEAD = "span", "closed", "head"
@@ -38,8 +37,8 @@ class Traces:
         self.now = 0.0
         times = settings.assembly
         self._assembler = Assembler(settings)
-        self._values = Values(store)
-        self._closed = ClosedTraces(self._assembler, lambda: self.now, times.remember)
+        self._values = PartitionValues(store)
+        self._closed = ClosedTraceRecords(self._assembler, lambda: self.now, times.remember)
         self._open = OpenTraces(self._assembler, self._closed, settings)
         self._row = self._revision = 0
         self._restore()
@@ -51,7 +50,7 @@ class Traces:
 
     @property
     def accounts(self) -> Counter[tuple[str, str]]:
-        """What became of spans, as (disposition, reason) → number, since this worker has the partition."""
+        """Return the number of spans by (disposition, reason), since this worker has the partition."""
         found = Counter(self._assembler.accounts)
         found.subtract(self._before)
         found["state", "damaged"] += self._values.damaged

@@ -10,16 +10,15 @@ from otel_reliability import conventions
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import DISPOSITIONS
-from otel_reliability.kafka.assembling import Traces
 from otel_reliability.kafka.messages import Message, Outgoing
+from otel_reliability.kafka.partition_values import KeyValues
 from otel_reliability.kafka.readings import Readings
 from otel_reliability.kafka.stage import Publication, Unusable
-from otel_reliability.kafka.values import KeyValues
+from otel_reliability.kafka.traces import Traces
 from otel_reliability.model.span import AgentSpan, TraceId
-from otel_reliability.service.answers import Encoding, Signal
+from otel_reliability.service.answers import Encoding, OtlpSignal, Refused
 from otel_reliability.service.decoded import Decoded, Decoder
 from otel_reliability.service.kafka_settings import KafkaSettings
-from otel_reliability.service.refusal import Refused
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.instruments import Point
 
@@ -27,18 +26,18 @@ _HEX: Final = 32
 _Reads: TypeAlias = Callable[[Message], Decoded]
 
 
-class Assemble:
+class AssembleStage:
     """Rebuilds the runs of the partitions that a worker has."""
 
     def __init__(self, settings: Settings, kafka: KafkaSettings) -> None:
         reader = Reader(settings, conventions.TABLE)
         self._settings = settings
-        self._signals = {kafka.spans: Signal.TRACES}
+        self._signals = {kafka.spans: OtlpSignal.TRACES}
         if kafka.logs is not None:
-            self._signals[kafka.logs] = Signal.LOGS
+            self._signals[kafka.logs] = OtlpSignal.LOGS
         self._decode = Decoder(reader)
         self._partitions: dict[int, AssemblePartition] = {}
-        self._before = Numbers()
+        self._before = StageCounts()
         self.name = "assemble"
         self.inputs: Sequence[str] = tuple(self._signals)
         self.output: str = kafka.runs
@@ -50,7 +49,7 @@ class Assemble:
         return found
 
     def close(self, number: int) -> None:
-        """Another has it now."""
+        """Give a partition up."""
         gone = self._partitions.pop(number, None)
         if gone is not None:
             self._before.add(gone.numbers)
@@ -68,9 +67,9 @@ class Assemble:
         return ()
 
     def numbers(self) -> Iterable[Point]:
-        """What became of spans, and what could not be joined. Partitions that were given away count on."""
+        """Yield dispositions of spans, and counts of what could not be joined. Partitions that were given up stay counted."""
         partitions = list(self._partitions.values())
-        total = Numbers()
+        total = StageCounts()
         for one in (self._before, *(partition.numbers for partition in partitions)):
             total.add(one)
         yield from total.points()
@@ -83,22 +82,22 @@ class Assemble:
             raise Unusable(refused.reason, str(refused)) from None
 
 
-class Numbers:
-    """What was counted of a partition."""
+class StageCounts:
+    """Counts of a partition."""
 
     def __init__(self) -> None:
         self.spans: Counter[tuple[str, str]] = Counter()
         self.apart: Counter[str] = Counter()
         self.records: Counter[str] = Counter()
 
-    def add(self, other: Numbers) -> None:
-        """Count what another counted too."""
+    def add(self, other: StageCounts) -> None:
+        """Add the counts of another."""
         self.spans.update(other.spans)
         self.apart.update(other.apart)
         self.records.update(other.records)
 
     def points(self) -> Iterator[Point]:
-        """As self-telemetry."""
+        """Yield them as self-telemetry."""
         for (disposition, reason), number in self.spans.items():
             labels: dict[str, str | bool] = {"disposition": disposition, **({"reason": reason} if reason else {})}
             yield names.SPANS.name, number, labels
@@ -117,9 +116,9 @@ class AssemblePartition:
         self._counted: Counter[tuple[str, str]] = Counter()
 
     @property
-    def numbers(self) -> Numbers:
-        """What was counted so far."""
-        found = Numbers()
+    def numbers(self) -> StageCounts:
+        """Return the counts so far."""
+        found = StageCounts()
         found.spans = self._counted + Counter(
             {what: number for what, number in self.traces.accounts.items() if what[0] in DISPOSITIONS}
         )
@@ -127,7 +126,7 @@ class AssemblePartition:
         return found
 
     def take(self, message: Message, now: float) -> Iterable[Outgoing]:
-        """Take in one message. Raises `Unusable`."""
+        """Receive one message. Raise `Unusable`."""
         if not message.value:
             return self.traces.tick(now)
         decoded = self._read(message)
@@ -150,7 +149,7 @@ class AssemblePartition:
 
 
 def _is_foreign(key: bytes, spans: Iterable[AgentSpan]) -> bool:
-    """Whether a message holds spans of another trace than its key says: the rest of that trace may be anywhere."""
+    """Return whether a message holds spans of another trace than its key: the rest of that trace may be in any partition."""
     try:
         named: TraceId = bytes.fromhex(key.decode("ascii"))
     except ValueError:

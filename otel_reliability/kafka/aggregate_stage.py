@@ -9,9 +9,9 @@ from typing import Final
 from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.kafka.messages import Message, Outgoing
+from otel_reliability.kafka.partition_values import KeyValues
 from otel_reliability.kafka.readings import Readings
 from otel_reliability.kafka.stage import Publication, Unusable
-from otel_reliability.kafka.values import KeyValues
 from otel_reliability.model.record import BadRecord
 from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import pinned_by
@@ -29,7 +29,7 @@ MALFORMED: Final = "run_record"
 """Reason of dead letters that are no run records."""
 
 
-class Aggregate:
+class AggregateStage:
     """Keeps the windows of the agents whose partitions a worker has."""
 
     def __init__(self, settings: Settings, kafka: KafkaSettings) -> None:

@@ -22,7 +22,7 @@ SWEEP_INTERVAL_S: Final = 15.0
 """Seconds between two checks of which agents have expired."""
 
 
-class Recording:
+class SeriesRecording:
     """Records what an engine has made final in a book. Called on the writer's thread."""
 
     def __init__(self, engine: Engine, book: Registry) -> None:

@@ -1,21 +1,21 @@
-"""The parts of the engine and of telemetry whose state is stored by key, as plain data: everything that a restart needs beside
-spans and run records.
+"""State that is stored by key, as plain data: everything that a restart needs next to stored spans and final runs.
 
-A part says what changed since it was last saved, and takes the same back at a start, after open traces were assembled again
-from their spans: what that repeated is replaced. Sessions, change detection and series are parts themselves.
+A part yields what changed since it was last saved, and is restored at a start, after open traces were assembled again from
+their spans: what that repeated is replaced. Sessions, change detection, series and histories are parts themselves.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeAlias, cast
 
 from otel_reliability.assembly.closed_traces import Record
+from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.record import agent_key, pack_spans, unpack_spans
 from otel_reliability.model.span import TraceId
-from otel_reliability.service.recording import Recording
+from otel_reliability.service.series_recording import SeriesRecording
 
 Plain: TypeAlias = Any
 """None, booleans, numbers, texts, bytes, and lists, tuples and dictionaries of them."""
@@ -23,7 +23,7 @@ Item: TypeAlias = tuple[Plain, Plain]
 """The state of one key; None: the key is gone."""
 
 
-class Part(Protocol):
+class StoredPart(Protocol):
     """State that is stored by key."""
 
     def changes(self) -> Iterable[Item]:
@@ -35,10 +35,18 @@ class Part(Protocol):
         ...
 
 
-def parts_of(engine: Engine, recording: Recording, logs: Counter[tuple[str, str]]) -> dict[str, Part]:
-    """Return the parts by name, in the order in which they are brought back."""
-    found: dict[str, Part] = {"session": Conversations(engine), "series": recording, "totals": Totals(engine, logs)}
-    return found if engine.monitor is None else {"change": engine.monitor, **found}
+def parts_of(
+    engine: Engine, recording: SeriesRecording, logs: Counter[tuple[str, str]], histories: StoredPart | None = None
+) -> dict[str, StoredPart]:
+    """Return the parts by name, in the order in which they are restored. `histories`: scores over time, if the UI shows them."""
+    found: dict[str, StoredPart | None] = {
+        "change": engine.monitor,
+        "session": Conversations(engine),
+        "series": recording,
+        "totals": Totals(engine, logs),
+        "history": histories,
+    }
+    return {name: part for name, part in found.items() if part is not None}
 
 
 class Remembers(Protocol):
@@ -48,8 +56,8 @@ class Remembers(Protocol):
     def restore_closed(self, trace_id: TraceId, record: Record) -> None: ...
 
 
-class ClosedTraces:
-    """What is remembered of final runs, so that a span that is sent again, or late, is known after a restart too."""
+class ClosedTraceRecords:
+    """Memory of final runs, so that a span that is sent again, or late, is known after a restart too."""
 
     def __init__(self, engine: Remembers, now: Callable[[], float], remember: float) -> None:
         """`now` gives the engine's time, `remember` the seconds for which closed traces are remembered."""
@@ -134,3 +142,78 @@ def _total(plain: Plain) -> Any:
 
 def _key(plain: Plain) -> Any:
     return tuple(cast("list[Plain]", plain)) if isinstance(plain, list) else plain
+
+
+MARGIN_S = 1.0
+"""Seconds after `linger` when a trace without runs is certainly put aside."""
+
+
+class Holds(Protocol):
+    """The engine, or an assembler, as far as open traces go."""
+
+    def holds(self, trace_id: TraceId) -> bool: ...
+
+
+class _Stored:
+    """The rows in which the spans of a trace are stored, and when the last came."""
+
+    __slots__ = ("last", "rows")
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+        self.last = 0.0
+
+
+class OpenTraces:
+    """The rows of stored spans by trace. `due`: traces of which runs have become final, or were withdrawn, since `over`.
+
+    A trace that grows stands in `_new`, in the order of arrival. When it has lingered it has runs, and moves to `_old` until
+    they are final, or it has none, and its spans go.
+    """
+
+    def __init__(self, engine: Holds, closed: ClosedTraceRecords, settings: Settings) -> None:
+        self.due: dict[TraceId, None] = {}
+        self._engine, self._closed = engine, closed
+        self._linger = settings.assembly.linger + MARGIN_S
+        self._wait = settings.assembly.idle_timeout + settings.assembly.reopen
+        self._new: OrderedDict[TraceId, _Stored] = OrderedDict()
+        self._old: OrderedDict[TraceId, _Stored] = OrderedDict()
+        self._firsts: OrderedDict[int, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._new) + len(self._old)
+
+    @property
+    def first(self) -> float:
+        """The first row that is needed; infinite where there is none."""
+        return next(iter(self._firsts), float("inf"))
+
+    def add(self, trace_id: TraceId, row: int, now: float) -> None:
+        """Note a row of spans of a trace. Rows only rise."""
+        stored = self._new.pop(trace_id, None) or self._old.pop(trace_id, None) or _Stored()
+        if not stored.rows:
+            self._firsts[row] = None
+        stored.rows.append(row)
+        stored.last = now
+        self._new[trace_id] = stored
+
+    def over(self, now: float) -> Iterator[int]:
+        """Yield the rows that are needed no longer, once."""
+        due, self.due = self.due, {}
+        for kept, wait in ((self._new, self._linger), (self._old, self._wait)):
+            while kept:
+                trace_id, stored = next(iter(kept.items()))
+                if stored.last > now - wait:
+                    break
+                del kept[trace_id]
+                if wait == self._wait:
+                    stored.last = now
+                self._old[trace_id] = stored
+                due[trace_id] = None
+        for trace_id in due:
+            self._closed.change(trace_id)
+            if not self._engine.holds(trace_id):
+                stored = self._old.pop(trace_id, None) or self._new.pop(trace_id, None)
+                if stored is not None:
+                    del self._firsts[stored.rows[0]]
+                    yield from stored.rows

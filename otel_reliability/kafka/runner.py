@@ -1,4 +1,4 @@
-"""Run a stage until somebody asks for its end: start it again where it broke, tell once what is wrong, and give up never."""
+"""Run a stage until SIGTERM or SIGINT: start it again after an error, and log each problem once."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ from pathlib import Path
 from typing import Final
 
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.kafka.aggregate import Aggregate
-from otel_reliability.kafka.assemble import Assemble
-from otel_reliability.kafka.brokers import NotYet, check_topics, told
-from otel_reliability.kafka.endpoints import Endpoints
-from otel_reliability.kafka.exposition import Expositions
-from otel_reliability.kafka.own_numbers import OwnNumbers
+from otel_reliability.kafka.aggregate_stage import AggregateStage
+from otel_reliability.kafka.assemble_stage import AssembleStage
+from otel_reliability.kafka.brokers import NotYet, check_topics, explain
+from otel_reliability.kafka.endpoints import WorkerEndpoints
+from otel_reliability.kafka.self_telemetry import Expositions, WorkerTelemetry
 from otel_reliability.kafka.stage import Stage
 from otel_reliability.kafka.worker import Account, Worker
 from otel_reliability.service.checks import check_workers
 from otel_reliability.service.config_file import Config
-from otel_reliability.service.memory import look_seldom
-from otel_reliability.service.readiness import RECOVERING, Readiness
+from otel_reliability.service.health import RECOVERING, Readiness, collect_seldom
 
 _logger = logging.getLogger("otel_reliability.kafka")
 
-STAGES: Final = {"assemble": Assemble, "aggregate": Aggregate}
+STAGES: Final = {"assemble": AssembleStage, "aggregate": AggregateStage}
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a stage is started again, doubled each time."""
@@ -37,27 +35,27 @@ STEADY: Final = 60.0
 WELL: Final = 15.0
 """Seconds after which trouble is over: what is not permitted shows when there is something to write."""
 AGAIN: Final = 300.0
-"""Seconds after which the same trouble is told again."""
+"""Seconds after which the same problem is logged again."""
 STUCK: Final = 120.0
 """Seconds for which a worker may not come round before it counts as not healthy."""
 
 
 class Trouble:
-    """Tells what is wrong once, and again after a while."""
+    """Logs a problem once, and again after a while."""
 
     def __init__(self, seconds: Callable[[], float]) -> None:
         self._seconds = seconds
         self._last, self._since = "", 0.0
 
-    def tell(self, what: str) -> None:
-        """That is wrong now."""
+    def report(self, what: str) -> None:
+        """Log a problem, unless it is the last one that was logged."""
         now = self._seconds()
         if what != self._last or now >= self._since + AGAIN:
             self._last, self._since = what, now
             _logger.error("%s", what)
 
     def over(self) -> None:
-        """Nothing is."""
+        """Log that the problem is over."""
         if self._last:
             _logger.info("That is over.")
             self._last = ""
@@ -72,13 +70,13 @@ class Ready(Readiness):
         self._account = account
 
     def release_all(self) -> None:
-        """Whatever was wrong is not any more."""
+        """Release all reasons."""
         for reason in super().reasons:
             self.release(reason)
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Why not, by the word it is counted by; empty when ready."""
+        """Return the details by reason; empty when ready."""
         found = super().reasons
         worker = self.worker
         if worker is not None and (worker.restoring or not self._account.ready):
@@ -93,9 +91,9 @@ class Runner:
         self._stage, self._config, self._state = stage, config, state
         self._account = Account()
         self._ready = Ready(self._account)
-        own = OwnNumbers(stage, self._account, self._ready, state)
+        own = WorkerTelemetry(stage, self._account, self._ready, state)
         exposition = Expositions(stage.readings, own)
-        self.endpoints = Endpoints(config.service, exposition, self._ready, self._healthy)
+        self.endpoints = WorkerEndpoints(config.service, exposition, self._ready, self._healthy)
         self._stopping = threading.Event()
         self._trouble = Trouble(time.monotonic)
 
@@ -122,18 +120,18 @@ class Runner:
             self._stopping.wait(pause)
 
     def _ended(self) -> bool:
-        """Run the stage. Whether it ended because somebody asked for it; otherwise it has been told why."""
+        """Run the stage. Return whether it was asked to end; otherwise the reason is logged."""
         try:
             sizes = check_topics(self._stage, self._config.kafka)
             self._account.starts["start"] += 1
             self._work(sizes)
         except NotYet as not_yet:
-            self._say(not_yet.reason, str(not_yet))
+            self._hold(not_yet.reason, str(not_yet))
         except ConfigurationError:
             raise
         except Exception as error:  # whatever it is: what was not committed has not happened, and comes again
-            reason, what = told(error)
-            self._say(reason, f"The stage ended, and starts again from what is committed: {what}")
+            reason, what = explain(error)
+            self._hold(reason, f"The stage ended, and starts again from what is committed: {what}")
             _logger.debug("Where it ended:", exc_info=True)
         else:
             return True
@@ -143,8 +141,8 @@ class Runner:
         worker = Worker(self._stage, self._config.kafka, self._state, self._account)
         if self._stopping.is_set():
             return
-        told_sizes = ", ".join(f"{name} ({sizes[name]} partitions)" for name in self._stage.inputs)
-        _logger.info("%s reads %s and writes %s.", self._stage.name, told_sizes, self._stage.output)
+        sizes_text = ", ".join(f"{name} ({sizes[name]} partitions)" for name in self._stage.inputs)
+        _logger.info("%s reads %s and writes %s.", self._stage.name, sizes_text, self._stage.output)
         self._ready.worker = worker
         self._ready.release_all()
         over = threading.Timer(WELL, self._trouble.over)
@@ -160,10 +158,10 @@ class Runner:
             if worker.asked:
                 self._stopping.set()
 
-    def _say(self, reason: str, what: str) -> None:
+    def _hold(self, reason: str, what: str) -> None:
         self._account.starts[reason] += 1
         self._ready.hold(reason, what)
-        self._trouble.tell(what)
+        self._trouble.report(what)
 
     def _healthy(self) -> bool:
         worker = self._ready.worker
@@ -191,7 +189,7 @@ class Runner:
 def run(name: str, config: Config) -> None:
     """Run a stage by its name. Raises `ConfigurationError` where it cannot begin."""
     check_workers(config.engine, config.kafka)
-    look_seldom()
+    collect_seldom()
     stage: Stage = STAGES[name](config.engine, config.kafka)
     with tempfile.TemporaryDirectory(prefix="otel-reliability-") as passing:
         state = Path(passing if config.kafka.state is None else config.kafka.state)
