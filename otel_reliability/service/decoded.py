@@ -1,4 +1,4 @@
-"""A body → what the writer takes: spans in our vocabulary, evaluations, run records, and what of it cannot be used.
+"""A body → what the writer takes: spans in our vocabulary, evaluations, and what of it cannot be used.
 
 Spans are read here, on the receiver's thread. So no text of a request is kept once this returns, however long the writer takes.
 """
@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple, cast
 
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.errors import UndecodableBody
-from otel_reliability.model.record import RunRecord
 from otel_reliability.model.span import AgentSpan, Evaluation
 from otel_reliability.service.answers import Encoding, Signal
 from otel_reliability.service.refusal import Problem, Refused
@@ -30,7 +29,6 @@ class Decoded(NamedTuple):
 
     spans: Sequence[AgentSpan] = ()
     evaluations: tuple[Evaluation, ...] = ()
-    records: tuple[RunRecord, ...] = ()
     malformed: Mapping[str, int] = {}
     """How many spans or log records cannot be used, by reason."""
     message: str = ""
@@ -66,8 +64,7 @@ class Decoder:
 def _decoded(spans: Iterable[AgentSpan], batch: Batch) -> Decoded:
     counts = Counter(str(problem.reason) for problem in batch.malformed)
     message = _message(batch.malformed, counts) if counts else ""
-    evaluations, records = tuple(batch.evaluations), tuple(batch.records)
-    return Decoded(tuple(spans), evaluations, records, counts, message, batch.other_logs)
+    return Decoded(tuple(spans), tuple(batch.evaluations), counts, message, batch.other_logs)
 
 
 def _batch(signal: Signal, encoding: Encoding, body: bytes) -> Batch:

@@ -10,8 +10,8 @@ from otel_reliability.model.run import CloseReason
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.recording import Recording
 
-LOG_REASONS = frozenset({"evaluation", "run_record"})
-"""Reasons of malformed log records; the others are of spans."""
+LOG_REASON = "evaluation"
+"""Reason of malformed log records; the others are of spans."""
 
 
 class State:
@@ -47,9 +47,9 @@ class State:
 
     def _count(self, request: Decoded) -> None:
         for reason, number in request.malformed.items():
-            if reason in LOG_REASONS:
+            if reason == LOG_REASON:
                 self.logs["malformed", reason] += number
             else:
                 self.engine.count("malformed", reason, number)
         self.logs["evaluation", ""] += len(request.evaluations)
-        self.logs["other", ""] += request.other_logs + len(request.records)
+        self.logs["other", ""] += request.other_logs

@@ -6,7 +6,6 @@ import enum
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from otel_reliability.model.record import RunRecord
 from otel_reliability.model.span import Evaluation, RawSpan, SpanId, SpanRef, TraceId
 
 TRACE_ID_BYTES: Final = 16
@@ -23,8 +22,8 @@ FLAG_REMOTE: Final = 0x200
 class Reason(enum.StrEnum):
     """Why something that arrived could not be used. The words are counted by, and never change.
 
-    The first five are of one span; SHAPE of anything that is not what its place in a request asks for; EVALUATION and RECORD
-    of one log event; the others of a line, or of the rest of a file.
+    The first five are of one span; SHAPE of anything that is not what its place in a request asks for; EVALUATION of one log
+    event; the others of a line, or of the rest of a file.
     """
 
     TRACE_ID = "trace_id"
@@ -34,7 +33,6 @@ class Reason(enum.StrEnum):
     END_TIME = "end_time"
     SHAPE = "shape"
     EVALUATION = "evaluation"
-    RECORD = "run_record"
     JSON = "json"
     ENCODING = "encoding"
     LINE_TOO_LONG = "line_too_long"
@@ -52,14 +50,11 @@ class Malformed(NamedTuple):
 
 @dataclass(slots=True)
 class Batch:
-    """The content of one request or one line. `records` are changes of runs that another service reports; `other_logs` counts log
-    records that are neither an evaluation nor a run.
-    """
+    """The content of one request or one line. `other_logs` counts log records that are no evaluation."""
 
     spans: list[RawSpan] = field(default_factory=list[RawSpan])
     malformed: list[Malformed] = field(default_factory=list[Malformed])
     evaluations: list[Evaluation] = field(default_factory=list[Evaluation])
-    records: list[RunRecord] = field(default_factory=list[RunRecord])
     other_logs: int = 0
 
 

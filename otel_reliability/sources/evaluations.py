@@ -1,4 +1,4 @@
-"""Log events that evaluate a run: `gen_ai.evaluation.result` → `Evaluation`. Those that report one are read in `run_records`.
+"""Log events that evaluate a run: `gen_ai.evaluation.result` → `Evaluation`.
 
 Source: OpenTelemetry GenAI semantic conventions, events. The event is a log record with the context of the evaluated span.
 """
@@ -10,10 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from otel_reliability.model.bounded import bounded
-from otel_reliability.model.record import EVENT_NAME as RUN_EVENT_NAME
 from otel_reliability.model.span import Evaluation
 from otel_reliability.sources.batch import SPAN_ID_BYTES, TRACE_ID_BYTES, Batch, Malformed, Reason
-from otel_reliability.sources.run_records import take_record
 
 EVENT_NAME: Final = "gen_ai.evaluation.result"
 _NAME_ATTRIBUTE: Final = "event.name"
@@ -35,14 +33,11 @@ class Log(NamedTuple):
 
 
 def take_log(batch: Batch, log: Log) -> None:
-    """Put one log record into the batch: as an evaluation, as the change of a run, as malformed, or only counted.
+    """Put one log record into the batch: as an evaluation, as malformed, or only counted.
 
     The event's name stands in the record's own field, in `event.name`, or, from older senders, is the body. Older senders
     also keep the attributes in the body. A record without a result (an evaluator that failed) is counted with the others.
     """
-    if RUN_EVENT_NAME in (log.event_name, log.attributes.get(_NAME_ATTRIBUTE)):
-        take_record(batch, log.body)
-        return
     if EVENT_NAME not in (log.event_name, log.attributes.get(_NAME_ATTRIBUTE), log.body):
         batch.other_logs += 1
         return
