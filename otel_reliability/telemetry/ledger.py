@@ -18,6 +18,8 @@ from otel_reliability.telemetry import names
 
 BUDGET: Final = 1_900
 """Maximum attribute sets of an instrument; the SDK's own limit is 2,000."""
+MAX_AGENTS: Final = 400
+"""Agents with series of their own, ever, in one process."""
 WIDEST: Final = 4
 """Attribute sets of one agent and window in the widest instrument: four tiers, four outcomes, pass^k for four k."""
 
@@ -37,7 +39,7 @@ def fitting(settings: Settings) -> Settings:
     (270, 236)
     """
     room = max(1, BUDGET // widest(settings) - 1)  # one is for `__other__`
-    return replace(settings, limits=replace(settings.limits, agents=min(settings.limits.agents, room)))
+    return replace(settings, limits=replace(settings.limits, agents=min(settings.limits.agents, MAX_AGENTS, room)))
 
 
 class ToolLedger:
@@ -48,7 +50,7 @@ class ToolLedger:
     """
 
     def __init__(self, settings: Settings, limit: int | None = None) -> None:
-        self.limit = BUDGET // 2 - (settings.limits.agents + 1) if limit is None else limit
+        self.limit = BUDGET // 2 - (min(settings.limits.agents, MAX_AGENTS) + 1) if limit is None else limit
         self._limit_per_agent = settings.limits.tools
         self._tools: dict[AgentKey, set[str]] = {}
         self._size = self._refused = 0

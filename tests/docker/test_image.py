@@ -124,8 +124,8 @@ def it_serves_and_writes_to_its_state_only(
 ) -> None:
     """It takes spans and tells numbers; its health check says so, and says when it has ended; nothing else was written."""
     before = written(image)
-    pages = {f"{PREFIX}PAGES": f"{HOST}:{ports['pages']}"}
-    until(lambda: answers(f"http://{HOST}:{ports['pages']}/readyz"), "the service to be ready")
+    pages = {f"{PREFIX}UI": f"{HOST}:{ports['ui']}"}
+    until(lambda: answers(f"http://{HOST}:{ports['ui']}/readyz"), "the service to be ready")
     taken = ask(f"http://{HOST}:{ports['http']}/v1/traces", body=body_of(run_of()), headers={"Content-Type": PROTOBUF})
     with image.run(image.health, **pages) as health:
         well = health.wait(120)
