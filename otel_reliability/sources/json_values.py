@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from otel_reliability.model.attributes import HeldAttributes
 from otel_reliability.sources.any_value import MAX_DEPTH
 
 LEAST_INT64: Final = -(2**63)
@@ -86,24 +85,11 @@ def attributes(pairs: object, depth: int = MAX_DEPTH) -> dict[str, Any]:
     return found
 
 
-def held(pairs: object) -> HeldAttributes:
-    """Pairs as the attributes of a span, whose lists are tuples.
-
-    >>> held([{"key": "a", "value": {"arrayValue": {"values": [{"intValue": "1"}]}}}])
-    {'a': (1,)}
-    """
-    found = HeldAttributes(attributes(pairs))
-    for key, value in found.items():
-        if type(value) is list:
-            found[key] = tuple(cast("list[Any]", value))
-    return found
-
-
 def plain(value: object, depth: int = MAX_DEPTH) -> Any:
-    r"""A value as str, bool, int, float, bytes, list or dict; None where it holds nothing that we can know.
+    r"""A value as str, bool, int, float, bytes, tuple or dict; None where it holds nothing that we can know.
 
     >>> plain({"arrayValue": {"values": [{"boolValue": True}, {"doubleValue": "NaN"}, {"bytesValue": "AAE="}]}})
-    [True, nan, b'\x00\x01']
+    (True, nan, b'\x00\x01')
     """
     for kind, content in record(value).items():
         match kind:
@@ -119,7 +105,9 @@ def plain(value: object, depth: int = MAX_DEPTH) -> Any:
             case "bytesValue":
                 return _bytes(content)
             case "arrayValue":
-                return [plain(item, depth - 1) for item in items(record(content).get("values"))] if depth else None
+                return (
+                    tuple([plain(item, depth - 1) for item in items(record(content).get("values"))]) if depth else None
+                )
             case "kvlistValue":
                 return attributes(record(content).get("values"), depth - 1) if depth else None
             case _:
