@@ -14,7 +14,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-FITS = 9
+FITS = 10
 """`otel_reliability.native` says what that is."""
 
 cdef extern from "Python.h":
@@ -313,9 +313,7 @@ cdef class Layout:
     cdef dict places, templates
     cdef bint by_name, by_kind
     cdef int version, asked_number, session_number
-    cdef int asked[MAX_KEYS]
-    cdef int session_at[4]
-    cdef int session_rank[4]
+    cdef int asked[MAX_KEYS], session_at[4], session_rank[4]
     cdef list derived
 
     def __init__(self, plan, bytes key, tuple keys):
@@ -359,18 +357,17 @@ cdef bytes _owner(Part part, Py_ssize_t *parts, Py_ssize_t most, bint holds_grou
 cdef class Scanner:
     """Reads requests by a `reader` of conventions; `python` has what this needs of the package (`sources.native_decoder`)."""
 
-    cdef object _reader, _python, _span, _tool, _call, _session, _decoded, _builder, _generation
-    cdef object _digest, _hash_arguments, _hash_value, _fault, _raw, _identifier, _rank
+    cdef object _reader, _python, _span, _tool, _call, _session, _decoded, _builder, _generation, _session_found
+    cdef object _digest, _hash_arguments, _read_result, _fault, _raw, _identifier, _rank
     cdef dict _groups, _readers
     cdef bytes _last_trace, _last_session
-    cdef object _session_found
 
     def __init__(self, reader, python):
         self._reader, self._python = reader, python
         self._span, self._tool, self._call, self._session = python.AgentSpan, python.ToolFacts, python.Call, python.Session
         self._decoded, self._fault, self._raw = python.decoded, python.fault, python.raw
         hasher = reader.hasher
-        self._digest, self._hash_arguments, self._hash_value = hasher.digest, hasher.hashed_arguments, hasher.hashed_value
+        self._digest, self._hash_arguments, self._read_result = hasher.digest, hasher.hashed_arguments, hasher.result
         self._identifier, self._rank = reader.readers[2], reader.convention_rank
         self._readers = dict(zip(reader.readers, (AN_INTEGER, A_TEXT, A_TEXT, AS_IT_IS)))
         self._builder = None if reader.has_rules else reader.builder
@@ -613,8 +610,11 @@ cdef class Scanner:
         cdef list parts = filled.parts.copy()
         cdef Own own
         for own in filled.own:
-            if filled.is_tool and (own.place == 2 or own.place == 4):
-                parts[own.place] = self._hashed(own, span, own.place == 2)
+            if filled.is_tool and own.place == 2:
+                parts[2] = self._hashed(own, span, True)
+            elif filled.is_tool and own.place == 4:
+                parts[4], has_failed = self._hashed(own, span, False)
+                parts[3] = parts[3] or has_failed
             else:
                 parts[own.place] = self._own(own, span)
         if not filled.is_tool:
@@ -624,16 +624,18 @@ cdef class Scanner:
         return _new(self._tool, ((_new(self._call, (name, call_id, digest, failed, result, effect)),), False))
 
     cdef object _hashed(self, Own own, Wire *span, bint is_arguments):
-        """The hash of a value: of arguments with that of their effect, where the two differ."""
+        """The hash of arguments, with that of their effect where it differs; that of a result, and whether the call failed by it.
+
+        Only Python opens the envelopes of results, which begin with one of `{["c`.
+        """
         cdef Part text
-        if own.reads == AS_IT_IS and len(own.at) == 1 and _text(span.values[<int>own.at[0]], &text):
-            try:
-                found = _string(text)  # it must be sound
-            except UnicodeDecodeError:
-                return None
+        found = self._own(own, span)
+        if type(found) is str and own.reads == AS_IT_IS and len(own.at) == 1 and _text(span.values[<int>own.at[0]], &text) and (
+            is_arguments or (text.size > 0 and text.at[0] not in (0x7B, 0x5B, 0x22, 0x63))
+        ):
             known = canonical(text.at, text.size, is_arguments)
             if known is not None:
-                return self._digest(known)
-        else:
-            found = self._own(own, span)
-        return self._hash_arguments(found) if is_arguments else self._hash_value(found)
+                return self._digest(known) if is_arguments else (self._digest(known), False)
+        if is_arguments:
+            return self._hash_arguments(found)
+        return (None, False) if found is None else self._read_result(found)[:2]
