@@ -170,9 +170,9 @@ class Reader:
         """How often everything was forgotten: what others remember by plans of before is void."""
 
     @property
-    def builders(self) -> tuple[Callable[[list[Any]], Any], ...]:
-        """Return what makes facts of the parts of a model call, an invocation and a tool call."""
-        return self._templates.model, self._templates.invocation, self._templates.tool
+    def builder(self) -> Callable[[list[Any]], Any]:
+        """Return what makes facts of the parts of a tool call."""
+        return self._templates.tool
 
     @property
     def wanted(self) -> frozenset[str]:

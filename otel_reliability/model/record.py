@@ -33,8 +33,6 @@ from otel_reliability.model.tool_calls import ToolCall
 
 VERSION: Final = 2
 """Version of run records; raised when a reader of the version before could no longer understand one."""
-EVENT_NAME: Final = "otel_reliability.run"
-"""Name of the log event of a run record."""
 
 MAX_INTEGER: Final = 2**63 - 1
 T = TypeVar("T")

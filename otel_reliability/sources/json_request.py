@@ -20,7 +20,7 @@ from otel_reliability.sources.batch import (
     parent_remote,
 )
 from otel_reliability.sources.evaluations import Log, take_log
-from otel_reliability.sources.json_values import attributes, enum, held, hexadecimal, items, plain, record, text, whole
+from otel_reliability.sources.json_values import attributes, enum, hexadecimal, items, plain, record, text, whole
 
 _SIGNALS: Final = ("resourceSpans", "resourceLogs", "resourceMetrics", "resourceProfiles")
 _TYPES: Final[Mapping[type, str]] = {
@@ -104,7 +104,7 @@ def _take_span(batch: Batch, span: Mapping[str, Any], scope: tuple[str, str], re
             end_ns=ordered(start_ns, end_ns),
             status=enum(record(span.get("status")).get("code"), _STATUSES),
             parent_remote=parent_remote(whole(span.get("flags")) or 0),
-            attributes=held(span.get("attributes")),
+            attributes=attributes(span.get("attributes")),
             events=tuple(_event(record(event)) for event in items(span.get("events"))),
             links=tuple(ref for link in items(span.get("links")) if (ref := _link(record(link)))),
             scope=scope[0],
