@@ -11,14 +11,14 @@ from tests.conventions.reading import call, hashed, invocation, is_nothing, mode
 SCOPE = "com.anthropic.claude_code.tracing"
 
 
-def claude(name: str, status: int = 0, **attributes: Any) -> RawSpan:
+def claude(name: str, /, status: int = 0, **attributes: Any) -> RawSpan:
     """A span of Claude Code."""
     return span(name=f"claude_code.{name}", attributes=attributes, scope=SCOPE, status=status)
 
 
 def test_claude_codes_spans() -> None:
     """By name; the input counts its cached part; the `.execution` child reports the same call and its failure."""
-    usage = {
+    usage: dict[str, Any] = {
         "input_tokens": 100,
         "cache_read_tokens": 20,
         "cache_creation_tokens": 3,
@@ -26,7 +26,7 @@ def test_claude_codes_spans() -> None:
         "model": "m",
     }
     facts = model(claude("llm_request", **usage, stop_reason="tool_use"))
-    tool = {"tool_name": "Read", "tool_use_id": "t1", "tool_input": '{"file": "x"}'}
+    tool: dict[str, Any] = {"tool_name": "Read", "tool_use_id": "t1", "tool_input": '{"file": "x"}'}
 
     assert invocation(claude("interaction")).name == "claude-code"
     assert (facts.model, facts.tokens, facts.asked_for_tools) == ("m", Tokens(123, 10), True)

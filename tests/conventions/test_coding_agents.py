@@ -121,7 +121,7 @@ def test_a_commit_decides_the_outcome_only_where_configured(settings: dict[str, 
 
 def test_spans_and_events_of_claude_code_count_once() -> None:
     """The span has the call, the event its arguments; a refused call of a span is no step."""
-    place = {"scope": "com.anthropic.claude_code.tracing", "trace": 7}
+    place: dict[str, Any] = {"scope": "com.anthropic.claude_code.tracing", "trace": 7}
     own = {"session.id": SESSION}
     (run,) = rebuilt(
         span(1, None, name="claude_code.interaction", start=9, end=30, attributes=own, **place),

@@ -128,7 +128,7 @@ def matched(capture: str, signal: str) -> tuple[list[tuple[dict[str, Any], Run |
     pairs: list[tuple[dict[str, Any], Run | None]] = []
     for session, trues in by_session.items():
         for true in sorted(trues, key=lambda true: int(true.get("prompt_time_unix_nano") or 0)):
-            traces = set(true.get("trace_ids") or ())
+            traces: set[str] = set(true.get("trace_ids") or [])
             found = next((run for run in tops if run.trace_id.hex() in traces), None) or next(
                 (run for run in tops if run.session_id == session), None
             )
