@@ -17,7 +17,7 @@ from benchmarks.otlp import request
 from benchmarks.shapes import Shape, each_run
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
-from otel_reliability.service.answers import Encoding, Signal
+from otel_reliability.service.answers import Encoding, OtlpSignal
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.prometheus import Prometheus
@@ -40,7 +40,7 @@ def test_a_span_enters_few_modules_on_its_way_to_a_gauge() -> None:
     with entered_modules() as entered:
         for _ in range(2):
             body = request(next(runs)).SerializeToString()
-            engine.receive(decode(Signal.TRACES, Encoding.PROTOBUF, body).spans)
+            engine.receive(decode(OtlpSignal.TRACES, Encoding.PROTOBUF, body).spans)
         now = 5.0
         engine.tick()
         text = "".join(prometheus.text())

@@ -12,7 +12,7 @@ from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason, Outcome, Run
 from otel_reliability.model.span import STATUS_ERROR, RawLog, RawSpan, Resource
-from otel_reliability.service.answers import Encoding, Signal
+from otel_reliability.service.answers import Encoding, OtlpSignal
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.sources.otlp_json import decode_json
 from otel_reliability.sources.otlp_protobuf import decode_logs
@@ -484,8 +484,8 @@ def test_a_log_event_is_the_same_from_json_and_protobuf() -> None:
     assert protobuf.logs == json.logs
     assert (protobuf.other_logs, json.other_logs) == (1, 1)
     decoder = Decoder(READER, native=False)
-    spans = decoder(Signal.LOGS, Encoding.JSON, body.encode()).spans
-    assert spans == decoder(Signal.LOGS, Encoding.PROTOBUF, _protobuf(body)).spans
+    spans = decoder(OtlpSignal.LOGS, Encoding.JSON, body.encode()).spans
+    assert spans == decoder(OtlpSignal.LOGS, Encoding.PROTOBUF, _protobuf(body)).spans
     assert [one.resource.service_name for one in spans] == ["codex_exec"]
 
 
