@@ -18,8 +18,7 @@ from otel_reliability.assembly.sampling import weight
 from otel_reliability.assembly.span_tree import NONE, SpanTree, is_kept
 from otel_reliability.assembly.steps import Step
 from otel_reliability.config import Settings
-from otel_reliability.model.model_calls import ModelCall
-from otel_reliability.model.run import AgentKey, CloseReason, Run, Tools
+from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Run, ToolCall, Tools
 from otel_reliability.model.span import (
     AgentSpan,
     Call,
@@ -32,7 +31,6 @@ from otel_reliability.model.span import (
     Tokens,
     ToolFacts,
 )  # fmt: skip
-from otel_reliability.model.tool_calls import ToolCall
 
 UNKNOWN_AGENT: Final = "unknown"
 _UNNAMED_SERVICE: Final = "unknown_service"

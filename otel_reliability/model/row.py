@@ -137,11 +137,3 @@ class Row(NamedTuple):
     def baseline(self) -> bool:
         """Whether the run was undisturbed: perturbed runs count for robustness only."""
         return self.condition == BASELINE
-
-
-_PATH: Final = Row._fields.index("path")
-
-
-def with_path(row: Row, path: Path | None) -> Row:
-    """The same row, had it taken this path."""
-    return Row._make((*row[:_PATH], path, *row[_PATH + 1 :]))

@@ -8,13 +8,13 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from otel_reliability.native import load
 from otel_reliability.service.config_file import Config
 from otel_reliability.service.memory import look_seldom
 from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.service import Service
 from otel_reliability.service.state import State
 from otel_reliability.sources.native_decoder import MODULE
+from otel_reliability.sources.native_extension import load
 
 _logger = logging.getLogger("otel_reliability.service")
 

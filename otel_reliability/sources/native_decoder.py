@@ -22,9 +22,9 @@ from otel_reliability.model.span import (
     Tokens,
     ToolFacts,
 )
-from otel_reliability.native import load
 from otel_reliability.sources.any_value import Memo, decoded
 from otel_reliability.sources.batch import Malformed, fault, ordered, parent, parent_remote
+from otel_reliability.sources.native_extension import load
 from otel_reliability.sources.otlp_protobuf import resource_of, scope_of, unusual
 
 MODULE: Final = "otel_reliability_native"

@@ -61,7 +61,7 @@ def agent_slices(engine: Engine) -> Iterator[list[AgentGauges]]:
         some = keys[start : start + SLICE]
         if engine.read(lambda fleet: fleet.asleep):  # to load an agent takes milliseconds: one in a turn
             for key in some:
-                engine.read(lambda fleet, key=key: fleet.told(key) is not None)
+                engine.read(lambda fleet, key=key: fleet.agent(key) is not None)
         found = engine.read(lambda fleet, some=some: [one for key in some for one in _agent_gauges(engine, fleet, key)])
         yield found or []
 
@@ -76,17 +76,18 @@ def agent_points(engine: Engine, fleet: Fleet) -> Iterator[Point]:
 
 
 def _agent_gauges(engine: Engine, fleet: Fleet, key: AgentKey) -> Iterator[AgentGauges]:
-    found = fleet.told(key)
-    if found is None:
+    state = fleet.agent(key)
+    if state is None:
         return
-    several = len(found.windows) > 1
-    last_run = () if found.last_run_ns is None else ((names.LAST_RUN.name, (), found.last_run_ns / 1e9),)
+    several = len(state.windows) > 1
+    last_run_ns = state.last_run_ns
+    last_run = () if last_run_ns is None else ((names.LAST_RUN.name, (), last_run_ns / 1e9),)
     others = (*last_run, *_outside_windows(engine, key))
     if several:
         yield AgentGauges(key, None, (), others)
         others = ()
-    for name, series in found.windows.items():
-        yield AgentGauges(key, name if several else None, series, others)
+    for name, window in state.windows.items():
+        yield AgentGauges(key, name if several else None, window.series(), others)
 
 
 def _outside_windows(engine: Engine, key: AgentKey) -> Iterator[tuple[str, OwnAttributes, float]]:

@@ -12,7 +12,6 @@ from otel_reliability.model.tools import ToolRules
 from otel_reliability.windows.paths import PathTable
 from otel_reliability.windows.recent import RecentRuns
 from otel_reliability.windows.rows import row_of
-from otel_reliability.windows.told import Told
 from otel_reliability.windows.window import AgentWindow
 
 
@@ -68,15 +67,6 @@ class AgentState:
         """End of its last run; None while it has none."""
         return max((end for window in self.windows.values() if (end := window.newest_ns) is not None), default=None)
 
-    def told(self) -> Told:
-        """Return what is emitted of it."""
-        return Told(self.last_run_ns, {name: window.series() for name, window in self.windows.items()})
-
-    @property
-    def is_told(self) -> bool:
-        """True if nothing changed since `told`."""
-        return all(window.is_told for window in self.windows.values())
-
     def row(self, run_id: str, end_ns: int | None = None) -> Row | None:
         """Return the row of a run that a window still keeps. A final run is found sooner by its end (ns)."""
         end_ns = self._reopenable.get(run_id, end_ns)
@@ -85,14 +75,6 @@ class AgentState:
             if row is not None:
                 return row
         return None
-
-    def rows(self) -> list[Row]:
-        """Return the rows that any window keeps, by (end time, run id)."""
-        return sorted({row.run_id: row for window in self.windows.values() for row in window.kept()}.values())
-
-    def is_reopenable(self, run_id: str) -> bool:
-        """Return whether a run may still change."""
-        return run_id in self._reopenable
 
     def close(self, run: Run) -> None:
         """Add a run that was closed; it replaces an earlier version of the same run."""

@@ -13,7 +13,6 @@ from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.time import clamped
-from otel_reliability.windows.told import Told
 
 OTHER_AGENT: Final = AgentKey("", "", "", "__other__")
 """Agent whose counters include the runs of agents beyond the limit. It has no windows: a mixture has no path entropy."""
@@ -58,11 +57,6 @@ class Fleet:
         state = self._agents[key] = AgentState(key, self._settings, self.accounts)
         state.load(load())
         return state
-
-    def told(self, key: AgentKey) -> Told | None:
-        """Return what is emitted of an agent; None if it is not known."""
-        state = self.agent(key)
-        return None if state is None else state.told()
 
     def counted_as(self, key: AgentKey) -> AgentKey:
         """Return the agent whose counters include a run of this agent: itself, or `__other__` beyond the limit."""

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.model.run import Run
+from otel_reliability.model.run import Run, ToolCall
 from otel_reliability.model.span import AgentSpan
-from otel_reliability.model.tool_calls import ToolCall
 from otel_reliability.testing import agent, tool
 from tests.assembly.rebuilding import run_of
 
