@@ -294,8 +294,8 @@ def _evaluations_of(
     if tree.evaluations:
         found += [evaluation for i in own for evaluation in tree.evaluations.get(i, ())]
         if root is None or root.above is None:
-            unit = tree.units[members[0] if root is None else root.at]
-            found += tree.evaluations.get(~unit, ())
+            units = {tree.units[i] for i in (members if root is None else (root.at,))}
+            found += [evaluation for unit in units for evaluation in tree.evaluations.get(~unit, ())]
     return latest(found)
 
 
@@ -357,7 +357,7 @@ def _totals_of_agents(tree: SpanTree, members: Sequence[int]) -> tuple[int | Non
     for node in tree.invocations:
         if node.at not in inside:
             continue
-        is_same = node.over in counted and node.over is not None and node.over.name == node.name
+        is_same = node.over in counted and node.over.name == node.name
         own = node.facts.tokens
         if is_same or own is not None:
             counted.add(node)

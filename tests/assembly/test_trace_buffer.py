@@ -200,7 +200,7 @@ def test_an_agent_above_takes_lone_work_back() -> None:
     assembler.add(agent(1, trace=2), keyed(5, trace=2)._replace(parent_id=span_id(1), end_ns=keyed(5, 2).end_ns + 1))
     found = assembler.wait(30)
 
-    assert [(change, run.implicit) for change, run in found] == [(CLOSED, False), (WITHDRAWN, True), (FINAL, False)]
+    assert [(change, run.implicit) for change, run in found] == [(WITHDRAWN, True), (CLOSED, False), (FINAL, False)]
 
 
 def test_work_of_a_final_run_key_is_late() -> None:
