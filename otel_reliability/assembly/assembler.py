@@ -132,8 +132,14 @@ class Assembler:
         self._opened.end(trace_id, span_id)
 
     def _weigh(self, buffer: TraceBuffer, before: int, now: float) -> None:
-        if self._buffers.weigh(buffer, before):
-            self._closing.hold_span_limit(buffer, now)
+        """Count the spans that a buffer received."""
+        weight = len(buffer.spans) - buffer.others
+        if weight != before:
+            self._buffers.open_spans += weight - before
+            if not before:
+                self._buffers.growing[buffer] = None
+            if weight >= buffer.full_at:
+                self._closing.hold_span_limit(buffer, now)
 
     def _belongs_to_closed(self, closed: dict[TraceId, ClosedIds], span: AgentSpan) -> bool:
         """Return whether a span is, or hangs on, one of a final run; it is counted."""

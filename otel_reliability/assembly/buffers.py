@@ -79,16 +79,6 @@ class Buffers:
             self._reopen(buffer, now)
         self.plan(buffer, now + self._times.linger)
 
-    def weigh(self, buffer: TraceBuffer, before: int) -> bool:
-        """Count the spans that a buffer received. Return whether it may have reached the span limit."""
-        weight = len(buffer.spans) - buffer.others
-        if weight == before:
-            return False
-        self.open_spans += weight - before
-        if not before:
-            self.growing[buffer] = None
-        return weight >= buffer.full_at
-
     def join(self, buffer: TraceBuffer, trace_id: TraceId, now: float) -> TraceBuffer:
         """Join two traces that a messaging link connects: both ids lead to one buffer from now on, which is returned."""
         other = self.get(trace_id) or self.begin(trace_id, now)
@@ -176,7 +166,8 @@ class Buffers:
             del self.reopenable[buffer]
             self.reopenable_spans -= buffer.weight
         self.other_spans -= buffer.others
-        self.closed.ids -= sum(map(len, (buffer.closed or {}).values()))
+        if buffer.closed is not None:
+            self.closed.ids -= sum(map(len, buffer.closed.values()))
         for trace_id in buffer.traces:
             del self._by_trace[trace_id]
         buffer.clear()

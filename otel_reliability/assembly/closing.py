@@ -79,6 +79,8 @@ class Closing:
             if buffer.closed is not None:
                 self._drop(buffer, late.hanging_on_closed(buffer.closed, buffer.spans))
             built = self._assemble_spans(buffer)
+            if not built.keyed:
+                return built
             dropped: dict[SpanRef, Account] = {}
             is_joined = False
             for key, at in built.keyed.items():

@@ -134,6 +134,6 @@ class TraceBuffer:
 
     def clear(self) -> None:
         """Drop everything: no trace leads here any more."""
-        self.traces, self.spans, self.others, self.marks, self.counted, self.anchors = (), [], 0, None, (), ()
-        self.emitted, self.emitted_at, self.checks, self.evaluations, self.closed = {}, {}, (), (), None
+        self.traces, self.spans, self.others, self.evaluations, self.counted, self.closed = (), [], 0, (), (), None
+        self.emitted = self.emitted_at = {}
         self.closed_at = self.due = None
