@@ -74,7 +74,7 @@ def service(folder: Path, *options: str, native: bool = True, env: Mapping[str, 
     """Return a service with all its endpoints on free ports, not started yet."""
     module = "otel_reliability.cli" if native else "benchmarks.without_native"
     otlp, metrics, grpc, pages = (f"{HOST}:{free_port()}" for _ in range(4))
-    endpoints = ("--http", otlp, "--metrics", metrics, "--grpc", grpc, "--pages", pages)
+    endpoints = ("--http", otlp, "--metrics", metrics, "--grpc", grpc, "--ui", pages)
     command = [sys.executable, "-m", module, "serve", *endpoints, *options]
     process = Process(
         "service", command, log=folder / "service.log", ready=lambda _: answers(f"http://{pages}/readyz"), env=env

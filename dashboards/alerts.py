@@ -46,9 +46,6 @@ RUNS_TOTAL: Final = sample_of(names.RUNS)
 LAST_RUN: Final = sample_of(names.LAST_RUN)
 READY: Final = sample_of(names.READY)
 SPANS: Final = sample_of(names.SPANS)
-VERSIONED: Final = '{service_version!=""}'
-PLACE: Final = "service_namespace, service_name, deployment_environment_name, gen_ai_agent_name, window"
-"""An agent whatever its version."""
 
 
 def ran(over: str, least: int = 1) -> str:
@@ -69,12 +66,6 @@ def _hour(offset: str) -> str:
     return one(f"avg_over_time({metric('score')}[1h]{offset})")
 
 
-_FIRST_SEEN: Final = one(f"min_over_time({LAST_RUN}{VERSIONED}[7d])")
-_NEWEST: Final = f"({_FIRST_SEEN} == on ({PLACE}) group_left () max by ({PLACE}) ({_FIRST_SEEN}))"
-_BEFORE: Final = f"topk by ({PLACE}) (1, {_FIRST_SEEN} unless {_NEWEST})"
-_LAST_SCORE: Final = one(f"last_over_time({metric('score')}{VERSIONED}[7d])")
-_SCORE_BEFORE: Final = f"max by ({PLACE}) ({_LAST_SCORE} and {_BEFORE})"
-_SCORE_AFTER: Final = f"({SCORE} and {HAS_RUNS} and {_NEWEST})"
 _EXPLODED: Final = f"sum by ({WHO}) (increase({sample_of(names.RETRY_EXPLOSIONS)}[1h])) > 0"
 _RISKY: Final = f'sum by ({WHO}) (increase({sample_of(names.SESSION_RELIABILITY)}_bucket{{le="0.5"}}[6h]))'
 _CLOSED: Final = f"sum by ({WHO}) (increase({sample_of(names.SESSION_RELIABILITY)}_count[6h]))"
@@ -91,8 +82,6 @@ _FIRST_CHANGE: Final = (
     f" and on ({WHO}) sum by ({WHO}) ({RUNS_TOTAL} offset 5m)"
 )
 """The counter begins with the first change, so that no increase shows that one; but the agent's runs were there before."""
-_STATE: Final = '{ceiling="state_bytes"}'
-_OTHERS: Final = '{ceiling!="state_bytes"}'
 _LOOK: Final = "The dashboard *Agent*: the alert's link opens it for the agent at hand."
 
 _LAG: Final = f"sum by (job, topic) ({sample_of(names.KAFKA_LAG)})"
@@ -140,16 +129,6 @@ ALERTS: Final = (
         unit="humanize",
     ),
     Alert(
-        "AgentScoreBelowLastDeploy", "warning",
-        f"{_SCORE_BEFORE} - on ({PLACE}) group_right () {_SCORE_AFTER}", 10, "15m",
-        f"Version {{{{ .Labels.service_version }}}} of {AGENT} scores lower than the version before",
-        "The new version's score is {{ .Value }} points lower than the last score of the version before.",
-        "Of the versions seen in the last seven days, the one that appeared last scores more than ten points below the last score of the one that appeared before it. Needs `service.version` in `agent_key`; without it this alert is silent.",
-        ["The dashboard *Agent* with both versions chosen: which part of the score parts them?", "`otel-reliability report --baseline` on recordings of both: which differences are larger than chance?"],
-        ["Take the deploy back, or mend what the part that grew tells.", "Where the new version is meant to work otherwise, silence this alert for it."],
-        unit="humanize",
-    ),
-    Alert(
         "AgentSessionsAtRisk", "warning",
         f"(({_RISKY} / ({_CLOSED} >= 5)) and on ({WHO}) ({_RISKY} >= 2))", 0.2, "0m",
         f"Many sessions of {AGENT} went badly",
@@ -174,7 +153,7 @@ ALERTS: Final = (
         f"No run of {AGENT} for a while",
         "Its latest run ended {{ .Value }} ago; in the day before it had at least a hundred.",
         "An agent that runs often has had no run for more than an hour. Its numbers stand still meanwhile, and look healthy.",
-        ["Is the agent called at all? Its service's own traffic tells.", "Do its spans arrive? The dashboard *Self*: *Spans*, *Open runs* (a run whose root never ends stays open)."],
+        ["Is the agent called at all? Its service's own traffic tells.", "Do its spans arrive? A run whose root span never ends stays open (`otel_reliability_runs_open`)."],
         ["Start the agent, or its exporter.", "If it was taken away: its series end by themselves after a day (`limits.agent_idle`). If it rests at night: silence this alert for it then."],
         unit="humanizeDuration",
     ),
@@ -184,7 +163,7 @@ ALERTS: Final = (
         "Spans are lost on the way into the numbers",
         "{{ .Value }} of the spans of the last fifteen minutes were late, refused or malformed.",
         "More than one span in a hundred did not get into the numbers. Runs are counted without them, or not at all: what agents are worth is told from what is left.",
-        ["The dashboard *Self*: *Spans lost, and why*.", "*Every ceiling*: what found no place?"],
+        ["The row *Service* of the dashboard *Fleet*: *Lost spans by reason*.", "*Fullest limits*: which limit was reached?"],
         ["late: send sooner, or raise `assembly.idle_timeout`.", "refused: raise the ceiling of that name, or add an instance.", "malformed: mend the sender; the log says which ids or times cannot be."],
         board="self", unit="humanizePercentage",
     ),
@@ -194,7 +173,7 @@ ALERTS: Final = (
         "The service turns requests away",
         "{{ .Value }} of the requests of the last fifteen minutes were not taken.",
         "More than one request in twenty gets no. Clients send again what was refused for want of room; what is refused for another reason is lost.",
-        ["The dashboard *Self*: *Requests* by outcome, *The queue*, *Requests that wait*.", "`/readyz` of the instance."],
+        ["The row *Service* of the dashboard *Fleet*: *Requests* by outcome.", "`/readyz` of the instance."],
         ["unavailable: add an instance, routed by agent, or give more memory and processor.", "unauthenticated: mend the client's token.", "invalid or too large: the client's log says more."],
         board="self", unit="humanizePercentage",
     ),
@@ -204,17 +183,17 @@ ALERTS: Final = (
         "What the service sends does not arrive",
         "{{ .Value }} of the sendings of {{ .Labels.sink }} in the last fifteen minutes failed.",
         "Most pushes to the receiver named in the settings fail. The next push that arrives has all of them.",
-        ["The dashboard *Self*: *Exports*, by what became of them.", "The receiver: is it up, and does it take OTLP at that address?"],
-        ["Mend the receiver or the address (`service.push.endpoint`)."],
+        ["The metric `otel_reliability_exports_total` by sink and outcome, and the service's log.", "The receiver: is it up, and does it take OTLP at that address?"],
+        ["Mend the receiver or the address (`service.push`)."],
         board="self", unit="humanizePercentage",
     ),
     Alert(
         "ReliabilityCeilingReached", "warning",
-        f"sum by (job, ceiling) (increase({sample_of(names.CEILING_HITS)}{_OTHERS}[15m]))", 0, "5m",
+        f"sum by (job, ceiling) (increase({sample_of(names.CEILING_HITS)}[15m]))", 0, "5m",
         "A ceiling is reached: {{ .Labels.ceiling }}",
         "{{ .Value }} items found no place below it in the last fifteen minutes.",
         "Everything here is bounded, so that a flood harms nobody; what finds no place is let go and counted. The numbers are made without it.",
-        ["The dashboard *Self*: *Every ceiling*."],
+        ["The row *Service* of the dashboard *Fleet*: *Fullest limits*."],
         ["agents, tools, tasks: does a name hold an id? Rename or redact it.", "Others: raise the limit of that name, give more memory, or add an instance."],
         board="self", unit="humanize",
     ),
@@ -244,7 +223,7 @@ ALERTS: Final = (
         "Workers on Kafka fall behind: {{ .Labels.topic }}",
         "{{ .Value }} messages of it are not read yet, more than a quarter of an hour ago.",
         "Messages come faster than the workers of that stage read them. Nothing is lost while the topic keeps what they have not read, but numbers are late.",
-        ["The dashboard *Self*: *Behind*, of all partitions or of one?", "`/readyz` and the log of the workers."],
+        ["The metric `otel_reliability_kafka_lag` by partition: of all partitions or of one?", "`/readyz` and the log of the workers."],
         ["All partitions: start more workers, up to the number of partitions.", "One partition: a hot agent (`agent_key` should tell its versions or tenants apart), or a worker that is slow.", "Is the retention of the topic longer than the time behind? Raise it now."],
         board="self", unit="humanize",
     ),
@@ -254,18 +233,8 @@ ALERTS: Final = (
         "Messages on Kafka cannot be used: {{ .Labels.reason }}",
         "{{ .Value }} of them came in the last fifteen minutes.",
         "Something writes messages to a topic of the workers that are no spans, no log events or no records of runs. They are laid aside, and the partition goes on without them.",
-        ["The topic of dead letters (`kafka.dead_letters`): headers say why, and where each came from.", "The dashboard *Self*: *Messages that could not be used*."],
+        ["The topic of dead letters (`kafka.dead_letters`): headers say why, and where each came from.", "The metric `otel_reliability_kafka_dead_letters_total` by reason."],
         ["undecodable, run_record: mend or stop what writes there.", "fault: an error of ours; the log says where, report it, please."],
-        board="self", unit="humanize",
-    ),
-    Alert(
-        "ReliabilityJournalFailing", "critical",
-        f"sum by (job, instance) (increase({sample_of(names.CEILING_HITS)}{_STATE}[15m]))", 0, "0m",
-        "The journal cannot be written",
-        "{{ .Value }} times in the last fifteen minutes something could not be kept on disk.",
-        "What cannot be kept is not acknowledged, so that nothing is lost at the client; but nothing gets in either.",
-        ["The disk of the state directory: full, slow, read-only?", "The dashboard *Self*: *The journal*."],
-        ["Make room, or raise `service.state_limit`.", "`otel-reliability state` tells what the directory holds."],
         board="self", unit="humanize",
     ),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Final
 
 from grafana_foundation_sdk.models import prometheus as asked
 
-from dashboards import panels
+from dashboards import panels, service
 from dashboards.about import About, of_metric
 from dashboards.board import UID, Board, Section, choice, listed, mark, way
 from dashboards.panels import Column, Query
@@ -38,9 +38,6 @@ FAILED: Final = increase(names.RUNS, f'{CHOSEN},outcome="failure"', "$__range")
 JUDGED: Final = increase(names.RUNS, f'{CHOSEN},outcome=~"success|failure"', "$__range")
 EVERY_RUN: Final = increase(names.RUNS, CHOSEN, "$__range")
 SIGNALS: Final = "gen_ai_agent_name, signal"
-CHANGED: Final = newly(SIGNALS, CHOSEN, "$__range")
-AT_RISK: Final = increase(names.SESSION_RELIABILITY, CHOSEN + ',le="0.5"', "$__range", "_bucket")
-SESSIONS: Final = increase(names.SESSION_RELIABILITY, CHOSEN, "$__range", "_count")
 LAST: Final = in_tier(one(f"{sample_of(names.LAST_RUN)}{{{SELECTOR}}}"))
 BEFORE: Final = one(f"{metric('score')}{{{SELECTOR}}} offset 1h")
 SEE: Final = "Open the agent (click its name in the table) and see what costs its score most."
@@ -57,17 +54,6 @@ def _now() -> Section:
         "The fleet now",
         [
             panels.number(
-                "Agents",
-                About(
-                    "Agents that have runs in their windows.",
-                    "As many as you deployed.",
-                    "One is missing: see *No runs seen* in the alerts.",
-                    "No agent has any run",
-                ),
-                Query(f"count({RUNS_NOW})"),
-                size=(3, 4),
-            ),
-            panels.number(
                 "Agents by tier",
                 About(
                     "How many agents stand in each tier: "
@@ -81,7 +67,7 @@ def _now() -> Section:
                 text="value_and_name",
                 line=False,
                 named=panels.TIER_COLOURS,
-                size=(6, 4),
+                size=(9, 4),
             ),
             panels.number(
                 "Lowest score",
@@ -89,19 +75,19 @@ def _now() -> Section:
                 Query(f"min({SCORE})"),
                 colours=panels.TIERS,
                 decimals=0,
-                size=(3, 4),
+                size=(5, 4),
             ),
             panels.number(
                 "Runs",
                 About(
                     "Runs that were over and settled in the time shown.",
                     "About as many as your users asked for.",
-                    "Fewer than expected: see the dashboard *Self*.",
+                    "Fewer than expected: see the row *Service*.",
                     "No run has settled in this time",
                 ),
                 Query(f"sum({of_agents(f'sum by ({WHO}) ({EVERY_RUN})')})"),
                 decimals=0,
-                size=(3, 4),
+                size=(5, 4),
             ),
             panels.number(
                 "Failed runs",
@@ -114,33 +100,7 @@ def _now() -> Section:
                 Query(f"(sum({FAILED}) or vector(0)) / (sum({JUDGED}) > 0)"),
                 unit="percentunit",
                 colours=((None, "green"), (0.1, "yellow"), (0.3, "red")),
-                size=(3, 4),
-            ),
-            panels.number(
-                "Changes of behaviour",
-                About(
-                    "How often the behaviour of an agent was noticed to have changed, in the time shown.",
-                    "0, but for changes that you made.",
-                    "Compare it with your deploys. `otel-reliability change` tells by which signals and since when.",
-                    "No change was noticed",
-                ),
-                Query(f"sum({CHANGED})"),
-                decimals=0,
-                colours=((None, "green"), (0.5, "purple")),
-                size=(3, 4),
-            ),
-            panels.number(
-                "Sessions at risk",
-                About(
-                    "The share of the sessions closed in the time shown whose reliability is at most 0.5: several of their runs failed gravely.",
-                    "0.",
-                    "Open the agents with the lowest session reliability, and the traces of those sessions.",
-                    "No closed session with evaluations",
-                ),
-                Query(f"sum({AT_RISK}) / (sum({SESSIONS}) > 0)"),
-                unit="percentunit",
-                colours=((None, "green"), (0.05, "yellow"), (0.2, "red")),
-                size=(3, 4),
+                size=(5, 4),
             ),
         ],
     )
@@ -259,33 +219,6 @@ def _time() -> Section:
                 bars=True,
                 colours={"success": "green", "failure": "red", "completed": "blue", "unknown": "gray"},
             ),
-            panels.over_time(
-                "Changes of behaviour",
-                About(
-                    "When the behaviour of an agent was noticed to have changed, and by which signal. False alarms come at most once in so many runs as the setting change.runs_per_false_alarm says.",
-                    "Only where you changed something.",
-                    "Compare with your deploys, your model's releases, and your tools.",
-                    "No change was noticed",
-                ),
-                Query(
-                    newly(SIGNALS, CHOSEN, "$__rate_interval"),
-                    "{{gen_ai_agent_name}}: {{signal}}",
-                ),
-                bars=True,
-            ),
-            panels.over_time(
-                "Retry explosions",
-                About(
-                    "Runs in which one failing call was retried three times or more, by agent.",
-                    "None.",
-                    of_metric("retry_explosion").do,
-                    "No run exploded into retries",
-                ),
-                Query(
-                    f"sum by (gen_ai_agent_name) ({increase(names.RETRY_EXPLOSIONS, CHOSEN)})", "{{gen_ai_agent_name}}"
-                ),
-                bars=True,
-            ),
         ],
     )
 
@@ -296,7 +229,7 @@ def board() -> Board:
         "fleet",
         "Agents: Fleet",
         "Every agent with its reliability: which to look at first, and since when.",
-        [_now(), _table(), _time()],
+        [_now(), _table(), _time(), service.row()],
         [
             choice("service", "Service", f"label_values({RUNS}, service_name)", "Services whose agents are shown."),
             choice(
@@ -311,5 +244,5 @@ def board() -> Board:
             choice("window", "Window", f"label_values({RUNS}, window)", "Where agents have several windows: which."),
         ],
         [mark("Behaviour changed", newly(SIGNALS, CHOSEN, "5m"), "{{gen_ai_agent_name}}: {{signal}}")],
-        [way("Agent", "agent", variables=False), way("Self", "self", variables=False)],
+        [way("Agent", "agent", variables=False)],
     )

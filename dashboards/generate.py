@@ -10,14 +10,13 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # so that it can be started as a file
 
-from dashboards import agent, fleet, own, rules  # noqa: E402
+from dashboards import agent, fleet, rules  # noqa: E402
 from dashboards.board import json_of  # noqa: E402
 from otel_reliability.dashboards import FILES  # noqa: E402
 
 MADE: Final[Mapping[str, Callable[[], str]]] = {
     "fleet.json": lambda: json_of(fleet.board()),
     "agent.json": lambda: json_of(agent.board()),
-    "self.json": lambda: json_of(own.board()),
     "provider.yaml": rules.dashboard_provider,
     "alerting.yaml": rules.grafana_alerts,
     "rules.yaml": rules.prometheus_rules,
@@ -26,10 +25,11 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
 
 
 def places(name: str) -> tuple[Path, ...]:
-    """Where a file stands: in the package, which ships it, and where this project uses it itself."""
+    """Return the files to write: in the package, which ships them; YAML and the runbook also where this project uses them."""
     shipped = ROOT / "otel_reliability" / "dashboards" / name
-    used = ROOT / "docs" / name if name == "alerts.md" else ROOT / "docker" / FILES[name]
-    return shipped, used
+    if name.endswith(".json"):
+        return (shipped,)
+    return shipped, ROOT / "docs" / name if name == "alerts.md" else ROOT / "docker" / FILES[name]
 
 
 if __name__ == "__main__":

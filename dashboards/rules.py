@@ -63,7 +63,7 @@ def _annotations(alert: Alert, value: str) -> dict[str, str]:
 
 def _dashboard(alert: Alert) -> str:
     if alert.board == "self":
-        return f"/d/{UID}self"
+        return f"/d/{UID}fleet"
     chosen = "var-service={{ .Labels.service_name }}&var-agent={{ .Labels.gen_ai_agent_name }}"
     return f"/d/{UID}{alert.board}?{chosen}"
 

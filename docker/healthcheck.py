@@ -14,7 +14,7 @@ PATIENCE: Final = 4.0
 def main() -> str | None:
     """Ask, over TLS where the service has a certificate: here it is asked for life, not for who it is."""
     env = os.environ
-    port = env.get("OTEL_RELIABILITY_SERVICE_PAGES", "127.0.0.1:8080").rpartition(":")[2]
+    port = env.get("OTEL_RELIABILITY_SERVICE_UI", "127.0.0.1:8080").rpartition(":")[2]
     scheme = "https" if "OTEL_RELIABILITY_SERVICE_TLS_CERTIFICATE" in env else "http"
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import json
 import runpy
-import types
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, cast
+
+from msgspec import Struct
+from msgspec.inspect import DictType, LiteralType, StructType, UnionType, VarTupleType
 
 from otel_reliability import config
-from otel_reliability.loading import Field, fields, rule_of, variable
+from otel_reliability.loading import Field, bounds_of, extra_of, public_fields, variable, written
 from otel_reliability.service.config_file import KAFKA, SECTION
 from otel_reliability.service.kafka_settings import KafkaSettings
-from otel_reliability.service.schema import schema, told
-from otel_reliability.service.settings import AGENTS, ServiceSettings
+from otel_reliability.service.schema import schema
+from otel_reliability.service.settings import ServiceSettings
 
 HERE: Final = Path(__file__).resolve().parent
 BEHIND: Final = "<!-- Made from the code by `make docs`. -->\n\n"
@@ -48,8 +49,8 @@ SERVICE: Final = f"""# Settings of the service
 
 `otel-reliability serve` reads a file (`--config`, in YAML, TOML or JSON) that holds the settings above, and below `service` those
 that follow. Over the file it reads the environment, where these begin with `{config.SERVICE_PREFIX}`
-(`service.push.endpoint` is `{variable("push.endpoint", config.SERVICE_PREFIX)}`), and over that its flags.
-Every setting has a flag, like `--set service.queue=1GiB`. `otel-reliability check-config` tells what is wrong and starts nothing.
+(`service.push` is `{variable("push", config.SERVICE_PREFIX)}`), and over that its flags.
+Every setting has a flag, like `--set service.drain=20s`. `otel-reliability serve --check` only checks them.
 
 ```yaml
 # yaml-language-server: $schema=settings.schema.json
@@ -59,11 +60,10 @@ windows:
 service:
   http: 0.0.0.0:4318
   token_file: /run/secrets/tokens
-  push:
-    endpoint: http://collector:4317
+  push: http://collector:4317
+limits:
+  memory: 2GiB
 ```
-
-In a service `limits.agents` is {AGENTS} if nobody says otherwise.
 """
 
 
@@ -76,46 +76,43 @@ WORKERS: Final = f"""# Settings of the workers on Kafka
 
 
 def configuration() -> str:
-    """The page of all settings: a section for each part, a row for each setting."""
-    sections = [CONFIGURATION, _section("Settings of the whole", "", config.Settings)]
-    sections.append(_section("`windows[…]`", "windows[…].", config.WindowSettings))
-    sections.extend(_section(f"`{part}`", f"{part}.", kind) for part, kind in _parts(config.Settings))
-    sections += [SERVICE, _section(f"`{SECTION}`", f"{SECTION}.", ServiceSettings)]
-    sections.extend(
-        _section(f"`{SECTION}.{part}`", f"{SECTION}.{part}.", kind) for part, kind in _parts(ServiceSettings)
-    )
-    sections += [WORKERS, _section(f"`{KAFKA}`", f"{KAFKA}.", KafkaSettings)]
-    return BEHIND + "\n".join(sections)
+    """Return the page of all settings: a section for each part, a row for each setting."""
+    kinds = (("", config.Settings), (f"{SECTION}.", ServiceSettings), (f"{KAFKA}.", KafkaSettings))
+    engine, service, kafka = ("\n".join(_sections(prefix, kind)) for prefix, kind in kinds)
+    return f"{BEHIND}{CONFIGURATION}\n{engine}\n{SERVICE}\n{service}\n{WORKERS}\n{kafka}"
 
 
-def _parts(kind: type[Any]) -> Iterator[tuple[str, type[Any]]]:
-    """The parts of settings, in order."""
-    for name, part in get_type_hints(kind).items():
-        if dataclasses.is_dataclass(part):
-            yield name, cast("type[Any]", part)
-
-
-def _section(title: str, prefix: str, kind: type[Any]) -> str:
-    meanings = told(kind)
-    about = "" if kind is config.Settings else (inspect.getdoc(kind) or "").partition("\n\n")[0] + "\n\n"
+def _sections(prefix: str, kind: type[Struct]) -> Iterator[str]:
+    """A table of the struct's own settings, then those of its sections."""
+    parts = list(public_fields(kind))
     rows = "".join(
-        f"| `{prefix}{one.path}` | {_allowed(one.hint)} | {_default(one)} | {meanings.get(one.path, '')} |\n"
-        for one in fields(kind)
-        if "." not in one.path
+        f"| `{prefix}{one.path}` | {_allowed(one.type)} | {_default(one)} | {one.description} |\n"
+        for one in parts
+        if not isinstance(one.type, StructType)
     )
-    return f"## {title}\n\n{about}| setting | what it can be | default | meaning |\n|---|---|---|---|\n{rows}"
+    about = (inspect.getdoc(kind) or "").partition("\n")[0]
+    title = f"`{prefix.removesuffix('.')}`" if prefix else "Settings of the engine"
+    yield f"## {title}\n\n{about}\n\n| setting | type | default | meaning |\n|---|---|---|---|\n{rows}"
+    for one in parts:
+        inner = one.type.item_type if isinstance(one.type, VarTupleType) else one.type
+        if isinstance(inner, StructType):
+            within = f"{prefix}{one.path}[…]." if inner is not one.type else f"{prefix}{one.path}."
+            yield from _sections(within, inner.cls)
 
 
-def _allowed(hint: Any) -> str:
+def _allowed(kind: Any) -> str:
     """What a setting can be, in words."""
-    origin, args = get_origin(hint), get_args(hint)
-    if origin in {Union, types.UnionType}:
-        return f"{_allowed(args[0])}, or nothing"
-    if origin is tuple:
-        return f"a list; each: {_allowed(args[0])}"
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return f"a mapping; each value: {_allowed(args[1])}"
-    return "a window, see below" if hint is config.WindowSettings else rule_of(hint).allowed
+    if isinstance(kind, UnionType):
+        return f"{_allowed(kind.types[0])}, or nothing"
+    if isinstance(kind, VarTupleType):
+        return f"a list; each: {_allowed(kind.item_type)}"
+    if isinstance(kind, DictType):
+        return f"a mapping; each value: {_allowed(kind.value_type)}"
+    if isinstance(kind, StructType):
+        return "a window, see below"
+    if isinstance(kind, LiteralType):
+        return " or ".join(f"`{word}`" for word in kind.values)
+    return str(extra_of(kind).get("allowed") or bounds_of(kind))
 
 
 def _default(one: Field) -> str:
@@ -126,9 +123,9 @@ def _default(one: Field) -> str:
         return "none"
     if one.path == "windows":
         return "the last 100 runs"
-    if get_origin(one.hint) is tuple:
+    if isinstance(one.type, VarTupleType):
         return ", ".join(f"`{item}`" for item in cast("tuple[str, ...]", one.default))
-    return f"`{rule_of(one.hint).write(one.default)}`"
+    return f"`{written(one)}`"
 
 
 def metrics() -> str:

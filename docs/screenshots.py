@@ -24,15 +24,15 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
-from otel_reliability.demo.bookshop import record
-from otel_reliability.demo.fleet import CHARACTERS, ROUNDS
 from otel_reliability.demo.hosting import hosting
-from otel_reliability.demo.sending import sending
+from otel_reliability.demo.replay import Endpoint, Replay, record
 from tests.real.components import folder_of
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 IMAGES: Final = ROOT / "docs" / "images"
 AGENT: Final = "researcher"
+AGENTS: Final = 11
+"""Agents of the fleet."""
 WIDTH: Final = 1180
 MARGIN: Final = 10
 PATIENCE_MS: Final = 60_000
@@ -69,7 +69,7 @@ def main() -> None:
     """Take all of them."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         spans, report = Path(folder) / "spans.jsonl", Path(folder) / "report.html"
-        record(spans, 7)
+        record(spans)
         report.write_text(_report(spans, "--format", "html"), encoding="utf-8")
         (IMAGES / TERMINAL).write_text(drawn(_report(spans, "--agent", AGENT)), encoding="utf-8")
         program = folder_of("chromium") / "bin" / "chromium"
@@ -96,16 +96,17 @@ def drawn(told: str) -> str:
 @contextmanager
 def _pages(browser: Browser) -> Generator[Mapping[str, str]]:
     """The addresses of the pages of a service that has taken in the whole fleet and draws a curve of each agent."""
-    with hosting() as service, sending(f"http://{service.addresses['http']}") as shop:
+    with hosting() as service:
+        fleet_of = Replay(Endpoint(f"http://{service.addresses['http']}"))
         fleet = f"http://{service.addresses['pages']}/"
         page = browser.new_page()
-        for _ in range(ROUNDS):
-            shop.round()
+        for _ in range(fleet_of.opening):
+            fleet_of.round()
         page.goto(fleet)
-        expect(page.locator(".agents__name a")).to_have_count(len(CHARACTERS), timeout=PATIENCE_MS)
-        shop.round()
+        expect(page.locator(".agents__name a")).to_have_count(AGENTS, timeout=PATIENCE_MS)
+        fleet_of.round()
         row = page.get_by_role("row").filter(has=page.get_by_role("link", name=AGENT))
-        expect(row).to_contain_text(f"{ROUNDS + 1}", timeout=PATIENCE_MS)
+        expect(row).to_contain_text(f"{fleet_of.opening + 1}", timeout=PATIENCE_MS)
         agent = page.get_by_role("link", name=AGENT).get_attribute("href") or ""
         page.close()
         yield {"fleet": fleet, "agent": urljoin(fleet, agent)}

@@ -1,213 +1,255 @@
 """Settings: frozen values, from code, a mapping (a YAML file's), or the environment.
 
-Every field has its default here, its limits in its type, its meaning beneath it, and its environment variable by rule: the
-path of the field in upper case behind `OTEL_RELIABILITY_` (`assembly.idle_timeout` is `OTEL_RELIABILITY_ASSEMBLY_IDLE_TIMEOUT`).
-Durations are seconds as numbers here, and are written like `10m` or `1h30m` outside. `docs/configuration.md` is made from this
-file.
+Every field has its default here, its limits in its type, its meaning below it, and its environment variable by rule: the path
+of the field in upper case behind `OTEL_RELIABILITY_` (`assembly.idle_timeout` is `OTEL_RELIABILITY_ASSEMBLY_IDLE_TIMEOUT`).
+Durations are seconds as numbers here, and are written like `10m` or `1h30m` outside. `docs/configuration.md` and the JSON
+schema are generated from this file.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
-from otel_reliability.loading import Contradiction, load, load_environment, settle
-from otel_reliability.quantities import Bytes, Count, HexKey, OneOf, Points, Real, Regex, Seconds, Share, Weight
+from msgspec import Meta, Struct
+from msgspec.structs import force_setattr
+
+from otel_reliability.loading import (
+    SIZE,
+    Count,
+    HexKey,
+    Internal,
+    InternalNames,
+    InternalSeconds,
+    Points,
+    Seconds,
+    Text,
+    Weight,
+    checked,
+    contradiction,
+    load,
+    load_environment,
+)
 
 PREFIX: Final = "OTEL_RELIABILITY_"
 NOT_SETTINGS: Final = frozenset({"OTEL_RELIABILITY_LOUD"})
 """Environment variables of ours that are no settings of an engine."""
-SERVICE_PREFIX: Final = PREFIX + "SERVICE_"
-"""What the service's own variables begin with; they are no settings of an engine either."""
-KAFKA_PREFIX: Final = PREFIX + "KAFKA_"
-"""The same of the workers on Kafka."""
 SIGNALS: Final = ("path", "calls", "failed_calls", "output_tokens", "reply_tokens", "largest_input", "outcome")
+"""The signals of change detection."""
+SERVICE_PREFIX: Final = PREFIX + "SERVICE_"
+"""Prefix of the service's own variables; they are no settings of an engine either."""
+KAFKA_PREFIX: Final = PREFIX + "KAFKA_"
+"""Prefix of the variables of the workers on Kafka."""
 
 
-@dataclass(frozen=True, slots=True)
-class WindowSettings:
-    """Which runs count now: the last `last` runs, and/or those of the last `period` seconds."""
+class WindowSettings(Struct, frozen=True):
+    """A window: the last `last` runs, and/or those of the last `period` seconds."""
 
-    name: str = "recent"
-    """What the window is called in readings; each window has another name."""
+    name: Text = "recent"
+    """Name of the window in readings; each window has another name."""
     last: Count | None = None
-    """The number of runs."""
+    """Number of runs."""
     period: Seconds | None = None
-    """The time up to the end of the agent's latest run."""
+    """Time up to the end of the agent's latest run."""
 
-    def contradiction(self) -> Contradiction | None:
-        """A window has to end somewhere."""
+    def __post_init__(self) -> None:
+        """Check that the window ends somewhere."""
         if self.last is None and not self.period:
-            return Contradiction("last", self.last, "a window, without a period", "give last, period or both")
-        return None
+            raise contradiction("last", "a window, without a period", "set last, period or both")
 
 
-@dataclass(frozen=True, slots=True)
-class AssemblySettings:
-    """From spans to runs."""
+class AssemblySettings(Struct, frozen=True):
+    """Rebuilding runs from spans."""
 
     linger: Seconds = 2.0
-    """Seconds that a run whose root has ended waits for stragglers."""
+    """Seconds without a span of the trace after which a run whose root has ended is closed."""
     idle_timeout: Seconds = 600.0
-    """Seconds without a span after which a run whose root never came is closed."""
+    """Seconds without a span after which a run whose root never arrived is closed."""
     reopen: Seconds = 60.0
     """Seconds after closing in which a late span reopens the run."""
-    remember: Seconds = 900.0
-    """Seconds, at least, for which the ids of closed runs are remembered."""
-    span_limit: Count = 10_000
-    """Spans after which a run is closed at once."""
-    open_runs: Count = 50_000
-    """Open runs; above, the heaviest are closed."""
-    open_bytes: Bytes = 512 * 1024 * 1024
-    """Estimated bytes of spans of open runs; above, the heaviest are closed."""
-    reopenable_bytes: Bytes = 128 * 1024 * 1024
-    """Estimated bytes of spans kept of closed runs; above, the oldest can no longer be reopened."""
-    closed_ids: Count = 2_000_000
-    """Span ids of closed runs that are remembered."""
-    other_spans: Count = 1_000_000
-    """Spans of other kinds whose ids are kept for parent chains."""
     parallel: Literal["canonical", "as_started"] = "canonical"
-    """The order of calls within a parallel group: by name, or by the clock."""
-    run_key: str | None = None
-    """An attribute whose value groups spans into runs where no agent span does."""
+    """Order of calls within a parallel group: by name, or by the clock."""
+    run_key: Text | None = None
+    """Attribute whose value groups spans into runs where no agent span does."""
 
-    def contradiction(self) -> Contradiction | None:
-        """What can be reopened must be remembered."""
-        if self.remember < self.reopen:
-            return Contradiction("remember", self.remember, f"at least `reopen` ({self.reopen:g} s)", "raise it")
-        return None
+    remember: InternalSeconds = 900.0
+    """Seconds, at least, for which the ids of closed runs are remembered."""
+
+    def __post_init__(self) -> None:
+        """Remember at least what can be reopened."""
+        force_setattr(self, "remember", max(self.remember, self.reopen))
 
 
-@dataclass(frozen=True, slots=True)
-class OutcomeSettings:
+class OutcomeSettings(Struct, frozen=True):
     """When a run is a success."""
 
     reward_threshold: float = 1.0
     """`reliability.run.reward` from which a run is a success."""
     fallback: Literal["none", "status"] = "none"
-    """`status` counts an end without error as success, and every reading that rests on it says so."""
-    evaluations: tuple[str, ...] = ("task_success", "success", "correctness", "goal_completion")
-    """Names of evaluations that tell the outcome."""
+    """`status` counts an end without error as success; every reading based on it states this."""
+    evaluations: tuple[Text, ...] = ("task_success", "success", "correctness", "goal_completion")
+    """Names of evaluations that decide the outcome."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetricSettings:
+class MetricSettings(Struct, frozen=True):
     """How metrics count."""
 
     group_by: Literal["task", "none"] = "task"
     """Whether path metrics are computed per task, or over all runs of the window together."""
     retry_threshold: Count = 3
-    """Retries of one call from which a run explodes: the fourth attempt exceeds 3."""
+    """Retries of one call from which a run is a retry explosion: the fourth attempt exceeds 3."""
     min_runs: Count = 5
     """Runs below which there is no score, tier or badge (2 in reports)."""
     min_coverage: Points = 60.0
-    """Points of the 100 whose parts must have evidence for a score."""
-    pressure_flag: Share = 0.8
-    """Mean token budget pressure above which the flag `token_pressure_high` is set."""
+    """Points of the 100 whose parts must have data for a score."""
     profile: Literal["published", "hal-harness"] = "published"
-    """Which form of the evaluation metrics: as published, or as their authors' code computes them today."""
+    """Form of the evaluation metrics: as published, or as their authors' code computes them today."""
+
+    pressure_flag: ClassVar[float] = 0.8
+    """Mean token budget pressure above which the flag `token_pressure_high` is set."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSettings:
+class SessionSettings(Struct, frozen=True):
     """Session scores."""
 
     idle: Seconds = 1800.0
-    """Seconds without a run after which a session is scored."""
+    """Seconds without a run after which a session closes and is scored."""
     derive: bool = True
     """Whether loop_detection and tool_correctness are derived from the runs where no evaluation gives them."""
-    weights: Mapping[str, Weight] = field(default_factory=dict[str, float])
+    weights: Mapping[str, Weight] = {}
     """Signal weights, merged over confidence 1, loop_detection 1, tool_correctness 0.8, coherence 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSettings:
+class ToolSettings(Struct, frozen=True):
     """Which tools change the world, and how names are cleaned. Patterns are shell globs."""
 
-    effects: tuple[str, ...] = ()
+    effects: tuple[Text, ...] = ()
     """Tools that change the world, whatever their names say."""
-    reads: tuple[str, ...] = ()
-    """Tools that only look."""
-    helpers: tuple[str, ...] = ("TodoWrite", "TodoRead", "ToolSearch", "Skill")
+    reads: tuple[Text, ...] = ()
+    """Tools that only read."""
+    helpers: tuple[Text, ...] = ("TodoWrite", "TodoRead", "ToolSearch", "Skill")
     """Tools by which an agent organises itself: they change nothing that counts."""
-    ignore: tuple[str, ...] = ()
+    ignore: tuple[Text, ...] = ()
     """Tools that are no step."""
-    rename: Mapping[str, str] = field(default_factory=dict[str, str])
+    rename: Mapping[str, Text] = {}
     """Pattern → name: `fetch_page_*` → `fetch_page` makes variants one tool."""
-    soft_errors: tuple[Regex, ...] = ()
-    """Regular expressions on a captured result that make the call a failed one."""
+    soft_errors: tuple[Text, ...] = ()
+    """Regular expressions on a captured result; a match makes the call a failed one."""
+
+    def __post_init__(self) -> None:
+        """Check the regular expressions."""
+        for index, pattern in enumerate(self.soft_errors):
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                remedy = f"{error}; write it as for Python's re, with \\ before a literal sign"
+                raise contradiction(f"soft_errors[{index}]", "a regular expression", f"{remedy}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class MappingSettings:
-    """Attributes of yours that say what a convention cannot: attribute keys, first that is there."""
+class MappingSettings(Struct, frozen=True):
+    """Attributes of yours that hold what a convention does not: attribute keys, of which the first present is read."""
 
-    agent: tuple[str, ...] = ()
+    agent: tuple[Text, ...] = ()
     """The agent's name."""
-    session: tuple[str, ...] = ()
+    session: tuple[Text, ...] = ()
     """The conversation a run belongs to."""
-    task: tuple[str, ...] = ()
+    task: tuple[Text, ...] = ()
     """What makes two runs attempts at the same work."""
-    outcome: tuple[str, ...] = ()
+    outcome: tuple[Text, ...] = ()
     """Whether the run succeeded."""
-    confidence: tuple[str, ...] = ()
+    confidence: tuple[Text, ...] = ()
     """How sure the agent was, from 0 to 1."""
-    cost: tuple[str, ...] = ()
+    cost: tuple[Text, ...] = ()
     """What the run cost."""
 
 
-@dataclass(frozen=True, slots=True)
-class LimitSettings:
-    """Ceilings. Each has a counter of what hit it."""
+class LimitSettings(Struct, frozen=True):
+    """Memory of an engine. The limits that protect memory derive from it in proportion; each has a counter of what hit it.
 
-    agents: Count = 400
-    """Agents with series of their own, ever; the rest are counted together."""
-    tools: Count = 200
-    """Tool names an agent that attributes name; in paths every name counts."""
-    tasks: Count = 1_000
-    """Tasks an agent that are told apart."""
-    sessions: Count = 50_000
-    """Open sessions."""
-    rows: Count = 100_000
-    """Runs a window, whatever its rule says; the newest stay."""
-    paths: Count = 1_000
-    """Distinct paths a group in pairwise metrics; the latest count."""
-    agent_idle: Seconds = 86_400.0
-    """Seconds after which an agent without runs expires."""
-    recent_runs: Count = 20
-    """Whole runs kept an agent, for pages."""
-    evaluations: Count = 10_000
+    Of the other fields, those with default 0 are derived, and the rest are constants: they change numbers. Tests set them.
+    """
+
+    memory: Annotated[
+        int,
+        Meta(ge=1 << 20, extra={"units": SIZE, "allowed": "a size of at least 1MiB", "remedy": "write it like 512MiB"}),
+    ] = 1 << 30
+    """Bytes that an engine may hold, estimated."""
+    agents: Internal = 0
+    """Agents with series of their own; the rest are counted together."""
+    open_runs: Internal = 0
+    """Open runs; above, the heaviest are closed."""
+    open_bytes: Internal = 0
+    """Estimated bytes of spans of open runs; above, the heaviest are closed."""
+    reopenable_bytes: Internal = 0
+    """Estimated bytes of spans of closed runs; above, the oldest can no longer be reopened."""
+    closed_ids: Internal = 0
+    """Remembered span ids of closed runs."""
+    other_spans: Internal = 0
+    """Spans of other kinds whose ids are kept for parent chains."""
+    sessions: Internal = 0
+    """Sessions, open or remembered."""
+    evaluations: Internal = 0
     """Evaluations that wait for their run, for at most ten minutes."""
+    span_limit: Internal = 10_000
+    """Spans per run; longer runs are closed with reason `span_limit`."""
+    tools: Internal = 200
+    """Tool names per agent that attributes show; in paths every name counts."""
+    tasks: Internal = 1_000
+    """Tasks per agent that are distinguished."""
+    rows: Internal = 100_000
+    """Runs per window, whatever its rule says; the newest stay."""
+    paths: Internal = 1_000
+    """Distinct paths per group in pairwise metrics; the latest count."""
+    recent_runs: Internal = 20
+    """Whole runs kept per agent for the UI."""
+    agent_idle: InternalSeconds = 86_400.0
+    """Seconds after which an agent without runs expires."""
+
+    def __post_init__(self) -> None:
+        """Derive what is not given."""
+        for name, size in BYTES_PER.items():
+            if not getattr(self, name):
+                force_setattr(self, name, max(1, self.memory // size))
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeSettings:
+BYTES_PER: Final[Mapping[str, int]] = {
+    "agents": 52 << 10,
+    "open_runs": 20 << 10,
+    "open_bytes": 2,
+    "reopenable_bytes": 8,
+    "closed_ids": 512,
+    "other_spans": 1 << 10,
+    "sessions": 20 << 10,
+    "evaluations": 100 << 10,
+}
+"""Bytes of `limits.memory` for which a limit grows by one."""
+
+
+class ChangeSettings(Struct, frozen=True):
     """Change detection."""
 
     enabled: bool = True
-    """Whether change is looked for."""
-    signals: tuple[Annotated[str, OneOf(SIGNALS)], ...] = SIGNALS
-    """What is watched."""
-    runs_per_false_alarm: Annotated[float, Real(1)] = 10_000.0
+    """Whether behaviour is monitored for changes."""
+    signals: InternalNames = SIGNALS
+    """What is monitored."""
+    runs_per_false_alarm: Annotated[float, Meta(ge=1)] = 10_000.0
     """Runs, on average, from one false alarm to the next."""
-    reference: str | None = None
-    """A recording whose first 40 units are an agent's reference; agents are matched by service, environment and name, else by
-    name alone where only one agent there has it."""
+    reference: Text | None = None
+    """Recording whose first 40 observations are an agent's reference; agents are matched by service, environment and name, or
+    by name alone where only one agent in it has that name."""
 
 
-@dataclass(frozen=True, slots=True)
-class TelemetrySettings:
+class TelemetrySettings(Struct, frozen=True):
     """What is emitted."""
 
     standard_metrics: bool = False
     """Whether the semantic conventions' own `gen_ai.invoke_agent.*` are emitted too, for instrumentations that do not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """All settings of one engine. Made from whatever source, they are checked as a whole.
+class Settings(Struct, frozen=True):
+    """All settings of one engine, validated as a whole.
 
     >>> Settings.load({"assembly": {"linger": "5s"}}, {"OTEL_RELIABILITY_ASSEMBLY_LINGER": "500ms"}).assembly.linger
     0.5
@@ -215,7 +257,7 @@ class Settings:
     Traceback (most recent call last):
     ...
     otel_reliability.errors.ConfigurationError: windows[1].period: '10 min' is not a duration;
-    write it like 10m, 1h30m or 250ms, or as a number of seconds, from 0.
+    write it like 10m, 1h30m or 250ms.
     """
 
     windows: tuple[WindowSettings, ...] = (WindowSettings("recent", last=100),)
@@ -229,41 +271,50 @@ class Settings:
     limits: LimitSettings = LimitSettings()
     change: ChangeSettings = ChangeSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
-    agent_key: tuple[str, ...] = ()
+    agent_key: tuple[Text, ...] = ()
     """Resource or span attributes that are part of an agent's identity, such as service.version."""
-    context_limits: Mapping[str, Count] = field(default_factory=dict[str, int])
+    context_limits: Mapping[str, Count] = {}
     """Model name pattern → context window in tokens."""
-    hash_key: HexKey | None = field(default=None, repr=False)
+    hash_key: HexKey | None = None
     """Key of the argument hashes, hexadecimal; random per process if absent."""
 
     def __post_init__(self) -> None:
-        """Check every field; whoever gave text, a mapping or a list has them converted."""
-        settle(self)
+        """Check that windows have different names."""
+        if not self.windows:
+            raise contradiction("windows", "a list of at least one window", "leave it out for the last 100 runs")
+        name, count = Counter(window.name for window in self.windows).most_common(1)[0]
+        if count > 1:
+            raise contradiction(
+                "windows", f"a list of windows with different names ({name!r} occurs twice)", "rename one"
+            )
+
+    def __repr__(self) -> str:
+        """Return the settings without the key."""
+        shown = {name: getattr(self, name) for name in self.__struct_fields__ if name != "hash_key"}
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     @classmethod
     def load(
         cls, file: Mapping[str, object] | None = None, env: Mapping[str, str] | None = None, **code: object
     ) -> Settings:
-        """From a file's mapping, over it the environment, over that what code gives. Lists and mappings replace those below."""
+        """Return the settings of a file's mapping, overridden by the environment, overridden by code.
+
+        Lists and mappings replace those below. Raises `ConfigurationError`.
+        """
         loaded = cls.from_environment(env or {}, base=cls.from_mapping(file or {}))
         return cls.from_mapping(code, base=loaded)
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, object], *, base: Settings | None = None) -> Settings:
-        """From nested mappings, as a YAML file holds them; the rest from `base`."""
+        """Return the settings of nested mappings, as a YAML file holds them; the rest is taken from `base`."""
         return load(cls, mapping, base=base)
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str], *, base: Settings | None = None) -> Settings:
-        """From `OTEL_RELIABILITY_…` variables; the rest from `base`."""
+        """Return the settings of `OTEL_RELIABILITY_…` variables; the rest is taken from `base`."""
         ours = {name: value for name, value in env.items() if not name.startswith((SERVICE_PREFIX, KAFKA_PREFIX))}
         return load_environment(cls, ours, PREFIX, base=base, others=NOT_SETTINGS)
 
-    def contradiction(self) -> Contradiction | None:
-        """Windows are told apart by name."""
-        if not self.windows:
-            return Contradiction(
-                "windows", self.windows, "a list of at least one window", "leave it out for the last 100 runs"
-            )
-        name, count = Counter(window.name for window in self.windows).most_common(1)[0]
-        return Contradiction("windows", name, "the name of one window only", "give each its own") if count > 1 else None
+    def checked(self) -> Settings:
+        """Return these settings if all are allowed: structs made in code are not validated when they are made."""
+        return checked(self)

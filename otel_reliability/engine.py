@@ -323,9 +323,7 @@ class Engine:
         hits = _hits(assembly)
         return (
             *(Ceiling(name, used, limit, hits[name]) for name, (used, limit) in self._assembler.levels.items()),
-            Ceiling(
-                "run_spans", None, self.settings.assembly.span_limit, assembly["closed", CloseReason.SPAN_LIMIT.value]
-            ),
+            Ceiling("run_spans", None, limits.span_limit, assembly["closed", CloseReason.SPAN_LIMIT.value]),
             Ceiling("agents", len(self._fleet), limits.agents, fleet["agents", "ceiling"]),
             Ceiling("tasks", None, limits.tasks, fleet["tasks", "ceiling"]),
             Ceiling("sessions", len(self._sessions), limits.sessions, sum(sessions["sessions", why] for why in let_go)),

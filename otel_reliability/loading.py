@@ -1,77 +1,91 @@
-"""Frozen dataclasses from mappings and environment variables; whatever is wrong is told in four parts.
+"""Settings as msgspec structs, read from mappings (a YAML file's), environment variables and code.
 
-This knows nothing of which settings there are: their fields, types (`quantities`) and defaults are read from the dataclass.
-A value of the right type, a mapping (of a YAML file, say) and text (an environment variable's) are read by one function, so
-that a setting means the same from everywhere:
+A value of the right type and text mean the same, because environment variables are text:
 
     type                   text
+    duration, size         `10m`, `1h30m`, `250ms`; `64KiB`, `512MiB`
     number, text, word     as it is
     tuple[X, ...]          `a, b, c`, or a JSON list
     Mapping[str, X]        `a=1, b=2`, or a JSON object
-    a dataclass            a JSON object
+    a struct               a JSON object
 
-A dataclass may have a method `contradiction()` that tells of fields that do not go together.
+msgspec validates; this module translates text before, and errors after. An error names the field, the value and the remedy.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import ast
+import difflib
 import functools
+import inspect
+import itertools
 import json
-import types
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    Literal,
-    NamedTuple,
-    Protocol,
-    TypeVar,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-    runtime_checkable,
-)
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
+
+import msgspec
+from msgspec import Meta
 
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.quantities import Boolean, OneOf, Real, Rule, Text, Whole, nearest
 
-PLAIN: Final[Mapping[Any, Rule]] = {bool: Boolean(), int: Whole(), float: Real(), str: Text()}
+T = TypeVar("T", bound=msgspec.Struct)
 
-Loaded = TypeVar("Loaded")
+DURATION: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+SIZE: Final = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+Seconds: TypeAlias = Annotated[
+    float, Meta(ge=0, extra={"units": DURATION, "allowed": "a duration", "remedy": "write it like 10m, 1h30m or 250ms"})
+]
+Bytes: TypeAlias = Annotated[
+    int, Meta(ge=0, extra={"units": SIZE, "allowed": "a size", "remedy": "write it like 64KiB or 512MiB"})
+]
+Count: TypeAlias = Annotated[int, Meta(ge=1)]
+Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+Points: TypeAlias = Annotated[float, Meta(ge=0, le=100)]
+Weight: TypeAlias = Annotated[float, Meta(ge=0)]
+Text: TypeAlias = Annotated[
+    str, Meta(pattern=r"\S", extra={"allowed": "text", "remedy": "quote it if it looks like a number"})
+]
+Secret: TypeAlias = Annotated[
+    str,
+    Meta(pattern=r"^[!-~]+$", extra={"secret": True, "allowed": "text without spaces", "remedy": "remove the spaces"}),
+]
+HexKey: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern="^([0-9a-fA-F]{2}){16,}$",
+        extra={
+            "secret": True,
+            "allowed": "an even number of hexadecimal digits, 32 or more",
+            "remedy": "make one with `python -c 'import secrets; print(secrets.token_hex())'`",
+        },
+    ),
+]
 
 
-class Contradiction(NamedTuple):
-    """Two fields that do not go together, or one that is missing: the parts of a `ConfigurationError`."""
-
-    field: str
-    value: object
-    allowed: str
-    remedy: str
-
-
-@runtime_checkable
-class Contradictable(Protocol):
-    """A dataclass some of whose fields must go together."""
-
-    def contradiction(self) -> Contradiction | None:
-        """What does not go together."""
-        ...
+Internal: TypeAlias = Annotated[int, Meta(ge=0, extra={"internal": True})]
+"""A number that code may set and users cannot: it has no place in files, variables or docs."""
+InternalSeconds: TypeAlias = Annotated[float, Meta(ge=0, extra={"internal": True})]
+InternalNames: TypeAlias = Annotated[tuple[str, ...], Meta(extra={"internal": True})]
 
 
 class Field(NamedTuple):
-    """One setting: its path (`assembly.linger`), its type with the rule on it, and its default."""
+    """One setting: its path (`assembly.linger`), its type as `msgspec.inspect` describes it, default and description."""
 
     path: str
-    hint: Any
+    type: Any
     default: object
+    description: str
 
 
-def load(kind: type[Loaded], raw: object, *, base: Loaded | None = None, path: str = "") -> Loaded:
-    """A dataclass from a mapping, or from an instance whose fields are then checked; what is not given is taken from `base`.
+# --- Loading ----------------------------------------------------------------------------------------------------------
+
+
+def load(kind: type[T], raw: object, *, base: T | None = None, path: str = "") -> T:
+    """Return a struct from a mapping (or an instance, which is then checked); what is absent is taken from `base`.
+
+    Raises `ConfigurationError`, which names the field by its whole path below `path`.
 
     >>> from otel_reliability.config import AssemblySettings
     >>> load(AssemblySettings, {"linger": "500ms"}).linger
@@ -81,50 +95,52 @@ def load(kind: type[Loaded], raw: object, *, base: Loaded | None = None, path: s
     ...
     otel_reliability.errors.ConfigurationError: assembly.lingr: 'lingr' is not a setting; the nearest is linger.
     """
-    given = _mapping(kind, raw, path)
-    hints = _hints(kind)
-    for name in given:
-        if name not in hints:
-            raise ConfigurationError(_join(path, str(name)), name, "a setting", nearest(str(name), hints))
-    found = {name: _field(hints[name], value, base, path, name) for name, value in given.items()}
-    return _checked(_made(kind, base, found), path)
+    given = _translated(_info(kind), raw, path)
+    merged = given if base is None else _merged(_info(kind), _plain(base), given)
+    try:
+        return msgspec.convert(merged, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise _refusal(kind, merged, str(error), path) from None
 
 
 def load_environment(
-    kind: type[Loaded], env: Mapping[str, str], prefix: str, *, base: Loaded | None = None, others: Collection[str] = ()
-) -> Loaded:
-    """A dataclass from environment variables: the path of a field in upper case behind `prefix`.
+    kind: type[T], env: Mapping[str, str], prefix: str, *, base: T | None = None, others: Collection[str] = ()
+) -> T:
+    """Return a struct from environment variables: the path of a field in upper case behind `prefix`.
 
-    An empty variable counts as absent, as OpenTelemetry specifies. A variable with the prefix that names no setting, and is none
-    of the `others`, is an error: it is a setting misspelt.
+    An empty variable counts as absent, as OpenTelemetry specifies. A variable with the prefix that names no setting and is
+    not among `others` raises `ConfigurationError`: it is a misspelt setting.
     """
-    names = {variable(field.path, prefix) for field in fields(kind)}
+    paths = {variable(field.path, prefix): field.path for field in fields(kind)}
     for name in sorted(env):
-        if name.startswith(prefix) and name not in names and name not in others:
-            raise ConfigurationError(name, name, "a setting", nearest(name, names))
-    return load(kind, _from_environment(kind, env, prefix, base))
+        if name.startswith(prefix) and name not in paths and name not in others:
+            raise ConfigurationError(name, name, "a setting", nearest(name, paths))
+    given: dict[str, Any] = {}
+    for name, path in paths.items():
+        if env.get(name, "").strip():
+            *parts, last = path.split(".")
+            functools.reduce(lambda section, part: section.setdefault(part, {}), parts, given)[last] = env[name].strip()
+    try:
+        return load(kind, given, base=base)
+    except ConfigurationError as error:
+        name = variable(re.sub(r"\[.*", "", error.field), prefix)
+        raise ConfigurationError(
+            name if env.get(name) else error.field, error.value, error.allowed, error.remedy
+        ) from None
 
 
-def settle(value: object) -> None:
-    """Check and convert the fields of a frozen dataclass in place: for its `__post_init__`."""
-    kind = type(value)
-    for name, hint in _hints(kind).items():
-        object.__setattr__(value, name, _field(hint, getattr(value, name), None, "", name))
-    _checked(value, "")
+def contradiction(field: str, allowed: str, remedy: str) -> ValueError:
+    """Return what a struct's `__post_init__` raises about a field that does not go with the others."""
+    return ValueError(f"{field}\n{allowed}\n{remedy}")
 
 
-def fields(kind: type[Any], path: str = "") -> Iterator[Field]:
-    """All settings of a dataclass, those of its parts with their paths."""
-    default = kind()
-    for name, hint in _hints(kind).items():
-        if dataclasses.is_dataclass(hint):
-            yield from fields(cast("type[Any]", hint), _join(path, name))
-        else:
-            yield Field(_join(path, name), hint, getattr(default, name))
+def checked(value: T, path: str = "") -> T:
+    """Return the struct if all its fields are allowed: structs made in code are not validated by msgspec."""
+    return load(type(value), value, path=path)
 
 
 def variable(path: str, prefix: str) -> str:
-    """The environment variable of a setting.
+    """Return the environment variable of a setting.
 
     >>> variable("assembly.idle_timeout", "OTEL_RELIABILITY_")
     'OTEL_RELIABILITY_ASSEMBLY_IDLE_TIMEOUT'
@@ -132,122 +148,271 @@ def variable(path: str, prefix: str) -> str:
     return prefix + path.replace(".", "_").upper()
 
 
-def rule_of(hint: Any) -> Rule:
-    """The rule that a single value's type carries."""
-    if get_origin(hint) is Annotated:
-        return next(rule for rule in get_args(hint) if isinstance(rule, Rule))
-    return OneOf(get_args(hint)) if get_origin(hint) is Literal else PLAIN[hint]
+def nearest(word: str, words: Iterable[str]) -> str:
+    """Return what might have been meant, as a remedy.
+
+    >>> nearest("lingr", ["linger", "reopen"])
+    'the nearest is linger'
+    >>> nearest("wait", ["linger", "reopen"])
+    'use one of linger, reopen'
+    """
+    known = list(words)
+    found = difflib.get_close_matches(word, known, n=3)
+    if not found and len(known) <= 12:
+        return f"use one of {', '.join(known)}"
+    found = found or difflib.get_close_matches(word, known, n=3, cutoff=0.0)
+    return f"the nearest {'are' if len(found) > 1 else 'is'} {', '.join(found)}"
 
 
-def read(hint: Any, raw: object, path: str) -> Any:
-    """A value of a field's type, from a value, a mapping, a list or text."""
-    origin = get_origin(hint)
-    if origin in {Union, types.UnionType}:
-        inner = next(arg for arg in get_args(hint) if arg is not types.NoneType)
-        return None if raw is None else read(inner, raw, path)
-    if origin is tuple:
-        return _tuple(get_args(hint)[0], raw, path)
-    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
-        return _dictionary(get_args(hint)[1], raw, path)
-    if dataclasses.is_dataclass(hint):
-        return load(cast("type[Any]", hint), raw, path=path)
-    return _single(rule_of(hint), raw, path)
+def seconds_of(text: str) -> float:
+    """Return the seconds of a duration's text; raises ValueError if it is none.
 
-
-def _single(rule: Rule, raw: object, path: str) -> object:
+    >>> seconds_of("1h30m"), seconds_of("2")
+    (5400.0, 2.0)
+    """
     try:
-        return rule.read(raw)
-    except (ArithmeticError, LookupError, TypeError, ValueError):
-        # Without the cause: its message would show what `shown` hides.
-        raise ConfigurationError(path, rule.shown(raw), rule.allowed, rule.advice(raw)) from None
+        return float(_amount(text, {"units": DURATION, "allowed": "a duration", "remedy": "write it like 10m"}, ""))
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from None
 
 
-def _tuple(hint: Any, raw: object, path: str) -> tuple[Any, ...]:
-    items = _parts(raw) if isinstance(raw, str) else raw
-    if not isinstance(items, Sequence):
-        raise ConfigurationError(path, raw, "a list", "write one, with brackets or dashes")
-    return tuple(read(hint, item, f"{path}[{index}]") for index, item in enumerate(cast("Sequence[object]", items)))
+# --- What there is ----------------------------------------------------------------------------------------------------
 
 
-def _parts(text: str) -> list[object]:
-    """The items of a list written as text. A shell glob may begin with a bracket too, so what is no JSON is split at commas."""
-    items = _json(text)
-    return (
-        cast("list[object]", items) if isinstance(items, list) else [part for part in text.split(",") if part.strip()]
+def public_fields(kind: type[msgspec.Struct]) -> Iterator[Field]:
+    """Yield the fields of a struct that users can set: settings and sections."""
+    about = descriptions(kind)
+    for field in _info(kind).fields:
+        if not _is_internal(field):
+            yield Field(field.name, field.type, _default(field), about.get(field.name, ""))
+
+
+def fields(kind: type[msgspec.Struct], path: str = "") -> Iterator[Field]:
+    """Yield all settings of a struct that users can set, those of its sections with their paths."""
+    for field in public_fields(kind):
+        here = _join(path, field.path)
+        if isinstance(field.type, msgspec.inspect.StructType):
+            yield from fields(field.type.cls, here)
+        else:
+            yield field._replace(path=here)
+
+
+@functools.cache
+def descriptions(kind: type[msgspec.Struct]) -> Mapping[str, str]:
+    """Return the text below each field of a struct.
+
+    >>> from otel_reliability.config import SessionSettings
+    >>> descriptions(SessionSettings)["idle"]
+    'Seconds without a run after which a session closes and is scored.'
+    """
+    tree = ast.parse(inspect.getsource(kind))
+    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef))
+    found: dict[str, str] = {}
+    for field, below in itertools.pairwise(body):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = inspect.cleandoc(text).replace("\n", " ")
+            case _:
+                continue
+    return found
+
+
+def bounds_of(kind: Any) -> str:
+    """Return what values a plain type allows, in words: "a whole number >= 1"."""
+    inner = kind.type if isinstance(kind, msgspec.inspect.Metadata) else kind
+    names = {"IntType": "a whole number", "FloatType": "a number", "StrType": "text", "BoolType": "true or false"}
+    signs = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
+    bounds = [(sign, getattr(inner, name, None)) for name, sign in signs.items()]
+    return " ".join(
+        [names[type(inner).__name__], *(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)]
     )
 
 
-def _dictionary(hint: Any, raw: object, path: str) -> dict[str, Any]:
-    items = _pairs(raw, path) if isinstance(raw, str) else raw
+def written(field: Field) -> str:
+    """Return the default of a setting as a user would write it.
+
+    >>> from otel_reliability.config import AssemblySettings
+    >>> [written(field) for field in fields(AssemblySettings)][:2]
+    ['2s', '10m']
+    """
+    value, units = field.default, extra_of(field.type).get("units")
+    if units is None or not isinstance(value, int | float):
+        return str(value).lower() if isinstance(value, bool) else str(value).removesuffix(".0")
+    unit, size = max(((unit, size) for unit, size in units.items() if value % size == 0), key=lambda one: one[1])
+    return f"{value / size:g}{unit}"
+
+
+# --- Text before validation -------------------------------------------------------------------------------------------
+
+
+def _translated(kind: Any, raw: Any, path: str) -> Any:
+    """Return the value with text turned into what its type needs, as far as that is not plain conversion."""
+    if isinstance(raw, msgspec.Struct):
+        return _plain(raw)
+    match kind:
+        case msgspec.inspect.UnionType():
+            return None if raw is None else _translated(kind.types[0], raw, path)
+        case msgspec.inspect.StructType():
+            return _section(kind, raw, path)
+        case msgspec.inspect.VarTupleType():
+            items = _items(raw, path)
+            return [_translated(kind.item_type, item, f"{path}[{index}]") for index, item in enumerate(items)]
+        case msgspec.inspect.DictType():
+            pairs = _pairs(raw, path)
+            return {str(key): _translated(kind.value_type, item, f"{path}[{key}]") for key, item in pairs.items()}
+        case msgspec.inspect.Metadata() if isinstance(raw, str) and "units" in extra_of(kind):
+            return _amount(raw, extra_of(kind), path)
+        case _:
+            return raw.strip() if isinstance(raw, str) else raw
+
+
+def _section(kind: Any, raw: Any, path: str) -> dict[str, Any]:
+    found: object = _json(raw) if isinstance(raw, str) else {} if raw is None else raw
+    if not isinstance(found, Mapping):
+        raise ConfigurationError(path or "settings", raw, "a mapping of settings", "write it like {name: value}")
+    types = {field.name: field.type for field in kind.fields if not _is_internal(field)}
+    given = cast("Mapping[str, Any]", found)
+    for name in given:
+        if name not in types:
+            raise ConfigurationError(_join(path, str(name)), name, "a setting", nearest(str(name), types))
+    return {name: _translated(types[name], value, _join(path, name)) for name, value in given.items()}
+
+
+def _items(raw: Any, path: str) -> Sequence[Any]:
+    """The items of a list, or of its text. A shell pattern may begin with a bracket, so text that is no JSON is split."""
+    items: object = raw
+    if isinstance(raw, str):
+        found = _json(raw)
+        items = (
+            cast("list[object]", found)
+            if isinstance(found, list)
+            else [part.strip() for part in raw.split(",") if part.strip()]
+        )
+    if not isinstance(items, Sequence):
+        raise ConfigurationError(path, raw, "a list", "write one, with brackets or dashes")
+    return cast("Sequence[Any]", items)
+
+
+def _pairs(raw: Any, path: str) -> Mapping[str, Any]:
+    """The items of a mapping, or of its text. The last `=` of a pair divides it: values hold none, patterns may."""
+    items = raw
+    if isinstance(raw, str):
+        items = _json(raw)
+        if not isinstance(items, Mapping):
+            pairs = [part.rpartition("=") for part in raw.split(",") if part.strip()]
+            if not all(divider for _, divider, _ in pairs):
+                raise ConfigurationError(path, raw, "a mapping", "write it like name=value, name=value")
+            items = {key.strip(): value.strip() for key, _, value in pairs}
     if not isinstance(items, Mapping):
         raise ConfigurationError(path, raw, "a mapping", "write it like {name: value}")
-    return {
-        str(key): read(hint, value, f"{path}[{key}]") for key, value in cast("Mapping[object, object]", items).items()
-    }
+    return cast("Mapping[str, Any]", items)
 
 
-def _pairs(text: str, path: str) -> object:
-    """The items of a mapping written as text. The last `=` of a pair divides it: values hold none, patterns may."""
-    items = _json(text)
-    if isinstance(items, dict):
-        return cast("dict[str, object]", items)
-    pairs = [part.rpartition("=") for part in text.split(",") if part.strip()]
-    if not all(divided for _, divided, _ in pairs):
-        raise ConfigurationError(path, text, "a mapping", "write it like name=value, name=value")
-    return {key.strip(): value.strip() for key, _, value in pairs}
+def _amount(text: str, extra: Mapping[str, Any], path: str) -> Any:
+    """A number with units, such as `1h30m`; text without a unit stays for msgspec."""
+    units = extra["units"]
+    if re.fullmatch(r"\s*[\d._]+\s*", text):
+        return text.strip()
+    part = rf"(\d+(?:\.\d+)?)({'|'.join(units)})"
+    if not re.fullmatch(rf"\s*(?:{part}\s*)+", text):
+        raise ConfigurationError(path, text, extra["allowed"], extra["remedy"])
+    amount = sum(float(number) * units[unit] for number, unit in re.findall(part, text))
+    return amount if units is DURATION else int(amount)
 
 
-def _json(text: str) -> object:
+def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
         return None
 
 
-def _mapping(kind: type[Any], raw: object, path: str) -> Mapping[str, object]:
-    """The fields given: of an instance all, of a file's empty section none."""
-    if isinstance(raw, kind):
-        return {name: getattr(raw, name) for name in _hints(kind)}
-    found: object = _json(raw) if isinstance(raw, str) else raw
-    if raw is None:
-        return {}
-    if not isinstance(found, Mapping):
-        raise ConfigurationError(path or "settings", raw, "a mapping of settings", "write it like {name: value}")
-    return cast("Mapping[str, object]", found)
+# --- Errors after validation ------------------------------------------------------------------------------------------
 
 
-def _field(hint: Any, value: object, base: object, path: str, name: str) -> Any:
-    if dataclasses.is_dataclass(hint):
-        return load(cast("type[Any]", hint), value, base=getattr(base, name, None), path=_join(path, name))
-    return read(hint, value, _join(path, name))
+def _refusal(kind: type[msgspec.Struct], given: Any, message: str, path: str) -> ConfigurationError:
+    """Translate "Expected `int` >= 1 - at `$.windows[1].last`", or what `contradiction` wrote."""
+    what, _, place = message.partition(" - at `$")
+    where = place.removesuffix("`").lstrip(".")
+    if "\n" in what:
+        name, allowed, remedy = what.split("\n")
+        value, _ = _at(_info(kind), given, _join(where, name))
+        return ConfigurationError(_join(path, _join(where, name)), value, allowed, remedy)
+    value, found = _at(_info(kind), given, where)
+    if isinstance(found, msgspec.inspect.LiteralType):
+        words = [str(word) for word in found.values]
+        return ConfigurationError(_join(path, where), value, f"one of {', '.join(words)}", nearest(str(value), words))
+    extra = extra_of(found)
+    shown = f"({len(str(value))} characters, not shown)" if "secret" in extra else value
+    allowed = extra.get("allowed") or _in_words(what)
+    return ConfigurationError(_join(path, where), shown, allowed, extra.get("remedy") or f"give {allowed}")
 
 
-def _from_environment(kind: type[Loaded], env: Mapping[str, str], prefix: str, base: Loaded | None) -> Loaded:
-    found: dict[str, Any] = {}
-    for name, hint in _hints(kind).items():
-        key = variable(name, prefix)
-        if dataclasses.is_dataclass(hint):
-            found[name] = _from_environment(cast("type[Any]", hint), env, f"{key}_", getattr(base, name, None))
-        elif env.get(key, "").strip():
-            found[name] = read(hint, env[key], key)
-    return _made(kind, base, found)
+def _in_words(what: str) -> str:
+    """What msgspec expected, in words: "Expected `int` >= 1" is "a whole number >= 1"."""
+    text = re.sub(r"^Expected |, got .*$| matching regex.*$", "", what)
+    for name, word in (("int", "a whole number"), ("float", "a number"), ("str", "text"), ("bool", "true or false")):
+        text = text.replace(f"`{name}`", word)
+    return text.replace("`", "").replace(".0", "")
 
 
-def _made(kind: type[Loaded], base: Loaded | None, found: Mapping[str, Any]) -> Loaded:
-    return kind(**found) if base is None else cast("Loaded", dataclasses.replace(cast("Any", base), **found))
+def extra_of(kind: Any) -> Mapping[str, Any]:
+    """Return what a type carries for us: `units`, `allowed`, `remedy`, `secret`, `internal`."""
+    return cast("Any", kind).extra or {} if isinstance(kind, msgspec.inspect.Metadata) else {}
 
 
-def _checked(value: Loaded, path: str) -> Loaded:
-    wrong = value.contradiction() if isinstance(value, Contradictable) else None
-    if wrong:
-        raise ConfigurationError(_join(path, wrong.field), *wrong[1:])
+def _at(kind: Any, value: Any, where: str) -> tuple[Any, Any]:
+    """The value and its type at a path such as `windows[1].last`."""
+    for part in re.findall(r"[^.\[\]]+", where):
+        if isinstance(kind, msgspec.inspect.UnionType):
+            kind = kind.types[0]
+        if isinstance(kind, msgspec.inspect.StructType):
+            kind = next(field.type for field in kind.fields if field.name == part)
+            value = cast("Mapping[str, Any]", value).get(part)
+        elif isinstance(kind, msgspec.inspect.VarTupleType):
+            kind, value = kind.item_type, value[int(part)]
+        elif isinstance(kind, msgspec.inspect.DictType):  # msgspec writes `[...]` for any key
+            kind = kind.value_type
+    return value, kind.types[0] if isinstance(kind, msgspec.inspect.UnionType) else kind
+
+
+# --- Small parts ------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _info(kind: type[msgspec.Struct]) -> Any:
+    return msgspec.inspect.type_info(kind)
+
+
+def _is_internal(field: Any) -> bool:
+    return "internal" in extra_of(field.type)
+
+
+def _default(field: Any) -> object:
+    if field.default is not msgspec.NODEFAULT:
+        return field.default
+    return None if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+
+
+def _plain(value: Any) -> Any:
+    """Structs as mappings, at any depth; everything else as it is."""
+    if isinstance(value, msgspec.Struct):
+        return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in cast("Sequence[Any]", value)]
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in cast("Mapping[Any, Any]", value).items()}
     return value
+
+
+def _merged(kind: Any, base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Sections are merged field by field; lists and mappings are replaced. Internal numbers derive from what is merged."""
+    types = {field.name: field.type for field in kind.fields}
+    sections = {name for name in over if isinstance(types[name], msgspec.inspect.StructType)}
+    if over:
+        base = {field.name: base[field.name] for field in kind.fields if not _is_internal(field)}
+    return {**base, **over, **{name: _merged(types[name], base[name], over[name]) for name in sections}}
 
 
 def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
-
-
-@functools.cache
-def _hints(kind: type[Any]) -> Mapping[str, Any]:
-    return get_type_hints(kind, include_extras=True)

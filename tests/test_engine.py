@@ -272,7 +272,7 @@ def test_runs_that_nobody_takes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_every_ceiling_says_how_full_it_is() -> None:
     """Ceilings name what they hold, how much they may hold, and what found no place."""
-    settings = Settings(limits=LimitSettings(agents=1), assembly=AssemblySettings(open_runs=7))
+    settings = Settings(limits=LimitSettings(agents=1, open_runs=7))
     engine = made(FakeClock(), settings)
     engine.receive([agent(1, trace=1), agent(1, called="another", trace=2)])
     ceilings = {ceiling.name: ceiling for ceiling in engine.ceilings()}

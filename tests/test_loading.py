@@ -1,105 +1,110 @@
-"""Dataclasses from mappings, text and the environment, shown on a dataclass that has a field of every kind."""
+"""Structs from mappings, text and the environment, shown on a struct that has a field of every kind."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pytest
+from msgspec import Struct
 
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.loading import Contradiction, fields, load, load_environment
-from otel_reliability.quantities import Count, HexKey, Seconds
+from otel_reliability.loading import (
+    Count,
+    HexKey,
+    Seconds,
+    Text,
+    checked,
+    contradiction,
+    fields,
+    load,
+    load_environment,
+    written,
+)
 
 
-@dataclass(frozen=True)
-class Door:
-    """A part of a house, with two fields that must go together."""
+class Part(Struct, frozen=True):
+    """A section, with two fields that must go together."""
 
-    name: str = "front"
+    name: Text = "front"
     width: float = 1.0
     locked_after: Seconds | None = None
     open: bool = False
 
-    def contradiction(self) -> Contradiction | None:
-        """An open door does not lock."""
-        return (
-            Contradiction("open", True, "true beside locked_after", "take one")
-            if self.open and self.locked_after
-            else None
-        )
+    def __post_init__(self) -> None:
+        """An open part does not lock."""
+        if self.open and self.locked_after:
+            raise contradiction("open", "true together with locked_after", "use one")
 
 
-@dataclass(frozen=True)
-class House:
+class Whole(Struct, frozen=True):
     """A field of every kind."""
 
-    front: Door = Door()
-    doors: tuple[Door, ...] = ()
-    colours: tuple[str, ...] = ("white",)
+    front: Part = Part()
+    parts: tuple[Part, ...] = ()
+    colours: tuple[Text, ...] = ("white",)
     rooms: Count = 3
     lights: Literal["on", "off"] = "off"
-    heights: Mapping[str, Seconds] = field(default_factory=dict[str, float])
+    heights: Mapping[str, Seconds] = {}
     key: HexKey | None = None
 
 
 def message(*args: Any, **options: Any) -> str:
-    """What loading a house says is wrong."""
+    """Return what loading reports."""
     with pytest.raises(ConfigurationError) as error:
-        load(House, *args, **options)
+        load(Whole, *args, **options)
     return str(error.value)
 
 
-def test_what_is_not_given_is_the_default() -> None:
+def test_absent_fields_have_defaults() -> None:
     """An empty mapping, and an empty section of a file, change nothing."""
-    assert load(House, {}) == House()
-    assert load(House, {"front": None}) == House()
+    assert load(Whole, {}) == Whole()
+    assert load(Whole, {"front": None}) == Whole()
 
 
-def test_what_is_not_given_is_taken_from_the_base() -> None:
-    """Parts are merged field by field, lists and mappings are replaced."""
-    base = House(front=Door("back", 2.0), colours=("red", "blue"), rooms=5)
+def test_absent_fields_are_taken_from_the_base() -> None:
+    """Sections are merged field by field, lists and mappings are replaced."""
+    base = Whole(front=Part("back", 2.0), colours=("red", "blue"), rooms=5)
 
-    found = load(House, {"front": {"width": "2.5"}, "colours": ["green"]}, base=base)
+    found = load(Whole, {"front": {"width": "2.5"}, "colours": ["green"]}, base=base)
 
-    assert found == House(front=Door("back", 2.5), colours=("green",), rooms=5)
+    assert found == Whole(front=Part("back", 2.5), colours=("green",), rooms=5)
 
 
 def test_the_same_value_is_read_from_every_form() -> None:
     """Values, mappings, lists, JSON text and plain text mean the same."""
-    expected = House(doors=(Door("a", open=True),), colours=("red", "[ab]*"), heights={"x=y": 60.0})
-
-    assert (
-        load(House, {"doors": [{"name": "a", "open": True}], "colours": ["red", "[ab]*"], "heights": {"x=y": 60}})
-        == expected
-    )
-    assert (
-        load(House, {"doors": '[{"name": "a", "open": "true"}]', "colours": "red, [ab]*", "heights": "x=y=1m"})
-        == expected
-    )
-    assert (
-        load(House, {"colours": '["red", "[ab]*"]', "heights": '{"x=y": "1m"}', "doors": [Door("a", open=True)]})
-        == expected
-    )
-    assert load(House, expected) == expected
+    expected = Whole(parts=(Part("a", open=True),), colours=("red", "[ab]*"), heights={"x=y": 60.0})
+    forms: list[Any] = [
+        {"parts": [{"name": "a", "open": True}], "colours": ["red", "[ab]*"], "heights": {"x=y": 60}},
+        {"parts": '[{"name": "a", "open": "true"}]', "colours": "red, [ab]*", "heights": "x=y=1m"},
+        {"colours": '["red", "[ab]*"]', "heights": '{"x=y": "1m"}', "parts": [Part("a", open=True)]},
+        expected,
+    ]
+    assert [load(Whole, form) for form in forms] == [expected] * 4
 
 
-def test_the_environment_sets_every_leaf() -> None:
-    """A variable is the path in upper case; an empty one counts as absent; others' variables are left alone."""
+def test_the_environment_sets_every_field() -> None:
+    """A variable is the path in upper case; an empty one counts as absent; others' variables are ignored."""
     env = {
-        "HOUSE_FRONT_NAME": "side",
-        "HOUSE_FRONT_LOCKED_AFTER": "5m",
-        "HOUSE_COLOURS": "red,blue",
-        "HOUSE_ROOMS": "",
-        "HOUSE_LIGHTS": "on",
-        "HOUSE_STATE": "ours, but no setting",
+        "W_FRONT_NAME": "side",
+        "W_FRONT_LOCKED_AFTER": "5m",
+        "W_COLOURS": "red,blue",
+        "W_ROOMS": "",
+        "W_LIGHTS": "on",
+        "W_STATE": "ours, but no setting",
         "PATH": "/bin",
     }
+    found = load_environment(Whole, env, "W_", base=Whole(rooms=4), others={"W_STATE"})
 
-    found = load_environment(House, env, "HOUSE_", base=House(rooms=4), others={"HOUSE_STATE"})
+    assert found == Whole(front=Part("side", locked_after=300.0), colours=("red", "blue"), rooms=4, lights="on")
 
-    assert found == House(front=Door("side", locked_after=300.0), colours=("red", "blue"), rooms=4, lights="on")
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("250ms", 0.25), ("1h30m", 5400.0), ("2d", 172_800.0), ("1.5m", 90.0), ("10", 10.0)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    """With units, or as a number of seconds."""
+    assert load(Part, {"locked_after": text}).locked_after == seconds
 
 
 @pytest.mark.parametrize(
@@ -108,73 +113,63 @@ def test_the_environment_sets_every_leaf() -> None:
         ({"room": 1}, "room: 'room' is not a setting; the nearest is rooms."),
         ({"front": {"widht": 1}}, "front.widht: 'widht' is not a setting; the nearest is width."),
         ({"front": 3}, "front: 3 is not a mapping of settings; write it like {name: value}."),
-        ({"front": "open"}, "front: 'open' is not a mapping of settings; write it like {name: value}."),
-        ({"rooms": 0}, "rooms: 0 is not a whole number of at least 1; write it like 1."),
-        ({"rooms": None}, "rooms: None is not a whole number of at least 1; write it like 1."),
-        ({"lights": "of"}, "lights: 'of' is not one of on, off; the nearest is off."),
+        ({"rooms": 0}, "rooms: 0 is not a whole number >= 1; give a whole number >= 1."),
+        ({"rooms": None}, "rooms: None is not a whole number; give a whole number."),
+        ({"lights": "of"}, "lights: 'of' is not one of off, on; the nearest is off."),
         ({"colours": 3}, "colours: 3 is not a list; write one, with brackets or dashes."),
-        (
-            {"colours": ["red", 3]},
-            "colours[1]: 3 is not a text; write some text, in quotation marks if it looks like a number.",
-        ),
+        ({"colours": ["red", 3]}, "colours[1]: 3 is not text; quote it if it looks like a number."),
         ({"heights": ["a"]}, "heights: ['a'] is not a mapping; write it like {name: value}."),
         ({"heights": "a"}, "heights: 'a' is not a mapping; write it like name=value, name=value."),
+        ({"heights": {"a": "tall"}}, "heights[a]: 'tall' is not a duration; write it like 10m, 1h30m or 250ms."),
+        ({"parts": [{}, {"width": "1 m"}]}, "parts[1].width: '1 m' is not a number; give a number."),
         (
-            {"heights": {"a": "tall"}},
-            "heights[a]: 'tall' is not a duration; write it like 10m, 1h30m or 250ms, or as a number of seconds, from 0.",
+            {"parts": [{"open": True, "locked_after": 1}]},
+            "parts[0].open: True is not true together with locked_after; use one.",
         ),
-        (
-            {"doors": [{}, {"width": "1 m"}]},
-            "doors[1].width: '1 m' is not a number; write it like 1.",
-        ),
-        (
-            {"doors": [{"open": True, "locked_after": 1}]},
-            "doors[0].open: True is not true beside locked_after; take one.",
-        ),
-        ({"front": {"open": True, "locked_after": 1}}, "front.open: True is not true beside locked_after; take one."),
     ],
 )
-def test_what_is_wrong_is_told_in_four_parts(given: Mapping[str, object], expected: str) -> None:
-    """The path of the field, the value, what is allowed and what to do."""
+def test_an_error_names_field_value_and_remedy(given: Mapping[str, object], expected: str) -> None:
+    """By the whole path of the field."""
     assert message(given) == expected
 
 
-def test_a_secret_stays_one() -> None:
+def test_a_secret_is_not_shown() -> None:
     """Neither the message nor its chain holds a secret that is not allowed."""
     with pytest.raises(ConfigurationError) as error:
-        load(House, {"key": "hunter2hunter2"})
+        load(Whole, {"key": "hunter2hunter2"})
 
     assert "hunter2" not in str(error.value)
     assert (error.value.__cause__, error.value.__suppress_context__) == (None, True)
 
 
 def test_an_error_names_the_variable_it_came_from() -> None:
-    """From the environment, the field is the variable."""
-    with pytest.raises(ConfigurationError, match=r"^HOUSE_FRONT_WIDTH: 'wide' is not a number; write it like 1\.$"):
-        load_environment(House, {"HOUSE_FRONT_WIDTH": "wide"}, "HOUSE_")
+    """Not the path; and a misspelt variable is an error."""
+    with pytest.raises(ConfigurationError, match=r"^W_FRONT_WIDTH: 'wide' is not a number"):
+        load_environment(Whole, {"W_FRONT_WIDTH": "wide"}, "W_")
+    with pytest.raises(ConfigurationError, match=r"^W_ROOM: .* is not a setting; the nearest (is|are) W_ROOMS"):
+        load_environment(Whole, {"W_ROOM": "1"}, "W_")
 
 
-def test_a_misspelt_variable_is_told() -> None:
-    """A variable with the prefix that names nothing would do nothing, silently."""
-    with pytest.raises(ConfigurationError, match=r"^HOUSE_ROOM: .* is not a setting; the nearest (is|are) HOUSE_ROOMS"):
-        load_environment(House, {"HOUSE_ROOM": "1"}, "HOUSE_")
-
-
-def test_what_does_not_go_together_is_found_across_sources() -> None:
+def test_dependent_fields_are_checked_across_sources() -> None:
     """Each source may be right and their sum wrong."""
-    base = House(front=Door(open=True))
+    with pytest.raises(ConfigurationError, match=r"open: True is not true together with locked_after"):
+        load_environment(Whole, {"W_FRONT_LOCKED_AFTER": "1m"}, "W_", base=Whole(front=Part(open=True)))
 
-    with pytest.raises(ConfigurationError, match=r"^front\.open: True is not true beside locked_after"):
-        load_environment(House, {"HOUSE_FRONT_LOCKED_AFTER": "1m"}, "HOUSE_", base=base)
+
+def test_structs_made_in_code_can_be_checked() -> None:
+    """They are not validated when they are made."""
+    with pytest.raises(ConfigurationError, match=r"^front\.width: 'wide' is not a number"):
+        checked(Whole(front=Part(width="wide")))  # type: ignore[arg-type]
 
 
 def test_all_settings_are_listed() -> None:
-    """Leaves with their paths and defaults, in order; parts are walked, lists of parts are leaves."""
-    assert [(one.path, one.default) for one in fields(House)][:6] == [
+    """Fields with their paths and defaults, in order; sections are walked."""
+    assert [(one.path, one.default) for one in fields(Whole)][:6] == [
         ("front.name", "front"),
         ("front.width", 1.0),
         ("front.locked_after", None),
         ("front.open", False),
-        ("doors", ()),
+        ("parts", ()),
         ("colours", ("white",)),
     ]
+    assert [written(one) for one in fields(Part)] == ["front", "1", "None", "false"]

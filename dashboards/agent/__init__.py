@@ -27,7 +27,7 @@ def board() -> Board:
         "agent",
         "Agents: Agent",
         "How reliable one agent is, why its score fell, and whether its behaviour changed.",
-        [*rows, *evidence.others(rows)],
+        rows,
         [
             choice("service", "Service", f"label_values({runs}, service_name)", "The agent's service.", several=False),
             choice(
@@ -58,5 +58,5 @@ def board() -> Board:
                 "{{signal}}",
             )
         ],
-        [way("Fleet", "fleet", variables=False), way("Self", "self", variables=False)],
+        [way("Fleet", "fleet", variables=False)],
     )

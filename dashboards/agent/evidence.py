@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from grafana_foundation_sdk.models import prometheus as asked
 
 from dashboards import panels
 from dashboards.about import About, of_metric, of_metrics
 from dashboards.agent.common import CHOSEN, SELECTOR, curve, many
-from dashboards.board import Section, asked_in
-from dashboards.panels import Placed, Query
+from dashboards.board import Section
+from dashboards.panels import Query
 from dashboards.promql import increase, metric, one
 from otel_reliability import metrics
-from otel_reliability.model.reading import MetricSpec
 from otel_reliability.telemetry import names
 
 
@@ -47,23 +45,6 @@ def outcomes() -> Section:
                 Query(one(f"{metric('pass_at_k')}{{{SELECTOR}}}"), "pass@{{k}} {{service_version}}"),
                 unit="percentunit",
                 limits=(0, 1),
-            ),
-            panels.bars_across(
-                "Reliability decay",
-                of_metric("decay_curve"),
-                Query(one(f"{metric('decay_curve')}{{{SELECTOR}}}"), "k = {{k}} {{service_version}}"),
-                unit="percent",
-                most=100,
-                colours=((None, "red"), (50, "orange"), (80, "green")),
-                size=(8, 7),
-            ),
-            many(
-                "Attempts at a task",
-                "Of several tasks the worst.",
-                "variance_amplification",
-                "graceful_degradation",
-                unit="percent",
-                size=(16, 7),
             ),
         ],
     )
@@ -123,39 +104,7 @@ def sessions() -> Section:
                 ),
                 "percentunit",
                 "Greens",
-                (6, 8),
-            ),
-            panels.heat_map(
-                "Consistency of closed sessions",
-                About(
-                    "How smoothly the agent performed through each closed session, 0 to 1.",
-                    "All in the uppermost rows.",
-                    of_metric("mean_session_consistency").do,
-                    of_metric("mean_session_consistency").empty,
-                ),
-                Query(
-                    f"sum by (le) ({increase(names.SESSION_CONSISTENCY, CHOSEN, suffix='_bucket')})",
-                    "{{le}}",
-                    form=asked.PromQueryFormat.HEATMAP,
-                ),
-                "percentunit",
-                "Greens",
-                (6, 8),
+                (12, 8),
             ),
         ],
-    )
-
-
-def others(shown: Iterable[Section]) -> Iterator[Section]:
-    """Metrics that no panel above shows, one a panel: whoever adds a metric to the table sees it without drawing anything."""
-    told = " ".join(query.expr for section in shown for query in asked_in(section))
-    left = [spec for spec in metrics.ALL_SPECS if not re.search(rf"\b{metric(spec.name)}\b", told)]
-    if left:
-        yield Section("Other numbers", [_alone(spec) for spec in left])
-
-
-def _alone(spec: MetricSpec) -> Placed:
-    unit = "percentunit" if spec.unit == "{ratio}" else "short"
-    return panels.over_time(
-        spec.title, of_metric(spec.name), curve(spec.name), unit=unit, limits=(spec.low, spec.high), size=(24, 7)
     )

@@ -6,10 +6,10 @@ from typing import Final
 
 from dashboards import panels
 from dashboards.about import About, of_metric, of_metrics
-from dashboards.agent.common import CHOSEN, PARTS, SELECTOR, many, value
+from dashboards.agent.common import CHOSEN, PARTS, SELECTOR, value
 from dashboards.board import Section
 from dashboards.panels import Query
-from dashboards.promql import costs, increase, metric, newly, one, sample_of
+from dashboards.promql import costs, increase, one, sample_of
 from otel_reliability.config import Settings
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.telemetry import names
@@ -35,7 +35,7 @@ def verdict() -> Section:
                 Query(value("score"), "{{service_version}}"),
                 colours=panels.TIERS,
                 decimals=0,
-                size=(4, 5),
+                size=(5, 5),
             ),
             panels.number(
                 "Tier",
@@ -44,7 +44,7 @@ def verdict() -> Section:
                 text="name",
                 named=panels.TIER_COLOURS,
                 line=False,
-                size=(4, 5),
+                size=(5, 5),
             ),
             panels.number(
                 "Score coverage",
@@ -52,7 +52,7 @@ def verdict() -> Section:
                 Query(value("score_coverage"), "{{service_version}}"),
                 colours=((None, "red"), (60, "yellow"), (100, "green")),
                 decimals=0,
-                size=(3, 5),
+                size=(5, 5),
             ),
             panels.number(
                 "Runs in the window",
@@ -74,29 +74,7 @@ def verdict() -> Section:
                 Query(f"(sum({SUCCEEDED}) or vector(0)) / (sum({JUDGED}) > 0)"),
                 unit="percentunit",
                 colours=panels.HIGH_IS_GOOD,
-                size=(3, 5),
-            ),
-            panels.number(
-                "Flags",
-                of_metric("flag"),
-                Query(one(f"{metric('flag')}{{{SELECTOR}}}"), "{{flag}} {{service_version}}"),
-                colours=panels.ANY_IS_BAD,
-                text="value_and_name",
-                line=False,
-                size=(3, 5),
-            ),
-            panels.number(
-                "Latest run",
-                About(
-                    "When the agent's latest run ended. An idle agent is not a healthy one: its numbers stand still.",
-                    "Not longer ago than usual.",
-                    "Is it still called, and do its spans still arrive? See the dashboard *Self*.",
-                    "No run has been seen",
-                ),
-                Query(one(f"{sample_of(names.LAST_RUN)}{{{SELECTOR}}}") + " * 1000", "{{service_version}}"),
-                unit="dateTimeFromNow",
-                line=False,
-                size=(3, 5),
+                size=(5, 5),
             ),
         ],
     )
@@ -138,12 +116,6 @@ def score() -> Section:
                 colours=((None, "yellow"), (5, "orange"), (15, "red")),
                 size=(8, 10),
             ),
-            many(
-                "The parts of the score",
-                "Each part as it is measured, before it is weighted.",
-                *PENALTIES,
-                size=(24, 8),
-            ),
         ],
     )
 
@@ -164,31 +136,7 @@ def change() -> Section:
                 Query(one(f"{sample_of(names.CHANGE_EVIDENCE)}{{{CHOSEN}}}"), "{{signal}} {{service_version}}"),
                 limits=(0, ALARM + 1),
                 lines=((None, "green"), (ALARM, "red")),
-                size=(12, 8),
-            ),
-            panels.over_time(
-                "Changes noticed",
-                About(
-                    "Changes that were noticed, by the signal that tells them.",
-                    "Only where you changed something.",
-                    "See the evidence beside it, and `otel-reliability change`.",
-                    "No change was noticed",
-                ),
-                Query(newly("signal", CHOSEN, "$__rate_interval"), "{{signal}}"),
-                bars=True,
-                size=(6, 8),
-            ),
-            panels.over_time(
-                "Runs revised by late spans",
-                About(
-                    "Closed runs that late spans changed or took back: gauges follow, counters wait until a run settles.",
-                    "Few.",
-                    "Raise assembly.linger, or send spans sooner.",
-                    "No run was revised",
-                ),
-                Query(f"sum({increase(names.REVISIONS, CHOSEN)})", "runs"),
-                bars=True,
-                size=(6, 8),
+                size=(24, 8),
             ),
         ],
     )

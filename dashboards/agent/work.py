@@ -8,7 +8,7 @@ from grafana_foundation_sdk.models import prometheus as asked
 
 from dashboards import panels
 from dashboards.about import About, of_metric
-from dashboards.agent.common import CHOSEN, figure, many, share, value
+from dashboards.agent.common import CHOSEN, many, value
 from dashboards.board import Section
 from dashboards.panels import Query
 from dashboards.promql import increase
@@ -19,7 +19,6 @@ FAILED: Final = increase(names.TOOL_CALLS, CHOSEN + ',ok="false"')
 
 def paths() -> Section:
     """How many ways, how unlike one another, and how alike in what they change."""
-    middle = (0.5, 0.9)
     buckets = f"sum by (le) ({increase(names.PATH_DISTANCE, CHOSEN, suffix='_bucket')})"
     unlike = About(
         "How unlike the runs' paths are to the other runs of their task: 0 the same steps, 1 nothing in common. The points are single runs: click one to open its trace.",
@@ -30,33 +29,12 @@ def paths() -> Section:
     return Section(
         "Which ways does it take?",
         [
-            figure("distinct_paths", decimals=0, size=(4, 6)),
-            share("modal_path_share"),
-            share("path_similarity"),
-            share("effect_agreement"),
-            figure("path_entropy_bits", decimals=2, size=(4, 6)),
-            share("branch_instability"),
             panels.heat_map(
                 "Path distance of runs",
                 unlike,
                 Query(buckets, "{{le}}", form=asked.PromQueryFormat.HEATMAP, exemplar=True),
                 "percentunit",
                 "Oranges",
-            ),
-            panels.over_time(
-                "Path distance: middle and upper end",
-                unlike,
-                *(
-                    Query(
-                        f"histogram_quantile({at}, sum by (le) ({increase(names.PATH_DISTANCE, CHOSEN, '1h', '_bucket')}))",
-                        f"{at:.0%} of the runs of an hour are below",
-                        exemplar=at == middle[-1],
-                    )
-                    for at in middle
-                ),
-                unit="percentunit",
-                limits=(0, 1),
-                size=(12, 9),
             ),
             many(
                 "How much it varies",
@@ -65,13 +43,7 @@ def paths() -> Section:
                 "tool_variance",
                 "tool_call_variation",
                 "branch_instability",
-            ),
-            many(
-                "How much stays the same",
-                "How the ways of the runs in the window agree.",
-                "modal_path_share",
-                "path_similarity",
-                "effect_agreement",
+                size=(12, 9),
             ),
         ],
     )
@@ -95,48 +67,6 @@ def retries() -> Section:
                 stacked=True,
             ),
             panels.over_time(
-                "Retry explosions",
-                About(
-                    "Runs in each interval in which one failing call was retried three times or more.",
-                    "None.",
-                    of_metric("retry_explosion").do,
-                    "No run exploded into retries",
-                ),
-                Query(f"sum({increase(names.RETRY_EXPLOSIONS, CHOSEN)})", "runs"),
-                bars=True,
-                colours={"runs": "red"},
-                size=(6, 8),
-            ),
-            panels.over_time(
-                "Retries of a run",
-                About(
-                    "Half, and nine in ten, of the runs of an hour have fewer retries.",
-                    "0.",
-                    of_metric("retries_per_run").do,
-                    "No run in this time",
-                ),
-                *(
-                    Query(
-                        f"histogram_quantile({at}, sum by (le) ({increase(names.RUN_RETRIES, CHOSEN, '1h', '_bucket')}))",
-                        f"{at:.0%}",
-                    )
-                    for at in (0.5, 0.9)
-                ),
-                size=(6, 8),
-            ),
-            panels.over_time(
-                "Tool calls",
-                About(
-                    "Calls of each tool in each interval.",
-                    "As the work asks for.",
-                    "A tool that others call in vain: see the failed ones.",
-                    "No tool was called",
-                ),
-                Query(f"sum by (gen_ai_tool_name) ({increase(names.TOOL_CALLS, CHOSEN)})", "{{gen_ai_tool_name}}"),
-                bars=True,
-                stacked=True,
-            ),
-            panels.over_time(
                 "Failed tool calls",
                 About(
                     "Calls that failed, by tool, in each interval.",
@@ -148,24 +78,12 @@ def retries() -> Section:
                 bars=True,
                 stacked=True,
             ),
-            figure("longest_retry_chain", decimals=0),
-            figure("retries_per_run", decimals=2),
-            figure("retry_tokens_per_run", decimals=0),
-            figure("retry_seconds_per_run", "s", 1),
-            figure("loops", decimals=2),
-            panels.number(
-                "Exploding runs",
-                of_metric("retry_explosion_share"),
-                Query(value("retry_explosion_share")),
-                unit="percentunit",
-                colours=panels.ANY_IS_BAD,
-            ),
             many(
                 "Shares of runs",
                 "How many of the window's runs retried beyond measure, or did again what had already worked.",
                 "retry_explosion_share",
                 "loop_share",
-                size=(12, 7),
+                size=(12, 8),
             ),
             many(
                 "Calls per run",
@@ -173,7 +91,7 @@ def retries() -> Section:
                 "retries_per_run",
                 "loops",
                 unit="short",
-                size=(12, 7),
+                size=(12, 8),
             ),
         ],
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from otel_reliability.assembly import late
-from otel_reliability.assembly.assemble import DUPLICATE, NO_CONVENTION, Assemble
+from otel_reliability.assembly.assemble import DUPLICATE, NO_CONVENTION
 from otel_reliability.assembly.buffers import Buffers
 from otel_reliability.assembly.closed_traces import ClosedIds, Record, record_of
 from otel_reliability.assembly.closing import Closing
@@ -40,14 +40,12 @@ class Assembler:
 
     def __init__(self, settings: Settings) -> None:
         self.accounts: Counter[tuple[str, str]] = Counter()
-        self._times, self._max_evaluations = settings.assembly, settings.limits.evaluations
+        self._times, self._limits = settings.assembly, settings.limits
         self._opened = OpenSpans()
         self._final = FinalRuns(settings.outcome)
-        self._buffers = Buffers(settings.assembly)
-        self._closing = Closing(
-            settings.assembly, Assemble(settings), self._buffers, self._opened, self._final, self.accounts
-        )
-        self._evaluations = WaitingEvaluations(self._max_evaluations, self.accounts, self._give, self.spans)
+        self._buffers = Buffers(settings)
+        self._closing = Closing(settings, self._buffers, self._opened, self._final, self.accounts)
+        self._evaluations = WaitingEvaluations(self._limits.evaluations, self.accounts, self._give, self.spans)
 
     @property
     def open_runs(self) -> int:
@@ -62,14 +60,14 @@ class Assembler:
     @property
     def levels(self) -> dict[str, tuple[int, int]]:
         """Every limit of this stage: its use and its value."""
-        times, buffers = self._times, self._buffers
+        limits, buffers = self._limits, self._buffers
         return {
-            "open_runs": (len(buffers.growing), times.open_runs),
-            "open_bytes": (buffers.open_spans * SPAN_BYTES, times.open_bytes),
-            "reopenable_bytes": (buffers.reopenable_spans * SPAN_BYTES, times.reopenable_bytes),
-            "other_spans": (buffers.other_spans + buffers.closed.spans, times.other_spans),
-            "closed_ids": (buffers.closed.ids, times.closed_ids),
-            "waiting_evaluations": (self._evaluations.count, self._max_evaluations),
+            "open_runs": (len(buffers.growing), limits.open_runs),
+            "open_bytes": (buffers.open_spans * SPAN_BYTES, limits.open_bytes),
+            "reopenable_bytes": (buffers.reopenable_spans * SPAN_BYTES, limits.reopenable_bytes),
+            "other_spans": (buffers.other_spans + buffers.closed.spans, limits.other_spans),
+            "closed_ids": (buffers.closed.ids, limits.closed_ids),
+            "waiting_evaluations": (self._evaluations.count, limits.evaluations),
         }
 
     def spans(self) -> Iterator[AgentSpan]:
@@ -108,7 +106,7 @@ class Assembler:
                 if buffer.closed is not None and self._belongs_to_closed(buffer.closed, span):
                     continue
                 if span[7] is _OTHER and span[13] is None and not span[14]:
-                    if buffers.other_spans + buffers.closed.spans >= self._times.other_spans:
+                    if buffers.other_spans + buffers.closed.spans >= self._limits.other_spans:
                         self.accounts[NO_CONVENTION] += 1
                         self.accounts["ceiling", "other_spans"] += 1
                         continue
@@ -243,14 +241,14 @@ class Assembler:
 
     def _hold_limits(self, now: float) -> None:
         """Above a limit the heaviest traces are closed, of equals the oldest."""
-        times, buffers = self._times, self._buffers
-        if len(buffers.growing) > times.open_runs:
-            number = len(buffers.growing) - times.open_runs + times.open_runs // _SHARE
+        limits, buffers = self._limits, self._buffers
+        if len(buffers.growing) > limits.open_runs:
+            number = len(buffers.growing) - limits.open_runs + limits.open_runs // _SHARE
             self._close_heaviest(number, 0, CloseReason.OPEN_RUNS, now)
         size = buffers.open_spans * SPAN_BYTES
-        if size > times.open_bytes:
-            self._close_heaviest(0, size - times.open_bytes + times.open_bytes // _SHARE, CloseReason.MEMORY, now)
-        while buffers.reopenable and buffers.reopenable_spans * SPAN_BYTES > times.reopenable_bytes:
+        if size > limits.open_bytes:
+            self._close_heaviest(0, size - limits.open_bytes + limits.open_bytes // _SHARE, CloseReason.MEMORY, now)
+        while buffers.reopenable and buffers.reopenable_spans * SPAN_BYTES > limits.reopenable_bytes:
             self._closing.finalize(next(iter(buffers.reopenable)), now)
             self.accounts["ceiling", "reopenable_bytes"] += 1
 
@@ -265,15 +263,15 @@ class Assembler:
 
     def _forget(self, now: float) -> None:
         """Forget traces in time, and the oldest where too many ids are remembered; evaluations that waited too long too."""
-        times, buffers, closed = self._times, self._buffers, self._buffers.closed
-        horizon = now - times.remember
+        limits, buffers, closed = self._limits, self._buffers, self._buffers.closed
+        horizon = now - self._times.remember
         while (trace_id := closed.take_oldest(horizon)) is not None:
             self._final.forget(trace_id)
-        if buffers.other_spans + closed.spans >= times.other_spans:
-            self._forget_oldest(lambda: buffers.other_spans + closed.spans < times.other_spans * (1 - 1 / _SHARE))
-        if closed.ids > times.closed_ids:
-            self._forget_oldest(lambda: closed.ids <= times.closed_ids * (1 - 1 / _SHARE))
-            self._forget_live_ids(closed.ids - times.closed_ids)
+        if buffers.other_spans + closed.spans >= limits.other_spans:
+            self._forget_oldest(lambda: buffers.other_spans + closed.spans < limits.other_spans * (1 - 1 / _SHARE))
+        if closed.ids > limits.closed_ids:
+            self._forget_oldest(lambda: closed.ids <= limits.closed_ids * (1 - 1 / _SHARE))
+            self._forget_live_ids(closed.ids - limits.closed_ids)
         if self._evaluations.count:
             self._evaluations.expire(now)
         if self._opened:

@@ -12,7 +12,7 @@ from otel_reliability.assembly.assemble import NO_CONVENTION
 from otel_reliability.assembly.closed_traces import ClosedTraces, reopened
 from otel_reliability.assembly.orphans import RUN_KEYS
 from otel_reliability.assembly.trace_buffer import TraceBuffer
-from otel_reliability.config import AssemblySettings
+from otel_reliability.config import Settings
 from otel_reliability.model.span import AgentSpan, SpanRef, TraceId
 
 _MAX_OUTDATED: Final = 4_096
@@ -27,12 +27,12 @@ class Buffers:
     - `closed`: what is remembered of traces without a buffer.
     """
 
-    def __init__(self, times: AssemblySettings) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.closed = ClosedTraces()
         self.growing: dict[TraceBuffer, None] = {}
         self.reopenable: OrderedDict[TraceBuffer, None] = OrderedDict()
         self.open_spans = self.reopenable_spans = self.other_spans = 0
-        self._times = times
+        self._linger, self._span_limit = settings.assembly.linger, settings.limits.span_limit
         self._by_trace: dict[TraceId, TraceBuffer] = {}
         self._due: list[tuple[float, int, TraceBuffer]] = []
         self._ticket = count()
@@ -53,7 +53,7 @@ class Buffers:
 
     def begin(self, trace_id: TraceId, now: float) -> TraceBuffer:
         """Return the buffer of a trace that has none. Its final runs are remembered, and spans that came to connect others."""
-        buffer = self._by_trace[trace_id] = TraceBuffer(trace_id, now, self._times.span_limit)
+        buffer = self._by_trace[trace_id] = TraceBuffer(trace_id, now, self._span_limit)
         record = self.closed.take(trace_id)
         if record is not None:
             closed = reopened(record)
@@ -69,7 +69,7 @@ class Buffers:
                 for span in connecting:
                     if span.link is not None:
                         buffer = self.join(buffer, span.link[0], now)
-        self.plan(buffer, now + self._times.linger)
+        self.plan(buffer, now + self._linger)
         return buffer
 
     def touch(self, buffer: TraceBuffer, now: float) -> None:
@@ -77,7 +77,7 @@ class Buffers:
         buffer.mark(now)
         if buffer.closed_at is not None:
             self._reopen(buffer, now)
-        self.plan(buffer, now + self._times.linger)
+        self.plan(buffer, now + self._linger)
 
     def join(self, buffer: TraceBuffer, trace_id: TraceId, now: float) -> TraceBuffer:
         """Join two traces that a messaging link connects: both ids lead to one buffer from now on, which is returned."""

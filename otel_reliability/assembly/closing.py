@@ -19,7 +19,7 @@ from otel_reliability.assembly.orphans import RUN_KEYS
 from otel_reliability.assembly.parts import Part, accounts_of, divide
 from otel_reliability.assembly.span_tree import is_kept
 from otel_reliability.assembly.trace_buffer import TraceBuffer
-from otel_reliability.config import AssemblySettings
+from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent, event_of
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import Evaluation, SpanRef
@@ -36,8 +36,7 @@ class Closing:
 
     def __init__(
         self,
-        times: AssemblySettings,
-        assemble: Assemble,
+        settings: Settings,
         buffers: Buffers,
         opened: OpenSpans,
         final: FinalRuns,
@@ -45,8 +44,9 @@ class Closing:
     ) -> None:
         self.events: list[RunEvent] = []
         self.unclaimed: list[Evaluation] = []
-        self._times, self._assemble, self._buffers = times, assemble, buffers
-        self._opened, self._final, self._accounts = opened, final, accounts
+        self._times, self._span_limit = settings.assembly, settings.limits.span_limit
+        self._assemble = Assemble(settings)
+        self._buffers, self._opened, self._final, self._accounts = buffers, opened, final, accounts
 
     # --- Checking -----------------------------------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class Closing:
 
     def hold_span_limit(self, buffer: TraceBuffer, now: float) -> None:
         """Close the parts that have reached the span limit, with as many spans as arrived first; they are final at once."""
-        limit = self._times.span_limit
+        limit = self._span_limit
         built = self._assemble_spans(buffer)
         large = [part for part in divide(buffer, built, {}) if part.count >= limit]
         buffer.full_at = 2 * max(buffer.weight, limit)

@@ -357,7 +357,7 @@ def _totals_of_agents(tree: SpanTree, members: Sequence[int]) -> tuple[int | Non
     for node in tree.invocations:
         if node.at not in inside:
             continue
-        is_same = node.over in counted and node.over.name == node.name
+        is_same = node.over is not None and node.over in counted and node.over.name == node.name
         own = node.facts.tokens
         if is_same or own is not None:
             counted.add(node)

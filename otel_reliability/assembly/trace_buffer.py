@@ -135,5 +135,5 @@ class TraceBuffer:
     def clear(self) -> None:
         """Drop everything: no trace leads here any more."""
         self.traces, self.spans, self.others, self.evaluations, self.counted, self.closed = (), [], 0, (), (), None
-        self.emitted = self.emitted_at = {}
+        self.emitted, self.emitted_at = {}, {}
         self.closed_at = self.due = None

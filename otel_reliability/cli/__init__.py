@@ -12,7 +12,7 @@ EXTRAS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("click", "rich"), "cli"),
     **dict.fromkeys(("aiohttp", "jinja2", "pydantic", "yaml"), "service"),
 }
-"""Packages that the in-process door is installed without, each with the extra that brings it."""
+"""Packages that the in-process installation lacks, each with the extra that brings it."""
 BAD_USAGE: Final = 2
 GARBAGE: Final = (200_000, 10, 20)
 """How many new objects it takes to look for circles among them. Lines and runs make none, and each look costs what is alive."""
@@ -23,7 +23,7 @@ thread; it would stop its own before each fork, and start them on both sides.
 
 
 def main() -> None:
-    """Where `otel-reliability` begins."""
+    """Run the command line."""
     gc.set_threshold(*GARBAGE)
     os.environ.setdefault(NO_FORKS, "0")  # before gRPC is loaded
     try:

@@ -43,16 +43,16 @@ def command(
     """Write the Grafana dashboards and the alerts to a folder.
 
     \b
-      grafana/dashboards/         Fleet, Agent and Self, for Grafana 10 to 13: also to be imported by hand
-      grafana/provisioning/       what makes Grafana load them, and the alerts as Grafana's own
-      prometheus/rules/           the same alerts as Prometheus rules: take one of the two
+      grafana/dashboards/         Fleet and Agent, for Grafana 10 to 13; they can be imported by hand, too
+      grafana/provisioning/       provisioning of the dashboards, and the alerts as Grafana alerts
+      prometheus/rules/           the same alerts as Prometheus rules: use one of the two
       alerts.md                   what each alert means, and what to do
 
     \b
       otel-reliability dashboards observability --datasource P1809F7CD0C75ACF3
       promtool check rules observability/prometheus/rules/*.yaml
 
-    They read what the service or the span processor tells, by whichever way it came to Prometheus.
+    They query the metrics of the service and of the span processor, in every deployment mode.
     """
     place = Place(datasource, datasource_name or datasource, path, runbooks)
     for written in dashboards.write(directory, place, force=force):

@@ -9,14 +9,13 @@ import click
 from rich.console import Console
 
 from otel_reliability.cli.interrupts import ended_as_by_ctrl_c
-from otel_reliability.demo.play import Plan, play, send
+from otel_reliability.demo.show import DemoPlan, play, send
 
-STOPPED = 130
-"""The exit code of who is asked to end before he has told anything."""
+INTERRUPTED = 130
+"""Exit code of a demo that is stopped before its result."""
 
 
 @click.command("demo")
-@click.option("--seed", type=int, default=7, show_default=True, help="The same seed gives the same runs.")
 @click.option(
     "--output",
     "-o",
@@ -24,14 +23,11 @@ STOPPED = 130
     default=Path("demo-spans.jsonl"),
     show_default=True,
     metavar="FILE",
-    help="Where the spans of the first rounds are left.",
+    help="File that the spans of the first rounds are written to.",
 )
-@click.option("--once", is_flag=True, help="End when all is told, as it does where no terminal is.")
+@click.option("--once", is_flag=True, help="End after the result, as it does without a terminal.")
 @click.option(
-    "--seconds",
-    type=click.FloatRange(min=0),
-    metavar="N",
-    help="End after so many seconds, if it has told all by then.",
+    "--seconds", type=click.FloatRange(min=0), metavar="N", help="End after N seconds, once the result is shown."
 )
 @click.option(
     "--pace",
@@ -39,34 +35,29 @@ STOPPED = 130
     default=2.0,
     show_default=True,
     metavar="N",
-    help="Seconds from one round of runs to the next, once the first rounds are over.",
+    help="Seconds from one round of runs to the next, after the first rounds.",
 )
 @click.option("--endpoint", metavar="URL", help="Send the fleet's spans there by OTLP over HTTP, and start no service.")
-def command(seed: int, output: Path, once: bool, seconds: float | None, pace: float, endpoint: str | None) -> None:
-    """See it work: a small fleet of agents under the ordinary OpenTelemetry SDK, and the service that judges them.
+def command(output: Path, once: bool, seconds: float | None, pace: float, endpoint: str | None) -> None:
+    """See it work: the recorded spans of a small fleet of agents, and the service that finds the unreliable one.
 
     \b
-      otel-reliability demo                                    until Ctrl-C; afterwards only the file of spans is left
-      otel-reliability demo --once                             end when all is told
-      otel-reliability demo --endpoint http://127.0.0.1:4318   only the fleet, for a service or a Collector of yours
+      otel-reliability demo                                    until Ctrl-C; only the file of spans is left
+      otel-reliability demo --once                             end after the result
+      otel-reliability demo --endpoint http://127.0.0.1:4318   only the fleet, for your own service or Collector
 
-    The service listens on free ports of this machine. No model is asked. Exits 1 if what the service tells, what the recorded
-    spans tell and what our span processor tells within the agents' process differ in any number.
+    The service listens on free ports of this machine. No model is called.
     """
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(encoding="utf-8")
     console = Console(highlight=False)
-    plan = Plan(seed, output, once or (not console.is_terminal and endpoint is None and seconds is None), seconds, pace)
+    plan = DemoPlan(output, once or (not console.is_terminal and endpoint is None and seconds is None), seconds, pace)
     with ended_as_by_ctrl_c():
-        sys.exit(_run(plan, endpoint, console))
-
-
-def _run(plan: Plan, endpoint: str | None, console: Console) -> int:
-    try:
-        if endpoint is not None:
-            send(endpoint, plan, console)
-            return 0
-        return 0 if play(plan, console) else 1
-    except KeyboardInterrupt:
-        return STOPPED
+        try:
+            if endpoint is None:
+                play(plan, console)
+            else:
+                send(endpoint, plan, console)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)

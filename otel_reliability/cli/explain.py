@@ -14,12 +14,12 @@ from otel_reliability.report.explanation import ABOUT_CHANGE, CHANGE, OF_TARGETS
 @click.command("explain")
 @click.argument("metric", required=False)
 def command(metric: str | None) -> None:
-    """What a number means, its formula, the evidence it needs, its source, and how to improve it. Without METRIC: a list.
+    """Explain a metric: its meaning, formula, required data, source, and how to improve it. Without METRIC: list all of them.
 
     \b
       otel-reliability explain path_entropy
       otel-reliability explain reliability.passhat_k
-      otel-reliability explain change                   how it is known that an agent has changed
+      otel-reliability explain change                   how a change of behaviour is detected
     """
     show(_list if metric is None else lambda console: _one(metric, console))
 

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
-from otel_reliability.cli.options import Choice, of_recordings
+from otel_reliability.cli.options import Choice, form, of_recordings
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read
-from otel_reliability.report.inspection import Inspection, as_json
-from otel_reliability.report.inspection_page import render
+from otel_reliability.report import json
+from otel_reliability.report.inspection import Inspection, as_json, render
+from otel_reliability.report.text import agent_name
 
 
 @click.command("inspect")
+@form("terminal", "json")
 @of_recordings
-@click.option(
-    "--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", help="How to write it; terminal."
-)
 def command(choice: Choice, form: str) -> None:
-    """What was recognised in your traces and what was not: the first thing to run on them.
+    """Show what is recognized in your traces and what is not: run this first.
 
-    Spans by convention, kind and instrumentation scope; scopes that nobody knows, and what they offer; the runs found and
-    what they tell; which tools change the world, and why; what is missing for which number, and the line that adds it.
+    Spans by convention, kind and instrumentation scope; unknown scopes, and their attribute keys; the runs found and the data
+    they carry; which tools change the world, and why; the missing data of each number, and the line that adds it.
 
     \b
       otel-reliability inspect spans.jsonl
@@ -33,8 +30,8 @@ def command(choice: Choice, form: str) -> None:
     inspection = Inspection(choice.settings)
     recording = read(choice.files, choice.settings, quiet=choice.quiet, settled=inspection.take, spans=inspection.see)
     if form == "json":
-        write(json.dumps(as_json(inspection), indent=2, ensure_ascii=False) + "\n")
+        write(json.render(as_json(inspection)))
         return
-    windows = (recording.window(key, choice.since_ns) for key in recording.agents())
-    rows = [window.rows() for window in windows if window is not None]
+    windows = ((key, recording.window(key, choice.since_ns)) for key in recording.agents())
+    rows = [(agent_name(key), window.rows()) for key, window in windows if window is not None]
     show(lambda console: render(inspection, rows, console))

@@ -1,4 +1,4 @@
-"""What goes on until somebody ends it."""
+"""SIGTERM as Ctrl-C, for commands that run until they are stopped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import FrameType
 
 @contextmanager
 def ended_as_by_ctrl_c() -> Generator[None]:
-    """SIGTERM ends it in order, too; the first process of a container would not hear it otherwise."""
+    """Raise `KeyboardInterrupt` on SIGTERM, too: the first process of a container would ignore it otherwise."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

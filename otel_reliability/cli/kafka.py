@@ -19,18 +19,18 @@ FLAGS: Final[Mapping[str, str]] = {
     "group": "kafka.group",
     "state": "kafka.state",
     "metrics": "service.metrics",
-    "pages": "service.pages",
+    "ui": "service.ui",
 }
 """The settings that have a flag of their own; every other has `--set`."""
 
 _OPTIONS: Final[Sequence[Option]] = (
     CONFIG,
-    click.option("--brokers", metavar="HOST:PORT,…", help="Where the brokers are."),
+    click.option("--brokers", metavar="HOST:PORT,…", help="Addresses of the brokers."),
     click.option("--topic", metavar="NAME", help="The topic it reads: spans (assemble) or run records (aggregate)."),
-    click.option("--group", metavar="NAME", help="What the consumer groups begin with."),
-    click.option("--state", metavar="DIR", help="Keep this worker's copy of its state there, for a quicker start."),
+    click.option("--group", metavar="NAME", help="Prefix of the consumer groups."),
+    click.option("--state", metavar="DIR", help="Directory of this worker's copy of its state, for a quicker start."),
     METRICS,
-    click.option("--pages", metavar="HOST:PORT", help="Where the probes are."),
+    click.option("--ui", metavar="HOST:PORT", help="Address of the probes."),
     ALLOW_PUBLIC,
     one_setting("kafka.tick=1s"),
     LOG_LEVEL,
@@ -39,7 +39,7 @@ _OPTIONS: Final[Sequence[Option]] = (
 
 @click.group("kafka")
 def command() -> None:
-    """Past one machine: the stages of `serve` as workers of a Kafka consumer group, as many of each as needed (docs/scale.md).
+    """Run the stages of `serve` as workers of a Kafka consumer group, as many of each as needed (docs/scale.md).
 
     \b
       otel-reliability kafka assemble --brokers kafka:9092     spans, keyed by trace → runs, keyed by agent
@@ -50,7 +50,7 @@ def command() -> None:
 
 
 def _of_worker(topic: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The options of both stages, handed on as `config`; `topic` is the setting that `--topic` gives."""
+    """Return the options of both stages, passed on as `config`; `topic` is the setting of `--topic`."""
 
     def wrap(run: Callable[[Config], None]) -> Callable[..., None]:
         def chosen(config: Path | None, assignments: tuple[str, ...], log_level: str, **flags: Any) -> None:
@@ -77,7 +77,7 @@ def assemble(config: Config) -> None:
 @command.command("aggregate")
 @_of_worker("kafka.runs")
 def aggregate(config: Config) -> None:
-    """Keep the windows of agents, and give their metrics: at /metrics, and with kafka.readings to a topic as OTLP."""
+    """Keep the windows of agents, and export their metrics: at /metrics, and with kafka.readings to a topic as OTLP."""
     _run("aggregate", config)
 
 

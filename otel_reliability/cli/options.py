@@ -1,4 +1,4 @@
-"""What commands that read recordings have in common: which files, which runs, which settings."""
+"""Options that the commands share which read recordings: which files, which runs, which settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import click
 
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.quantities import DURATION, Rule, Whole
+from otel_reliability.loading import load, seconds_of
 from otel_reliability.report.recording import REPORT_SETTINGS, for_report
 
 R = TypeVar("R")
@@ -24,26 +24,16 @@ R = TypeVar("R")
 SECOND: Final = 1_000_000_000
 
 
-def under(rule: Rule) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """What reads an option's value by a rule of the settings, and refuses it in the same four parts."""
-
-    def read(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-        if value is None:
-            return None
-        try:
-            return rule.read(value)
-        except (ArithmeticError, TypeError, ValueError):
-            raise ConfigurationError(param.opts[0], value, rule.allowed, rule.advice(value)) from None
-
-    return read
-
-
-COUNT: Final = under(Whole(1))
+def form(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Return the option `--format`, handed to the command as `form`; the first format is the default."""
+    return click.option(
+        "--format", "form", type=click.Choice(names), default=names[0], show_default=True, help="Output format."
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What of which recording is asked for."""
+    """The recordings, agents and runs that the user chose, and the settings."""
 
     files: tuple[str, ...]
     agents: tuple[str, ...]
@@ -53,7 +43,7 @@ class Choice:
 
 
 def of_recordings(command: Callable[..., R]) -> Callable[..., R]:
-    """The options that say what to read and how to count, handed to the command as `choice`."""
+    """Add the options for what to read and how to count, handed to the command as `choice`."""
 
     def chosen(
         files: tuple[str, ...],
@@ -89,12 +79,14 @@ _OPTIONS: Final[Sequence[Callable[[Any], Any]]] = (
     click.option(
         "--since",
         metavar="TIME",
-        help="Only runs that ended since: 2026-01-31, 2026-01-31T10:00Z, or a while ago, like 2h.",
+        help="Only runs that ended since: 2026-01-31, 2026-01-31T10:00Z, or a duration ago, like 2h.",
     ),
     click.option(
-        "--window", metavar="N|TIME", help="The last N runs, or those of the last while (24h), of each agent; else all."
+        "--window",
+        metavar="N|TIME",
+        help="The last N runs, or those of the last period (24h), of each agent; default: all.",
     ),
-    click.option("--min-runs", callback=COUNT, metavar="N", help="Runs that a score needs; 2 if nothing else is set."),
+    click.option("--min-runs", type=click.IntRange(1), metavar="N", help="Runs that a score needs; default: 2."),
     click.option(
         "--config",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -119,26 +111,16 @@ def settings_of(
     window: str | None = None,
     min_runs: int | None = None,
 ) -> Settings:
-    """What reports begin with, under a file, under the environment, under the command line."""
+    """Return the settings: those of reports, then the file, the environment, the command line; the last one wins."""
     wanted = (*assignments, *(() if min_runs is None else (f"metrics.min_runs={min_runs}",)))
-    return for_report(_settled(REPORT_SETTINGS, config, wanted, env), window_of(window))
-
-
-def live_settings_of(config: Path | None, assignments: Sequence[str], env: Mapping[str, str]) -> Settings:
-    """What an engine begins with that goes on, under the same three."""
-    return _settled(Settings(), config, assignments, env)
-
-
-def _settled(base: Settings, config: Path | None, assignments: Sequence[str], env: Mapping[str, str]) -> Settings:
-    settings = Settings.from_environment(env, base=Settings.from_mapping(_from_file(config), base=base))
-    given: dict[str, Any] = {}
-    for assignment in assignments:
-        _assign(given, assignment)
-    return Settings.from_mapping(given, base=settings)
+    from_file = Settings.from_mapping(_from_file(config), base=REPORT_SETTINGS)
+    given = assigned(wanted, "metrics.min_runs=10")
+    settings = Settings.from_mapping(given, base=Settings.from_environment(env, base=from_file))
+    return for_report(settings, window_of(window))
 
 
 def window_of(text: str | None) -> WindowSettings | None:
-    """A number of runs, or a while.
+    """Return the window of a number of runs, or of a period.
 
     >>> window_of("50").last, window_of("24h").period
     (50, 86400.0)
@@ -147,15 +129,15 @@ def window_of(text: str | None) -> WindowSettings | None:
         return None
     try:
         if text.isdigit():
-            return WindowSettings(last=Whole(1).read(text))
-        return WindowSettings(period=float(str(DURATION.read(text))))
+            return load(WindowSettings, {"last": text})
+        return load(WindowSettings, {"period": text})
     except (ValueError, ConfigurationError):
         allowed = "a number of runs from 1, or a duration"
         raise ConfigurationError("--window", text, allowed, "write it like 100, or like 24h") from None
 
 
 def since_ns(text: str | None, now_ns: int) -> int:
-    """A moment, or a while ago, in Unix nanoseconds; 0 where nothing was asked.
+    """Return a time, or a duration ago, in Unix nanoseconds; 0 where none was given.
 
     >>> since_ns("2023-11-14T22:13:20Z", 0), since_ns("1s", 3 * SECOND)
     (1700000000000000000, 2000000000)
@@ -171,7 +153,7 @@ def since_ns(text: str | None, now_ns: int) -> int:
 
 def _duration_ns(text: str) -> int:
     try:
-        return round(float(str(DURATION.read(text))) * SECOND)
+        return round(seconds_of(text) * SECOND)
     except (ArithmeticError, ValueError):
         allowed = "a time, or a duration"
         raise ConfigurationError("--since", text, allowed, "write it like 2026-01-31T10:00Z, or like 2h") from None
@@ -207,15 +189,27 @@ def _yaml(text: str) -> Any:
         raise ValueError(str(error)) from None
 
 
-def _assign(settings: dict[str, Any], assignment: str) -> None:
+def assigned(assignments: Sequence[str], example: str) -> dict[str, Any]:
+    """Return the settings of `--set NAME=VALUE` as nested mappings.
+
+    >>> assigned(["service.push=http://box:4317"], "")
+    {'service': {'push': 'http://box:4317'}}
+    """
+    found: dict[str, Any] = {}
+    for assignment in assignments:
+        path, divided, value = assignment.partition("=")
+        if not divided or not path.strip():
+            raise ConfigurationError("--set", assignment, "a setting", f"write it like {example}")
+        put(found, path.strip(), value)
+    return found
+
+
+def put(settings: dict[str, Any], path: str, value: object) -> None:
     """Put one setting into nested mappings."""
-    path, divided, value = assignment.partition("=")
-    if not divided or not path.strip():
-        raise ConfigurationError("--set", assignment, "a setting", "write it like metrics.min_runs=10")
-    *parents, name = path.strip().split(".")
+    *parents, name = path.split(".")
     for parent in parents:
         inner: object = settings.setdefault(parent, {})
         if not isinstance(inner, dict):
-            raise ConfigurationError("--set", assignment, "a setting of its own", f"{parent} was set already")
+            raise ConfigurationError("--set", path, "a setting of its own", f"{parent} was set already")
         settings = cast("dict[str, Any]", inner)
     settings[name] = value

@@ -1,4 +1,4 @@
-"""Standard output, as it suits what is written."""
+"""Standard output, for programs and for people."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _PLAIN: Final = {
     "\ufe0f": "",
     "❌": "NO",
 }
-"""What stands for a sign that a terminal has not: as wide, so that columns stay columns. Courses become digits, bars `#`."""
+"""Replacement of each sign that a terminal lacks: as wide, so that columns stay columns. Histories become digits, bars `#`."""
 
 
 def write(text: str) -> None:
-    """Text for programs: in UTF-8, whatever the locale says."""
+    """Write text for programs: in UTF-8 in every locale."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None and not _is_utf8(sys.stdout.encoding):
         reconfigure(encoding="utf-8")
@@ -39,7 +39,7 @@ def _is_utf8(encoding: str) -> bool:
 
 
 def plainly(error: UnicodeError) -> tuple[str, int]:
-    """What is written for text that an encoding lacks, and where to go on.
+    """Return the replacement of text that an encoding lacks, and where to continue.
 
     >>> "🟢 ▁▅█ ━━╌ −1 → 2 ⚠ ü 日".encode("ascii", PLAIN).decode()
     '++ 158 ##. -1 > 2 ! ? ??'
@@ -54,7 +54,7 @@ codecs.register_error(PLAIN, plainly)
 
 
 def bear_any_encoding() -> None:
-    """Let standard output write what its encoding lacks in plain signs, and not fail."""
+    """Let standard output replace what its encoding lacks by plain signs, instead of failing."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         with suppress(OSError, ValueError):
@@ -62,7 +62,7 @@ def bear_any_encoding() -> None:
 
 
 def show(render: Callable[[Console], None]) -> None:
-    """A page for people. Where nobody looks (a pipe, a file) it is plain, and lines end where their text does."""
+    """Print a page for people. Without a terminal (a pipe, a file) it has no colour, and lines end where their text does."""
     bear_any_encoding()
     console = Console(highlight=False, soft_wrap=False)
     if console.is_terminal:

@@ -1,4 +1,4 @@
-"""Files → a recording, with a progress bar on a terminal, and with what could not be read told by file, line and reason."""
+"""Files → a recording, with a progress bar on a terminal, and a report of what could not be read by file, line and reason."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from otel_reliability.report.text import clean, count
 from otel_reliability.sources.batch import Malformed
 
 NAMED: Final = 20
-"""Problems that are named one by one; all are counted."""
+"""Problems that are printed one by one; all are counted."""
 NOTHING_READ: Final = 1
 """The exit code where there was input and none of it could be read."""
 
 
 class Problems:
-    """What could not be read, on standard error."""
+    """Report of what could not be read, on standard error."""
 
     def __init__(self) -> None:
         self.seen = 0
 
-    def tell(self, problem: Malformed) -> None:
-        """Name it, unless too many were named already."""
+    def report(self, problem: Malformed) -> None:
+        """Print it, unless too many were printed already."""
         self.seen += 1
         if self.seen <= NAMED:
             print(f"{problem.place}: {problem.reason.value}: {problem.detail}", file=sys.stderr)
 
     def sum_up(self, recording: Recording) -> None:
-        """Say how many there were, by reason."""
+        """Print how many there were, by reason."""
         if self.seen:
             reasons = ", ".join(f"{number:,} {reason}" for reason, number in recording.problems.most_common())
             what = "line or span" if self.seen == 1 else "lines or spans"
@@ -60,9 +60,9 @@ def read(
 ) -> Recording:
     """The recording that these files are together."""
     problems = Problems()
-    recording = Recording(settings, problem=problems.tell, settled=settled, spans=spans)
+    recording = Recording(settings, problem=problems.report, settled=settled, spans=spans)
     with _progress(disable=quiet or not sys.stderr.isatty()) as progress:
-        recording.read_all(files, lambda file: _told_to(progress, progress.add_task(_title(file), total=None)))
+        recording.read_all(files, lambda file: _updating(progress, progress.add_task(_title(file), total=None)))
         progress.add_task("rebuilding the runs", total=None)
         recording.close()
     problems.sum_up(recording)
@@ -84,14 +84,14 @@ def _progress(*, disable: bool) -> Progress:
     )
 
 
-def _told_to(progress: Progress, task: TaskID) -> Callable[[int, int | None], None]:
-    def tell(done: int, total: int | None) -> None:
+def _updating(progress: Progress, task: TaskID) -> Callable[[int, int | None], None]:
+    def update(done: int, total: int | None) -> None:
         progress.update(task, completed=done, total=total)
 
-    return tell
+    return update
 
 
 def _title(file: str | os.PathLike[str] | None) -> str:
     if file is None:
-        return "looking where runs end"
+        return "scanning for the ends of traces"
     return "standard input" if file == "-" else clean(Path(file).name, 30).replace("[", "\\[")

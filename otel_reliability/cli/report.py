@@ -2,54 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+import sys
 from typing import Final
 
 import click
-from rich.console import Console
 
 from otel_reliability.change.recording import Observations
-from otel_reliability.cli.options import COUNT, Choice, of_recordings
+from otel_reliability.cli.options import Choice, form, of_recordings
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read, recording_of
-from otel_reliability.config import Settings
-from otel_reliability.pages.course import recorded_course
+from otel_reliability.errors import ConfigurationError
 from otel_reliability.reference import pinned_by
-from otel_reliability.report import before_after, json, junit, markdown, terminal
-from otel_reliability.report.beside import Beside
-from otel_reliability.report.changes import judged, since
-from otel_reliability.report.comparison import Comparison, compare
-from otel_reliability.report.report import INTERVALS_UP_TO, Report, report_of
-from otel_reliability.report.scorecard import Scorecard
+from otel_reliability.report import badge, json, junit, terminal
+from otel_reliability.report.build import MAX_RUNS_FOR_INTERVALS, report_of
+from otel_reliability.report.changes import detected, since
+from otel_reliability.report.text import agent_name, listed
+from otel_reliability.report.view import AgentView, ReportView
 
 ALWAYS: Final = 1 << 62
+NO_SCORE: Final = 3
+"""Exit code of a badge without a score: data is missing, as in a gate."""
 
 
 @click.command("report")
+@form("terminal", "json", "html", "markdown", "junit", "badge", "badge-svg", "badge-json")
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(("terminal", "json", "markdown", "junit", "html")),
-    default="terminal",
-    show_default=True,
-    help="How to write it.",
-)
-@click.option(
-    "--baseline", multiple=True, metavar="OLD", help="An earlier recording: show what changed since; repeatable."
-)
-@click.option(
-    "--detailed", callback=COUNT, default=terminal.DETAILED, metavar="N", help="Agents told in full on a terminal."
+    "--baseline", "--before", multiple=True, metavar="OLD", help="Show what changed since this recording; repeatable."
 )
 @click.option(
     "--intervals/--no-intervals",
     default=None,
-    help=f"Intervals at 95 % confidence; unasked, for agents of up to {INTERVALS_UP_TO:,} runs.",
+    help=f"Compute 95 % intervals; the default is to do so for agents of up to {MAX_RUNS_FOR_INTERVALS:,} runs.",
+)
+@click.option(
+    "--trust", type=click.FloatRange(0, 100), metavar="SCORE", help="In badges: your own trust score, 0 to 100."
 )
 @of_recordings
-def command(choice: Choice, form: str, baseline: tuple[str, ...], detailed: int, intervals: bool | None) -> None:
-    """A scorecard of each agent in a recording: score, tier, every metric with the runs behind it, why it is so, and what
-    evidence would tell more.
+def command(choice: Choice, form: str, baseline: tuple[str, ...], intervals: bool | None, trust: float | None) -> None:
+    """Print a scorecard of each agent in a recording: score, tier, every metric with the runs behind it, the reasons, and the
+    data that is missing.
 
     \b
       otel-reliability report spans.jsonl
@@ -57,53 +48,70 @@ def command(choice: Choice, form: str, baseline: tuple[str, ...], detailed: int,
       otel-reliability report --baseline last-week.jsonl this-week.jsonl
       otel-reliability report --format html spans.jsonl > report.html
       otel-reliability report --format json spans.jsonl | jq '.agents[] | {agent, score, tier}'
+      otel-reliability report --format badge --trust 94 spans.jsonl      ✅ SECURED 94/100 | 🟢 STABLE 87/100
 
-    The window is the whole recording, or the newest 100,000 runs of an agent, unless --window says otherwise.
+    The window is the whole recording, or the newest 100,000 runs of an agent, unless --window says otherwise. badge-svg is a
+    picture of one agent's badge, badge-json the JSON of a shields.io endpoint; badges exit 3 where there is no score.
     """
-    most = INTERVALS_UP_TO if intervals is None else ALWAYS * intervals
-    units = Observations()
+    is_badge, units = form.startswith("badge"), Observations()
     recording = recording_of(choice, units.add)
-    report = report_of(recording, choice.agents, choice.since_ns, most_for_intervals=most)
-    comparison = _comparison(report, baseline, choice, most)
-    findings = judged(since(units.found(), choice.since_ns), choice.settings.change, pinned_by(choice.settings))
-    if form == "html":
-        from otel_reliability.pages import report_file  # noqa: PLC0415  the other forms need no templates
-
-        write(report_file.render(recording, report, findings, comparison))
-    else:
-        changes = {finding.key: finding for finding in findings if finding.key is not None}
-        _write(report, comparison, form, detailed, Beside(changes, partial(_course_of, settings=report.settings)))
-
-
-def _course_of(card: Scorecard, settings: Settings) -> Sequence[float]:
-    return [point.score for point in recorded_course(card.rows, settings)]
-
-
-def _comparison(report: Report, baseline: tuple[str, ...], choice: Choice, most: int) -> Comparison | None:
-    """With all of the earlier recording: `--since` is about the new one."""
-    if not baseline:
-        return None
-    earlier = read(baseline, choice.settings, quiet=choice.quiet)
-    return compare(report_of(earlier, most_for_intervals=most), report)
-
-
-def _write(report: Report, comparison: Comparison | None, form: str, detailed: int, beside: Beside) -> None:
+    earlier = read(baseline, choice.settings, quiet=choice.quiet) if baseline else None
+    changes = detected(since(units.found(), choice.since_ns), choice.settings.change, pinned_by(choice.settings))
+    report = report_of(
+        recording,
+        choice.agents,
+        choice.since_ns,
+        max_runs_for_intervals=0 if is_badge else MAX_RUNS_FOR_INTERVALS if intervals is None else ALWAYS * intervals,
+        changes={finding.key: finding.change for finding in changes},
+        earlier=earlier,
+        for_people=form in {"terminal", "html"},
+    )
+    if is_badge:
+        write(_badges(report, form, trust))
+        return
     match form:
         case "json":
-            for piece in json.pieces(report, comparison, beside):
+            for piece in json.pieces(report):
                 write(piece)
+        case "html":
+            from otel_reliability.ui import report_file  # noqa: PLC0415  the other formats need no pages
+
+            write(report_file.render(report))
         case "markdown":
-            write(markdown.render(report, comparison, beside))
+            from otel_reliability.report import markdown  # noqa: PLC0415  the other formats need no templates
+
+            write(markdown.render(report))
         case "junit":
             write(junit.render(report))
         case _:
-            show(lambda console: _on_terminal(report, comparison, console, detailed, beside))
+            show(lambda console: terminal.render(report, console))
 
 
-def _on_terminal(
-    report: Report, comparison: Comparison | None, console: Console, detailed: int, beside: Beside
-) -> None:
-    if comparison is None:
-        terminal.render(report, console, detailed, beside)
-    else:
-        before_after.render(comparison, console)
+def _badges(report: ReportView, form: str, trust: float | None) -> str:
+    """Return a line for each agent, or the picture of the only one."""
+    agents = report.agents
+    if not agents:
+        sys.exit(_no_badge("there are no agent runs"))
+    if form == "badge" and len(agents) > 1:
+        return "".join(f"{agent_name(agent.key)}: {_text(agent, trust)}\n" for agent in agents)
+    if len(agents) > 1:
+        names = listed(agent_name(agent.key) for agent in agents)
+        raise ConfigurationError("--agent", None, "one agent, which a badge is of", f"choose one of {names}")
+    [agent] = agents
+    if agent.score is None:
+        sys.exit(_no_badge(agent.score_note))
+    if form == "badge":
+        return f"{badge.text(agent.score, trust)}\n"
+    name = agent_name(agent.key)
+    return (
+        badge.svg(agent.score, trust, name) if form == "badge-svg" else f"{badge.endpoint(agent.score, trust, name)}\n"
+    )
+
+
+def _text(agent: AgentView, trust: float | None) -> str:
+    return f"no score ({agent.score_note})" if agent.score is None else badge.text(agent.score, trust)
+
+
+def _no_badge(why: str) -> int:
+    print(f"otel-reliability: no score, so no badge: {why}.", file=sys.stderr)
+    return NO_SCORE

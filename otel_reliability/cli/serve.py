@@ -3,30 +3,100 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import click
 
+from otel_reliability.change.detector import BLIND
 from otel_reliability.cli.service_options import LOG_LEVEL, of_service
+from otel_reliability.reference import pinned_by
+from otel_reliability.report.text import count
+from otel_reliability.service.addresses import place_of
+from otel_reliability.service.checks import check_workers
 from otel_reliability.service.config_file import Config
 from otel_reliability.service.log import log_to_stderr
 from otel_reliability.service.serve import serve
+from otel_reliability.service.settings import ENDPOINTS
 
 
 @click.command("serve")
 @of_service
+@click.option(
+    "--check", is_flag=True, help="Check the settings, of Kafka workers too, print what they come to, and exit."
+)
 @LOG_LEVEL
-def command(config: Config, log_level: str) -> None:
-    """Take OTLP from agents or a Collector, and give reliability metrics to Prometheus or any OTLP receiver.
+def command(config: Config, check: bool, log_level: str) -> None:
+    """Receive OTLP from agents or a Collector, and export reliability metrics to Prometheus or any OTLP receiver.
 
     \b
       otel-reliability serve                                    on this machine only: OTLP on 4317 and 4318, /metrics on 9464
       otel-reliability serve --config service.yaml
-      otel-reliability serve --push http://collector:4317       metrics out by OTLP too
+      otel-reliability serve --config service.yaml --check      exits 2 where a setting is wrong
+      otel-reliability serve --push http://collector:4317       export metrics by OTLP too
       otel-reliability serve --http 0.0.0.0:4318 --token-file /run/secrets/token
-      otel-reliability serve --state /var/lib/otel-reliability  nothing acknowledged is lost when it dies
+      otel-reliability serve --state /var/lib/otel-reliability  nothing acknowledged is lost when the process dies
 
-    Settings come from the file, over it the environment (OTEL_RELIABILITY_…), over that these flags. SIGTERM ends it: what came
-    is worked off and told once more. Without a state directory, what is open is lost when the process dies.
+    Settings come from the file, then the environment (OTEL_RELIABILITY_…), then these flags; the last one wins. On SIGTERM the
+    service drains its queue and exports metrics once more. Without a state directory, open runs are lost when the process dies.
     """
+    if check:
+        for line in summary(config):
+            click.echo(line)
+        return
     log_to_stderr(log_level)
     serve(config, os.environ)
+
+
+def summary(config: Config) -> Iterator[str]:
+    """Yield what the settings come to."""
+    service = config.service
+    for door in ENDPOINTS:
+        address: str = getattr(service, door)
+        place = place_of(address)
+        reach = "" if place is None else ", other machines too" if place.public else ", this machine only"
+        yield f"{door:8}{address}{reach}"
+    yield f"{'tokens':8}{'required' if service.token or service.token_file else 'not required'}"
+    yield f"{'TLS':8}{_tls(config)}"
+    yield f"{'push':8}{service.push or 'off, unless OTEL_EXPORTER_OTLP_ENDPOINT is set'}"
+    windows = ", ".join(f"{window.name} ({_window(window.last, window.period)})" for window in config.engine.windows)
+    yield f"{'windows':8}{windows}"
+    yield f"{'agents':8}{config.engine.limits.agents} at most"
+    if config.kafka.brokers is not None:
+        yield from _workers(config)
+    if config.engine.change.enabled:
+        yield from _change(config)
+
+
+def _workers(config: Config) -> Iterator[str]:
+    """Yield what workers on Kafka would do. Raises where none would start."""
+    kafka = config.kafka
+    check_workers(config.engine, kafka)
+    inputs = kafka.spans if kafka.logs is None else f"{kafka.spans} and {kafka.logs}"
+    yield f"{'kafka':8}{kafka.brokers}, {kafka.guarantee}"
+    yield f"{'':8}{kafka.group}-assemble reads {inputs}, writes {kafka.runs}"
+    yield f"{'':8}{kafka.group}-aggregate reads {kafka.runs}, writes {kafka.readings or 'no topic'}"
+
+
+def _tls(config: Config) -> str:
+    tls = config.service.tls
+    if tls.certificate is None:
+        return "off"
+    return "on" if tls.client_ca is None else "on, and clients need a certificate"
+
+
+def _window(last: int | None, period: float | None) -> str:
+    parts = ([f"the last {last} runs"] if last is not None else []) + ([f"{period:g} s"] if period is not None else [])
+    return " within ".join(parts)
+
+
+def _change(config: Config) -> Iterator[str]:
+    """Yield the rate of false alarms, and the reference recording. Raises where that cannot be read."""
+    runs = config.engine.change.runs_per_false_alarm
+    yield f"{'change':8}about one false alarm in {runs:g} runs (or sessions) of an agent:"
+    yield f"{'':8}at 100 a day, one in {runs / 100:g} days; over 1000 such agents, {1000 * 100 / runs:g} a day"
+    pinned = pinned_by(config.engine)
+    short = sum(len(units) < BLIND for units in pinned.values())
+    if pinned:
+        yield f"{'':8}measured against {config.engine.change.reference}: {count(len(pinned), 'agent')}"
+    if short:
+        yield f"{'':8}{short} of them have fewer than {BLIND} units there, so no change can be detected"

@@ -1,15 +1,15 @@
-"""What commands that run or check a service have in common: where their settings stand."""
+"""Options that the commands share which run a service: the source of their settings."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar
 
 import click
 
-from otel_reliability.errors import ConfigurationError
+from otel_reliability.cli.options import assigned, put
 from otel_reliability.service.config_file import Config, load_config
 
 R = TypeVar("R")
@@ -18,11 +18,11 @@ FLAGS: Final[Mapping[str, str]] = {
     "grpc": "service.grpc",
     "http": "service.http",
     "metrics": "service.metrics",
-    "pages": "service.pages",
+    "ui": "service.ui",
     "state": "service.state",
     "state_sync": "service.state_sync",
     "token_file": "service.token_file",
-    "push": "service.push.endpoint",
+    "push": "service.push",
 }
 """The settings that have a flag of their own; every other has `--set`."""
 
@@ -35,49 +35,51 @@ CONFIG: Final[Option] = click.option(
     help="Settings from a .yaml, .toml or .json file (docs/configuration.md).",
 )
 METRICS: Final[Option] = click.option(
-    "--metrics", metavar="HOST:PORT", help="Where Prometheus reads /metrics; off closes the door."
+    "--metrics", metavar="HOST:PORT", help="Address of /metrics for Prometheus; off disables it."
 )
 ALLOW_PUBLIC: Final[Option] = click.option(
-    "--allow-public", is_flag=True, help="Listen to other machines without encryption and tokens."
+    "--allow-public", is_flag=True, help="Allow addresses that other machines reach, without TLS and tokens."
 )
 LOG_LEVEL: Final[Option] = click.option(
     "--log-level",
     type=click.Choice(("debug", "info", "warning", "error")),
     default="info",
     show_default=True,
-    help="What the process tells of itself on standard error.",
+    help="Level of the log on standard error.",
 )
 
 
 def one_setting(example: str) -> Option:
-    """`--set`, for every setting that has no flag of its own."""
-    told = f"One setting, like {example}; repeatable."
-    return click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help=told)
+    """Return `--set`, for every setting that has no flag of its own."""
+    text = f"One setting, like {example}; repeatable."
+    return click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help=text)
 
 
 _OPTIONS: Final[Sequence[Option]] = (
     CONFIG,
-    click.option("--grpc", metavar="HOST:PORT", help="Where OTLP comes in over gRPC; off closes the door."),
-    click.option("--http", metavar="HOST:PORT", help="Where OTLP comes in over HTTP."),
+    click.option("--grpc", metavar="HOST:PORT", help="Address of OTLP over gRPC; off disables it."),
+    click.option("--http", metavar="HOST:PORT", help="Address of OTLP over HTTP; off disables it."),
     METRICS,
-    click.option("--pages", metavar="HOST:PORT", help="Where pages, probes and API are."),
+    click.option("--ui", metavar="HOST:PORT", help="Address of the UI, probes and API; off disables it."),
     click.option(
-        "--state", metavar="DIR", help="Keep state there, so that nothing acknowledged is lost when the process dies."
+        "--state", metavar="DIR", help="Directory of the state: nothing acknowledged is lost when the process dies."
     ),
     click.option(
         "--state-sync",
         type=click.Choice(("normal", "full")),
-        help="full: acknowledge only what outlives a loss of power.",
+        help="full: acknowledge only what survives a loss of power.",
     ),
-    click.option("--token-file", metavar="FILE", help="Bearer tokens, one a line, of which clients must send one."),
+    click.option(
+        "--token-file", metavar="FILE", help="File of bearer tokens, one a line; clients must send one of them."
+    ),
     ALLOW_PUBLIC,
-    click.option("--push", metavar="URL", help="Send metrics there by OTLP."),
+    click.option("--push", metavar="URL", help="Endpoint that receives the metrics by OTLP."),
     one_setting("service.queue=1GiB"),
 )
 
 
 def of_service(command: Callable[..., R]) -> Callable[..., R]:
-    """The options that give settings, handed to the command as `config`."""
+    """Add the options of settings, handed to the command as `config`."""
 
     def chosen(config: Path | None, assignments: tuple[str, ...], *, allow_public: bool, **rest: Any) -> R:
         flags = {flag: rest.pop(flag) for flag in FLAGS}
@@ -94,31 +96,9 @@ def of_service(command: Callable[..., R]) -> Callable[..., R]:
 
 
 def given_by(assignments: Sequence[str], paths: Mapping[str, str], flags: Mapping[str, Any]) -> dict[str, Any]:
-    """What flags and assignments say, as nested mappings. A flag that was not given says nothing."""
-    given: dict[str, Any] = {}
+    """Return the settings of flags and assignments as nested mappings, without flags that were not given."""
+    given = assigned(assignments, "service.queue=1GiB")
     for flag, value in flags.items():
         if value is not None and value is not False:
             put(given, paths[flag], value)
-    for assignment in assignments:
-        path, divided, value = assignment.partition("=")
-        if not divided or not path.strip():
-            raise ConfigurationError("--set", assignment, "a setting", "write it like service.queue=1GiB")
-        put(given, path.strip(), value)
     return given
-
-
-def put(settings: dict[str, Any], path: str, value: object) -> None:
-    """Put one setting into nested mappings.
-
-    >>> found = {}
-    >>> put(found, "service.push.endpoint", "http://box:4317")
-    >>> found
-    {'service': {'push': {'endpoint': 'http://box:4317'}}}
-    """
-    *parents, name = path.split(".")
-    for parent in parents:
-        inner: object = settings.setdefault(parent, {})
-        if not isinstance(inner, dict):
-            raise ConfigurationError("--set", path, "a setting of its own", f"{parent} was set already")
-        settings = cast("dict[str, Any]", inner)
-    settings[name] = value

@@ -13,7 +13,6 @@ from otel_reliability.errors import ConfigurationError
 FILES: Final[Mapping[str, PurePosixPath]] = {
     "fleet.json": PurePosixPath("grafana/dashboards/fleet.json"),
     "agent.json": PurePosixPath("grafana/dashboards/agent.json"),
-    "self.json": PurePosixPath("grafana/dashboards/self.json"),
     "provider.yaml": PurePosixPath("grafana/provisioning/dashboards/otel-reliability.yaml"),
     "alerting.yaml": PurePosixPath("grafana/provisioning/alerting/otel-reliability.yaml"),
     "rules.yaml": PurePosixPath("prometheus/rules/otel-reliability.yaml"),

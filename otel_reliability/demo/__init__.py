@@ -1,5 +1,4 @@
-"""A small fleet of agents under a real SDK, and the service that judges them: `otel-reliability demo`.
+"""The demo: a recorded fleet of agents, and the service that finds the unreliable one (`otel-reliability demo`).
 
-`stage` is where agents act, `characters` and `fleet` who they are, `bookshop` their process, `sending` how their spans leave it,
-`hosting` the service, `watch` what it tells of them, `page` what is shown, `play` all of it together.
+`replay` sends the recording as if it happened now, `hosting` runs the service, `show` prints what the service reports.
 """

@@ -21,8 +21,8 @@ IN_A_HURRY: Final[Mapping[str, Any]] = {"assembly": {"reopen": 8.0}, "sessions":
 
 
 def configured(state: str) -> Config:
-    """The embedded defaults, but for the doors, the state and what a demo cannot wait for."""
-    doors = dict.fromkeys(("grpc", "http", "metrics", "pages"), FREE)
+    """Return the default settings, but for the addresses, the state and what a demo cannot wait for."""
+    doors = dict.fromkeys(("grpc", "http", "metrics", "ui"), FREE)
     return load_config(flags={**IN_A_HURRY, "service": {**doors, "state": state}})
 
 

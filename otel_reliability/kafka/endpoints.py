@@ -47,7 +47,7 @@ class Endpoints:
         self._thread.start()
         endpoints = (
             ("metrics", self._settings.metrics, self._metrics.routes()),
-            ("pages", self._settings.pages, self._probes.routes()),
+            ("ui", self._settings.ui, self._probes.routes()),
         )
         places = ((name, place_of(address), routes) for name, address, routes in endpoints)
         found = {name: (place, routes) for name, place, routes in places if place is not None}

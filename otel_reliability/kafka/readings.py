@@ -21,8 +21,8 @@ from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.record import Damaged, RunRecord, agent_key, pack, pack_run, read, unpack_run
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.service.parts import parts_of
-from otel_reliability.service.persistence import Retention
 from otel_reliability.service.recording import Recording
+from otel_reliability.service.retention import Retention
 from otel_reliability.telemetry.registry import Registry
 
 SAVE_INTERVAL_S: Final = 1.0

@@ -1,5 +1,5 @@
-"""Readings → people: a scorecard on the terminal, as JSON, Markdown or JUnit; gates, comparisons, badges.
+"""Readings → people: one view of a recording, and its renderings as JSON, terminal page, Markdown and JUnit; gates and badges.
 
-`recording` reads files, `scorecard` gathers what is known of each agent, `findings` and `gaps` say why and what is missing; the
-other modules only write it down.
+`recording` reads files, `build` makes the view (`view`) with the findings, reasons, missing data and caveats of each agent; the
+other modules render it.
 """

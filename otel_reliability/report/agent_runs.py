@@ -5,9 +5,10 @@ from __future__ import annotations
 from otel_reliability.config import Settings
 from otel_reliability.model.run import Run
 from otel_reliability.report import gate
+from otel_reliability.report.build import report_of
 from otel_reliability.report.recording import REPORT_SETTINGS, Recording
-from otel_reliability.report.report import Report, report_of
 from otel_reliability.report.target import parse
+from otel_reliability.report.view import ReportView
 from otel_reliability.sources.sdk import Collector
 from otel_reliability.windows.measure import measure
 from otel_reliability.windows.window import AgentWindow
@@ -29,8 +30,8 @@ class AgentRuns:
         return self._recorded()[1]
 
     @property
-    def report(self) -> Report:
-        """The scorecards of the agents."""
+    def report(self) -> ReportView:
+        """The report on the agents."""
         return report_of(self._recorded()[0])
 
     def measure(self, agent: str | None = None) -> AgentWindow:
@@ -39,17 +40,17 @@ class AgentRuns:
         return measure(chosen, self.settings)
 
     def require(self, *targets: str, min_runs: int = 1) -> None:
-        """Hold the runs against targets: `score>=80`, `agents["support"].path_entropy<=0.3`, `reliability.passhat_k>=90`.
+        """Check the runs against targets: `score>=80`, `agents["support"].path_entropy<=0.3`, `reliability.passhat_k>=90`.
 
-        Raises `AssertionError` where one fails or has too little evidence (with the reason and the numbers), and `ValueError`
+        Raises `AssertionError` where one fails or lacks data (with the values and the runs), and `ValueError`
         for a target that cannot be read.
         """
         wanted = [parse(target) for target in targets]
-        verdicts = gate.judge(self.report, wanted, min_runs)
-        missed = [verdict for verdict in verdicts if verdict.state is not gate.State.HELD]
+        results = gate.check(self.report, wanted, min_runs)
+        missed = [result for result in results if result.state is not gate.TargetState.HELD]
         if missed:
-            told = "\n".join(f"  {verdict.target.text}: {verdict.why}" for verdict in missed)
-            raise AssertionError(f"{gate.summary(verdicts)}\n{told}")
+            lines = "\n".join(f"  {result.target.text}: {result.why or gate.described(result)}" for result in missed)
+            raise AssertionError(f"{gate.summary(results)}\n{lines}")
 
     def _recorded(self) -> tuple[Recording, list[Run]]:
         runs: list[Run] = []

@@ -1,15 +1,16 @@
-"""The badge as a picture, and as the JSON that shields.io draws one from."""
+"""The badge of an agent: text, SVG, and the JSON that shields.io draws one from."""
 
 from __future__ import annotations
 
 import json
-import unicodedata
 from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
+from rich.cells import cell_len
+
 from otel_reliability.metrics.stability.badge import CRITICAL_BELOW, SECURED_ABOVE, badge_text, trust_text
 from otel_reliability.metrics.stability.tiers import Tier, tier_of
-from otel_reliability.report.xml import allowed
+from otel_reliability.report.junit import allowed
 
 COLOURS: Final = {Tier.STABLE: "#2e7d32", Tier.VARIABLE: "#b58900", Tier.UNSTABLE: "#c75300", Tier.CRITICAL: "#c62828"}
 """Dark enough for white text."""
@@ -17,12 +18,11 @@ SECURED, MODERATE, CRITICAL = COLOURS[Tier.STABLE], COLOURS[Tier.VARIABLE], COLO
 LABEL: Final = "#555"
 HEIGHT: Final = 20
 PADDING: Final = 6
-NARROW: Final = frozenset("fijlrtI|/.:,'! ")
 
 text = badge_text
 
 
-class Part(NamedTuple):
+class BadgePart(NamedTuple):
     """One coloured field of the picture."""
 
     text: str
@@ -30,20 +30,20 @@ class Part(NamedTuple):
 
 
 def svg(score: float, trust: float | None = None, label: str = "reliability") -> str:
-    """The badge as an SVG picture of its own: no font, script or picture is fetched. `label` is the name of whom it is about.
+    """Return the badge as a self-contained SVG: no font, script or image is fetched. `label` names the agent.
 
     >>> svg(87, trust=94).partition("><title>")[0]
-    '<svg xmlns="http://www.w3.org/2000/svg" width="323" height="20" role="img" aria-label="reliability: ✅ SECURED ...'
+    '<svg xmlns="http://www.w3.org/2000/svg" width="..." height="20" role="img" aria-label="reliability: ✅ SECURED ...'
     """
-    parts = [Part(allowed(label), LABEL)]
+    parts = [BadgePart(allowed(label), LABEL)]
     if trust is not None:
-        parts.append(Part(trust_text(trust), _trust_colour(trust)))
-    parts.append(Part(badge_text(score), COLOURS[tier_of(score)]))
+        parts.append(BadgePart(trust_text(trust), _trust_colour(trust)))
+    parts.append(BadgePart(badge_text(score), COLOURS[tier_of(score)]))
     return _drawn(parts, f"{allowed(label)}: {badge_text(score, trust)}")
 
 
 def endpoint(score: float, trust: float | None = None, label: str = "reliability") -> str:
-    """What a shields.io endpoint badge asks for.
+    """Return the JSON of a shields.io endpoint badge.
 
     >>> print(endpoint(71))
     {"schemaVersion": 1, "label": "reliability", "message": "🟡 VARIABLE 71/100", "color": "#b58900"}
@@ -63,7 +63,7 @@ def _trust_colour(trust: float) -> str:
     return MODERATE if trust >= CRITICAL_BELOW else CRITICAL
 
 
-def _drawn(parts: list[Part], title: str) -> str:
+def _drawn(parts: list[BadgePart], title: str) -> str:
     widths = [_width(part.text) for part in parts]
     starts = [sum(widths[:at]) for at in range(len(parts))]
     total = sum(widths)
@@ -86,15 +86,5 @@ def _drawn(parts: list[Part], title: str) -> str:
 
 
 def _width(words: str) -> int:
-    """About how wide a text of 11 px is in Verdana; `textLength` makes it exactly so."""
-    return round(sum(map(_advance, words))) + 2 * PADDING
-
-
-def _advance(sign: str) -> float:
-    if unicodedata.east_asian_width(sign) in {"W", "F"}:
-        return 14.0
-    if unicodedata.category(sign) in {"Mn", "Cf"}:
-        return 0.0
-    if sign in NARROW:
-        return 4.4
-    return 8.0 if sign.isupper() else 7.0
+    """Return the approximate width of a text of 11 px in Verdana; `textLength` makes it exact."""
+    return 7 * cell_len(words) + 2 * PADDING

@@ -1,23 +1,32 @@
-"""Recordings → what can be said of each agent: it changed, it did not, or there is no verdict, and why."""
+"""Results of change detection: for each agent of recordings, whether its behaviour changed, and the data behind the answer."""
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from otel_reliability.change.compare import Comparison, compare
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from otel_reliability.change.alarm import Alarm, Summary
+from otel_reliability.change.compare import LEVEL, Comparison, compare
+from otel_reliability.change.detector import BLIND
 from otel_reliability.change.observation import Observation
 from otel_reliability.change.recording import RecordingResult, evaluate
 from otel_reliability.change.result import Result
-from otel_reliability.change.sentences import of_comparison, of_recording
+from otel_reliability.change.sentences import moment, of_alarm, of_comparison, of_recording
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import ByName
-from otel_reliability.report.report import chosen
-from otel_reliability.report.text import clean, count, place
+from otel_reliability.report.build import chosen, key_view
+from otel_reliability.report.json import plain
+from otel_reliability.report.text import agent_name, clean, count, instant, percent, place
+from otel_reliability.report.view import ChangeMark, ChangeView, Instant
 
-LONGEST_SENTENCE: Final = 10_000
+MAX_SENTENCE: Final = 10_000
 NOT_PINNED: Final = "it has no unit in the reference recording, so its own first units were the reference"
 PINNED: Final = "measured against the reference recording"
 BY_NAME: Final = "measured against the agent of that name in the reference recording"
@@ -25,44 +34,52 @@ SEVERAL: Final = (
     "several agents of that name are in the reference recording, none of its service and environment, so its own first units "
     "were the reference"
 )
+STATES: Final = {Result.CHANGED: "changed", Result.NO_CHANGE: "watching", Result.NO_RESULT: "none"}
+SYMBOLS: Final = {Result.CHANGED: ("●", "yellow"), Result.NO_CHANGE: ("✓", "green"), Result.NO_RESULT: ("?", "dim")}
+UNITS: Final = (
+    "a unit is a run, or a whole session where runs have one; changed is not worse (otel-reliability explain change)"
+)
 
 UnitsOf: TypeAlias = Mapping[AgentKey, Sequence[Observation]]
 
 
 class Finding(NamedTuple):
-    """What can be said of one agent. `key` None: there is no agent at all.
-
-    `found` is the evidence: of one recording, or of two; None where there was nothing to look at. `earlier` is the agent's key in
-    the earlier recording, where that is another.
-    """
+    """The result for one agent. `key` None: there is no agent at all. `earlier`: its key in the earlier recording, if another."""
 
     key: AgentKey | None
-    verdict: Result
-    sentence: str
-    found: RecordingResult | Comparison | None = None
+    change: ChangeView
     earlier: AgentKey | None = None
-    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """The agent in one line: `b (before: a)`."""
+        if self.key is None:
+            return "the recording"
+        name, earlier = agent_name(self.key), self.earlier
+        if earlier is None:
+            return name
+        return f"{name} (before: {agent_name(earlier) if earlier.agent != self.key.agent else place(earlier)})"
 
 
-def judged(units: UnitsOf, settings: ChangeSettings, pinned: UnitsOf, names: Iterable[str] = ()) -> list[Finding]:
-    """Of one recording: did each agent change somewhere in it? With a pinned reference, is it as it was there?"""
+def detected(units: UnitsOf, settings: ChangeSettings, pinned: UnitsOf, names: Iterable[str] = ()) -> list[Finding]:
+    """Return, for one recording, whether each agent changed in it; with a pinned reference, whether it differs from that."""
     keys = chosen(sorted(units), names)
-    return [_judged(key, units[key], settings, pinned) for key in keys] or [_nobody()]
+    return [_detected(key, units[key], settings, pinned) for key in keys] or [_no_agent()]
 
 
 def compared(before: UnitsOf, after: UnitsOf, settings: ChangeSettings, names: Iterable[str] = ()) -> list[Finding]:
-    """Of two recordings: does each agent behave in the later as in the earlier?
+    """Return, for two recordings, whether each agent behaves in the later as in the earlier.
 
     Agents are the same by service, environment and name; else by name, where no other has it; else where either recording has
     one agent only.
     """
     earlier = pairs(before, after)
     keys = chosen(sorted({*after, *(before.keys() - earlier.values())}), names)
-    return [_compared(key, earlier.get(key), before, after, settings) for key in keys] or [_nobody()]
+    return [_compared(key, earlier.get(key), before, after, settings) for key in keys] or [_no_agent()]
 
 
 def since(units: UnitsOf, since_ns: int) -> UnitsOf:
-    """The units that ended then or later; agents without any are left out. 0: all of them."""
+    """Return the units that ended then or later, without agents that have none. 0: all of them."""
     if not since_ns:
         return units
     latest = {key: [unit for unit in every if unit.end_ns >= since_ns] for key, every in units.items()}
@@ -70,18 +87,18 @@ def since(units: UnitsOf, since_ns: int) -> UnitsOf:
 
 
 def summary(findings: Sequence[Finding]) -> str:
-    """How many agents changed, in few words.
+    """Return how many agents changed.
 
-    >>> summary([Finding(AgentKey("", "shop", "", "a"), Result.CHANGED, ""), Finding(None, Result.NO_RESULT, "")])
-    '1 changed, 1 without a verdict'
+    >>> summary([Finding(None, ChangeView(Result.NO_RESULT, "", "none"))])
+    '1 without a result'
     """
-    verdicts = Counter(finding.verdict for finding in findings)
-    words = {Result.CHANGED: "changed", Result.NO_CHANGE: "unchanged", Result.NO_RESULT: "without a verdict"}
+    verdicts = Counter(finding.change.verdict for finding in findings)
+    words = {Result.CHANGED: "changed", Result.NO_CHANGE: "unchanged", Result.NO_RESULT: "without a result"}
     return ", ".join(f"{verdicts[verdict]} {word}" for verdict, word in words.items() if verdicts[verdict])
 
 
 def pairs(before: Iterable[AgentKey], after: Iterable[AgentKey]) -> dict[AgentKey, AgentKey]:
-    """The agents of the later recording, with who they were in the earlier.
+    """Return the agents of the later recording, each with its key in the earlier.
 
     >>> old, new, other = (
     ...     AgentKey("", "shop", where, name) for where, name in [("test", "a"), ("prod", "a"), ("prod", "b")]
@@ -98,16 +115,40 @@ def pairs(before: Iterable[AgentKey], after: Iterable[AgentKey]) -> dict[AgentKe
     return same | {others[name]: left[name] for name in others.keys() & left.keys()}
 
 
+def mark(alarm: Alarm) -> ChangeMark:
+    """Return the alarm as a mark on a chart."""
+    since_ns = alarm.signals[0].since_ns
+    return ChangeMark(
+        Instant(since_ns), Instant(alarm.noticed_ns), f"{moment(since_ns)}: {clean(of_alarm(alarm), MAX_SENTENCE)}"
+    )
+
+
 def _by_name(keys: Iterable[AgentKey]) -> dict[str, AgentKey]:
     every = list(keys)
     names = Counter(key.agent for key in every)
     return {key.agent: key for key in every if names[key.agent] == 1}
 
 
-def _judged(key: AgentKey, units: Sequence[Observation], settings: ChangeSettings, pinned: UnitsOf) -> Finding:
+def _detected(key: AgentKey, units: Sequence[Observation], settings: ChangeSettings, pinned: UnitsOf) -> Finding:
     found = evaluate(units, settings, pinned.get(key, ()))
-    note = _measured_against(key, pinned) if pinned else ""
-    return Finding(key, found.result, clean(of_recording(found), LONGEST_SENTENCE), found, None, note)
+    view = ChangeView(
+        verdict=found.result,
+        sentence=clean(of_recording(found), MAX_SENTENCE),
+        state=STATES[found.result],
+        note=_measured_against(key, pinned) if pinned else "",
+        evidence={"units": found.observations, "alarms": [_alarm(alarm) for alarm in found.alarms]},
+        marks=tuple(map(mark, found.alarms)),
+        since=_since_command(key, found),
+    )
+    return Finding(key, view)
+
+
+def _since_command(key: AgentKey, found: RecordingResult) -> str:
+    """Return the command that shows the agent since its last change; empty where it did not change."""
+    if not found.alarms:
+        return ""
+    since_time = instant(found.alarms[-1].signals[0].since_ns)[:19]
+    return f"report --agent {shlex.quote(clean(key.agent))} --since {since_time}Z"
 
 
 def _measured_against(key: AgentKey, pinned: UnitsOf) -> str:
@@ -124,13 +165,111 @@ def _compared(
 ) -> Finding:
     if earlier is None:
         where = "earlier" if key in after else "later"
-        return Finding(key, Result.NO_RESULT, f"no verdict: it has no unit in the {where} recording")
+        sentence = f"no result: it has no unit in the {where} recording"
+        return Finding(key, ChangeView(Result.NO_RESULT, sentence, STATES[Result.NO_RESULT]))
     old, new = before[earlier], after[key]
     found = compare(old, new, settings.signals)
-    sizes = f"{count(len(old), 'unit')} before, {len(new):,} after"
-    sentence = clean(of_comparison(found), LONGEST_SENTENCE)
-    return Finding(key, found.result, sentence, found, None if earlier == key else earlier, sizes)
+    view = ChangeView(
+        verdict=found.result,
+        sentence=clean(of_comparison(found), MAX_SENTENCE),
+        state=STATES[found.result],
+        note=f"{count(len(old), 'unit')} before, {len(new):,} after",
+        evidence=_tests(found),
+    )
+    return Finding(key, view, None if earlier == key else earlier)
 
 
-def _nobody() -> Finding:
-    return Finding(None, Result.NO_RESULT, "no verdict: there is no complete run of an agent here")
+def _no_agent() -> Finding:
+    sentence = "no result: there is no complete run of an agent here"
+    return Finding(None, ChangeView(Result.NO_RESULT, sentence, STATES[Result.NO_RESULT]))
+
+
+# --- The data behind a sentence ---------------------------------------------------------------------------------------
+
+
+def _alarm(alarm: Alarm) -> dict[str, Any]:
+    signals = [
+        {
+            "signal": each.signal,
+            "evidence": each.evidence,
+            "since_unit": each.since_observation,
+            "since": Instant(each.since_ns),
+            **_sides(each.before, each.after),
+        }
+        for each in alarm.signals
+    ]
+    return {"unit": alarm.observation, "noticed": Instant(alarm.noticed_ns), "signals": signals, "tools": alarm.tools}
+
+
+def _tests(found: Comparison) -> dict[str, Any]:
+    tests = [
+        {"signal": test.signal, "p": test.p, "differs": test.differs, **_sides(test.before, test.after)}
+        for test in found.tests
+    ]
+    return {"tests": tests, "tools": found.tools, "shared_tasks": found.shared_tasks}
+
+
+def _sides(before: Summary | None, after: Summary | None) -> dict[str, dict[str, float] | None]:
+    return {"before": _summary(before), "after": _summary(after)}
+
+
+def _summary(summary: Summary | None) -> dict[str, float] | None:
+    if summary is None:
+        return None
+    return {"units": summary.observations, "mean": summary.mean, "median": summary.median}
+
+
+# --- JSON and terminal ------------------------------------------------------------------------------------------------
+
+
+def document(findings: Sequence[Finding], settings: ChangeSettings) -> dict[str, Any]:
+    """Return all results in plain values."""
+    return {
+        "summary": summary(findings),
+        "signals": list(settings.signals),
+        "runs_per_false_alarm": settings.runs_per_false_alarm,
+        "agents": [finding_object(finding) for finding in findings],
+    }
+
+
+def finding_object(finding: Finding) -> dict[str, Any]:
+    """Return one agent's result in plain values."""
+    agent: dict[str, Any] = {"agent": None} if finding.key is None else plain(key_view(finding.key))
+    earlier = {} if finding.earlier is None else {"earlier_agent": finding.earlier.agent}
+    return {**agent, **earlier, **plain(finding.change)}
+
+
+def render(findings: Sequence[Finding], settings: ChangeSettings, console: Console) -> None:
+    """Print a sentence for each agent, those that changed first, and how far it can be trusted."""
+    order = list(SYMBOLS)
+    for finding in sorted(findings, key=lambda one: order.index(one.change.verdict)):
+        console.print(_agent(finding))
+    console.print()
+    console.print(Text(f"{count(len(findings), 'agent')}: {summary(findings)}", "bold"))
+    console.print(Text(f"{UNITS[0].upper()}{UNITS[1:]}.", "dim"))
+    if any("alarms" in finding.change.evidence for finding in findings):
+        promise = (
+            "While the work stays the same mix in random order, a false alarm comes once in "
+            f"{settings.runs_per_false_alarm:,.0f} units or less often. The first {BLIND} units, and {BLIND} after each alarm, "
+            "are the baseline: they raise no alarm."
+        )
+        console.print(Text(promise, "dim"))
+    if any("tests" in finding.change.evidence for finding in findings):
+        cases = f"in at most {percent(LEVEL)} of cases."
+        console.print(
+            Text(f"Two recordings of the same behaviour at the same work are called different {cases}", "dim")
+        )
+
+
+def _agent(finding: Finding) -> RenderableType:
+    symbol, colour = SYMBOLS[finding.change.verdict]
+    where = "" if finding.key is None else place(finding.key)
+    title = Text.assemble((f"{symbol} ", colour), (finding.name, "bold"), (f"  {where}" if where else "", "dim"))
+    return Group(title, *(Padding(line, (0, 0, 0, 2)) for line in lines(finding.change)))
+
+
+def lines(change: ChangeView) -> list[Text]:
+    """Return the sentence, the reference it was measured against, and the command that shows the agent since it changed."""
+    more = [change.note] if change.note else []
+    more += [f"since then: {change.since}"] if change.since else []
+    return [Text(change.sentence), *(Text(line, "dim") for line in more)]

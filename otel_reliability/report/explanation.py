@@ -1,4 +1,4 @@
-"""What a number means, how it is made, what it needs and how to improve it: `otel-reliability explain`."""
+"""Explanations of numbers: meaning, formula, required data and how to improve them (`otel-reliability explain`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.model.reading import MetricSpec
-from otel_reliability.report.scorecard import ALL_SPECS
+from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.telemetry.names import CHANGE_EVIDENCE, CHANGES, PREFIX
 
 OF_TARGETS: Final[Mapping[str, str]] = {
@@ -30,7 +30,7 @@ CHANGE: Final = "change"
 CHANGE_NAMES: Final = (CHANGE, CHANGE_EVIDENCE.name.removeprefix(PREFIX), CHANGES.name.removeprefix(PREFIX))
 """What asks about change detection: its own name, and those of its OpenTelemetry metrics."""
 ABOUT_CHANGE: Final = (
-    "Has this agent's behaviour changed? By more than chance, with a promise on how often that is said in vain."
+    "Has this agent's behaviour changed? By more than chance, with a bound on the rate of false alarms."
 )
 
 
@@ -77,15 +77,15 @@ def _change() -> Iterator[tuple[str, str]]:
     yield "Change", ABOUT_CHANGE
     yield "How", _HOW
     yield "Signals", "; ".join(f"{name}: {signal.words}" for name, signal in SIGNALS.items())
-    yield "Range", "evidence from 0; a change is told at change.runs_per_false_alarm (10,000 unless set)"
+    yield "Range", "evidence from 0; an alarm is raised at change.runs_per_false_alarm (default 10,000)"
     yield "Promise", _PROMISE
     yield (
         "Needs",
-        f"{BLIND} units before anything can be told, and as many after each change; two recordings: {MIN_OBSERVATIONS} each",
+        f"{BLIND} units as a baseline, and as many after each change; two recordings: {MIN_OBSERVATIONS} each",
     )
     yield (
         "What to do",
-        "look at the signals it names and the tools whose use shifted; report --since shows the agent since then",
+        "check the signals it names and the tools whose use shifted; report --since shows the agent since then",
     )
     yield (
         "Source",

@@ -1,82 +1,91 @@
-"""What the rows of a window tell beyond its numbers: what costs most points, and which runs, tools and steps are behind it."""
+"""The findings of a window: which runs, tools and steps are behind its numbers, and what lowers the score most."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from dataclasses import replace
+from typing import Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.stability.decision_table import Decision, decision_table
-from otel_reliability.metrics.stability.divergence import Divergence, divergences
-from otel_reliability.metrics.stability.effect_table import TaskEffects, tasks_by_disagreement
-from otel_reliability.metrics.stability.notable_runs import Explosion, Notable, explosions, fullest, oddest
+from otel_reliability.metrics.stability.decision_table import decision_table
+from otel_reliability.metrics.stability.divergence import divergences
+from otel_reliability.metrics.stability.effect_table import tasks_by_disagreement
+from otel_reliability.metrics.stability.notable_runs import Notable, explosions, fullest
 from otel_reliability.metrics.stability.score import PENALTIES, costs_of
-from otel_reliability.metrics.stability.tool_use import ToolUse, tool_use
+from otel_reliability.metrics.stability.tool_use import tool_use
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
-from otel_reliability.windows.window import AgentWindow
+from otel_reliability.report.reasons import reasons_of
+from otel_reliability.report.text import trace_of
+from otel_reliability.report.view import (
+    Cost,
+    DecisionView,
+    DivergenceView,
+    ExplodingRun,
+    Findings,
+    FullRun,
+    ReadingView,
+    ToolView,
+    UnusualRun,
+)
 
-ODDEST: Final = 3
+UNUSUAL_RUNS: Final = 3
 """Runs unlike the others that are named."""
 
 
-class Cost(NamedTuple):
-    """What one part of the score costs: points of the most it can cost. `points` None: no evidence."""
-
-    name: str
-    points: float | None
-    most: float
-
-
-class Findings(NamedTuple):
-    """The reasons behind a score, each list with what to look at first in front. `distances` are those of all runs' paths."""
-
-    costs: tuple[Cost, ...]
-    tools: Sequence[ToolUse]
-    divergences: Sequence[Divergence]
-    decisions: Sequence[Decision]
-    explosions: Sequence[Explosion]
-    fullest: Sequence[Notable]
-    oddest: Sequence[Notable]
-    effects: Sequence[TaskEffects]
-    distances: Sequence[float] = ()
-
-    @property
-    def rare_tools(self) -> list[ToolUse]:
-        """The tools that fewer than one run in five used, the rarest first."""
-        return [use for use in reversed(self.tools) if use.rare]
-
-
 def findings_of(
-    window: AgentWindow, rows: Sequence[Row], readings: Mapping[str, Reading], settings: Settings
+    rows: Sequence[Row],
+    metrics: Mapping[str, ReadingView],
+    distances: Sequence[Notable],
+    settings: Settings,
+    *,
+    has_tasks: bool,
 ) -> Findings:
-    """What is behind the numbers of a window."""
-    by_task = settings.metrics.group_by == "task"
-    every = oddest(rows, window.path_distance, len(rows))
-    return Findings(
-        costs=ranked_costs(readings),
-        tools=tool_use(rows),
-        divergences=divergences(rows, by_task=by_task),
-        decisions=decision_table(rows),
-        explosions=explosions(rows, settings.metrics.retry_threshold),
-        fullest=fullest(rows),
-        oddest=[odd for odd in every[:ODDEST] if odd.value > 0],
-        effects=tasks_by_disagreement(rows, settings),
-        distances=[one.value for one in every],
+    """Return what is behind the numbers of these runs. `distances` are their path distances, the largest first."""
+    found = Findings(
+        costs=ranked_costs(metrics),
+        reasons=(),
+        tools=tuple(ToolView(*use, rare=use.rare) for use in tool_use(rows)),
+        divergences=tuple(
+            DivergenceView(task, shared, tuple(turns))
+            for task, shared, turns in divergences(rows, by_task=settings.metrics.group_by == "task")
+        ),
+        decisions=tuple(
+            DecisionView(kind, name, decision, dict(branches))
+            for kind, name, decision, branches in decision_table(rows)
+        ),
+        exploding_runs=tuple(
+            ExplodingRun(one.run_id, trace_of(one.run_id), *one[1:])
+            for one in explosions(rows, settings.metrics.retry_threshold)
+        ),
+        runs_nearest_limit=tuple(FullRun(one.run_id, trace_of(one.run_id), one.value) for one in fullest(rows)),
+        runs_unlike_others=_unusual(rows, distances),
+        tasks_by_effects=tuple(tasks_by_disagreement(rows, settings)),
     )
+    return replace(found, reasons=tuple(reasons_of(found, metrics, has_tasks=has_tasks)))
 
 
-def ranked_costs(readings: Mapping[str, Reading]) -> tuple[Cost, ...]:
-    """The parts of the score, the dearest first, those without evidence last.
+def ranked_costs(metrics: Mapping[str, ReadingView]) -> tuple[Cost, ...]:
+    """Return the parts of the score, the largest penalty first, those without data last.
 
-    >>> from otel_reliability.model.reading import NO_EVIDENCE
-    >>> readings = dict.fromkeys(PENALTIES, NO_EVIDENCE) | {
-    ...     "path_entropy": Reading(0.5, 9),
-    ...     "tool_variance": Reading(1.0, 9),
+    >>> metrics = dict.fromkeys(PENALTIES, ReadingView(None, 0)) | {
+    ...     "path_entropy": ReadingView(0.5, 9),
+    ...     "tool_variance": ReadingView(1.0, 9),
     ... }
-    >>> [(cost.name, cost.points) for cost in ranked_costs(readings)][:3]
+    >>> [(cost.name, cost.points) for cost in ranked_costs(metrics)][:3]
     [('tool_variance', 20.0), ('path_entropy', 7.5), ('retry_explosion', None)]
     """
-    told = costs_of(readings)
-    costs = (Cost(name, told.get(name), most) for name, most in PENALTIES.items())
+    points = costs_of({name: Reading(metrics[name].value, metrics[name].runs) for name in PENALTIES})
+    costs = (Cost(name, points.get(name), most) for name, most in PENALTIES.items())
     return tuple(sorted(costs, key=lambda cost: (cost.points is None, -(cost.points or 0.0))))
+
+
+def _unusual(rows: Sequence[Row], distances: Sequence[Notable]) -> tuple[UnusualRun, ...]:
+    named = [one for one in distances[:UNUSUAL_RUNS] if one.value > 0]
+    by_id = {row.run_id: row for row in rows} if named else {}
+    return tuple(_unusual_run(one, by_id[one.run_id]) for one in named)
+
+
+def _unusual_run(one: Notable, row: Row) -> UnusualRun:
+    steps = 0 if row.path is None else len(row.path.names)
+    return UnusualRun(one.run_id, trace_of(one.run_id), one.value, row.task, steps)

@@ -1,175 +1,261 @@
-"""Targets → verdicts: does this recording hold what was demanded of it?"""
+"""Targets → results: does this recording meet what was required of it?"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from otel_reliability.change import result as change
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from otel_reliability.change.result import Result
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.metrics.passes.summary import TARGETS
-from otel_reliability.model.reading import NO_EVIDENCE, Reading
-from otel_reliability.quantities import nearest
-from otel_reliability.report.changes import Finding
+from otel_reliability.loading import nearest
+from otel_reliability.metrics.passes.summary import TARGET_PREFIX, TARGETS
+from otel_reliability.report.build import nearest_agent
+from otel_reliability.report.changes import Finding, finding_object
 from otel_reliability.report.doubt import doubt, few_runs
-from otel_reliability.report.report import Report, nearest_agent
-from otel_reliability.report.scorecard import ALL_SPECS, Scorecard
-from otel_reliability.report.target import OF_SPANS, SERIES, Target
-from otel_reliability.report.text import count
+from otel_reliability.report.groups import ALL_SPECS
+from otel_reliability.report.target import OF_SPANS, SERIES, GateTarget
+from otel_reliability.report.text import agent_name, count, grouped
+from otel_reliability.report.view import AgentView, ReadingView, ReportView
+
+MAX_RESULTS: Final = 5
+"""Results of one target that are shown; the others are counted."""
+NO_DATA: Final = ReadingView(None, 0)
 
 
-class State(Enum):
-    """What became of a target, and the exit code it asks for."""
+class TargetState(Enum):
+    """The state of a target, and the exit code it asks for."""
 
     HELD = 0
     FAILED = 1
     MISSING = 3
 
 
-class Verdict(NamedTuple):
-    """One number held against a target. `card` None: of the whole recording, or nobody's.
+class TargetResult(NamedTuple):
+    """One number compared with a target. `agent` None: the number is of the whole recording, or of no agent.
 
     `why` says what is missing, `doubt` why the runs do not decide it.
     """
 
-    target: Target
-    card: Scorecard | None
+    target: GateTarget
+    agent: AgentView | None
     task: str | None
-    reading: Reading
-    state: State
+    reading: ReadingView
+    state: TargetState
     why: str = ""
     doubt: str = ""
 
+    @property
+    def subject(self) -> str:
+        """The agent and the task."""
+        if self.agent is None:
+            return "the recording"
+        return agent_name(self.agent.key) + ("" if self.task is None else f", task {self.task}")
+
 
 class Unchanged(NamedTuple):
-    """The demand that an agent has not changed, held against what was found of it."""
+    """The requirement that an agent has not changed: a change fails it, and without a result data is missing."""
 
     finding: Finding
 
     @property
-    def state(self) -> State:
-        """A change fails it; without a verdict evidence is missing."""
-        return OF_CHANGE[self.finding.verdict]
+    def state(self) -> TargetState:
+        """Its state."""
+        return OF_CHANGE[self.finding.change.verdict]
 
 
-class Found(NamedTuple):
+class Number(NamedTuple):
     """A number that a target names."""
 
-    card: Scorecard | None
+    agent: AgentView | None
     task: str | None
-    reading: Reading
+    reading: ReadingView
 
 
 OF_CHANGE: Final = {
-    change.Result.CHANGED: State.FAILED,
-    change.Result.NO_CHANGE: State.HELD,
-    change.Result.NO_RESULT: State.MISSING,
+    Result.CHANGED: TargetState.FAILED,
+    Result.NO_CHANGE: TargetState.HELD,
+    Result.NO_RESULT: TargetState.MISSING,
 }
-PRECEDENCE: Final = (State.FAILED, State.MISSING, State.HELD)
+PRECEDENCE: Final = (TargetState.FAILED, TargetState.MISSING, TargetState.HELD)
+SYMBOLS: Final = {
+    TargetState.HELD: ("✓", "green"),
+    TargetState.FAILED: ("✗", "red"),
+    TargetState.MISSING: ("?", "yellow"),
+}
 
 
-def judge(report: Report, targets: Sequence[Target], min_runs: int) -> list[Verdict]:
-    """The verdicts on all targets, in their order; of one target, agent by agent and task by task.
+def check(report: ReportView, targets: Sequence[GateTarget], min_runs: int) -> list[TargetResult]:
+    """Return the results of all targets, in their order; of one target, agent by agent and task by task.
 
-    Raises `ConfigurationError` for a target on an agent or a task that is not there.
+    Raises `ConfigurationError` for a target on an agent or a task that has no runs.
     """
     return [
-        _verdict(target, found, min_runs)
+        _result(target, found, min_runs)
         for target in targets
-        for found in (_numbers(report, target) or _nobody(target))
+        for found in (_numbers(report, target) or [Number(None, None, NO_DATA)])
     ]
 
 
-def exit_code(verdicts: Sequence[Verdict | Unchanged]) -> int:
-    """1 for a failed target, else 3 where evidence is missing, else 0."""
-    states = {verdict.state for verdict in verdicts}
+def exit_code(results: Sequence[TargetResult | Unchanged]) -> int:
+    """Return 1 for a failed target, else 3 where data is missing, else 0."""
+    states = {result.state for result in results}
     return next((state.value for state in PRECEDENCE if state in states), 0)
 
 
-def summary(verdicts: Sequence[Verdict | Unchanged]) -> str:
-    """How many targets held, failed, and could not be judged.
+def summary(results: Sequence[TargetResult | Unchanged]) -> str:
+    """Return how many targets held, failed, or lack data.
 
     >>> summary([])
-    'nothing to judge'
+    'nothing to check'
     """
-    states = Counter(verdict.state for verdict in verdicts)
-    words = ((State.FAILED, "failed"), (State.MISSING, "without evidence"), (State.HELD, "held"))
-    return ", ".join(f"{states[state]} {word}" for state, word in words if states[state]) or "nothing to judge"
+    states = Counter(result.state for result in results)
+    words = ((TargetState.FAILED, "failed"), (TargetState.MISSING, "without enough data"), (TargetState.HELD, "held"))
+    return ", ".join(f"{states[state]} {word}" for state, word in words if states[state]) or "nothing to check"
 
 
-def warning(verdicts: Sequence[Verdict]) -> str:
-    """What the fewest runs behind any verdict can tell; empty where they are many."""
-    runs = [each.reading.runs for each in verdicts if each.state is not State.MISSING and each.card is not None]
+def warning(results: Sequence[TargetResult]) -> str:
+    """Return what the fewest runs behind any result can distinguish; empty where they are many."""
+    runs = [each.reading.runs for each in results if each.state is not TargetState.MISSING and each.agent is not None]
     return few_runs(min(runs)) if runs else ""
 
 
 # --- The numbers a target names --------------------------------------------------------------------------------------
 
 
-def _numbers(report: Report, target: Target) -> list[Found]:
+def _numbers(report: ReportView, target: GateTarget) -> list[Number]:
     if target.name in OF_SPANS:
         received = report.spans["received"]
-        return [Found(None, None, Reading(float(report.spans[target.name.partition(".")[2]]), received))]
-    cards = [card for card in report.cards if target.agent in {None, card.key.agent}]
-    if report.cards and not cards:
-        keys = [card.key for card in report.cards]
-        raise ConfigurationError(
-            "--require", target.agent, "an agent with runs here", nearest_agent(str(target.agent), keys)
-        )
-    found = [each for card in cards for each in _of_card(card, target)]
-    if cards and not found and target.task is not None:
-        tasks = sorted({row.task for card in cards for row in card.rows if row.task is not None})
+        amount = float(report.spans[target.name.partition(".")[2]])
+        return [Number(None, None, ReadingView(amount, received))]
+    agents = [agent for agent in report.agents if target.agent in {None, agent.agent}]
+    if report.agents and not agents:
+        keys = [agent.key for agent in report.agents]
+        remedy = nearest_agent(str(target.agent), keys)
+        raise ConfigurationError("--require", target.agent, "an agent with runs here", remedy)
+    found = [each for agent in agents for each in _of_agent(agent, target)]
+    if agents and not found and target.task is not None:
+        tasks = sorted({task for agent in agents for task in agent.task_outcomes if task is not None})
         raise ConfigurationError("--require", target.task, "a task with runs here", nearest(target.task, tasks))
     return found
 
 
-def _of_card(card: Scorecard, target: Target) -> Iterator[Found]:
+def _of_agent(agent: AgentView, target: GateTarget) -> Iterator[Number]:
     if target.name in TARGETS:
-        for task, each in card.passes.summaries.items():
-            if target.task in {None, task}:
-                yield Found(card, task, Reading(each.metrics_object()[target.name], each.runs))
-        if not card.passes.summaries and target.task is None:
-            yield Found(card, None, NO_EVIDENCE)
+        field = target.name.removeprefix(TARGET_PREFIX)
+        for task in agent.passes.tasks:
+            if target.task in {None, task.task_id}:
+                yield Number(agent, task.task_id, ReadingView(getattr(task, field), task.runs))
+        if not agent.passes.tasks and target.task is None:
+            yield Number(agent, None, NO_DATA)
     elif target.task is not None:
-        for line in card.tasks:
+        for line in agent.tasks:
             if line.task_id == target.task:
-                yield Found(card, target.task, Reading(line._asdict()[target.name], line.runs))
+                yield Number(agent, target.task, ReadingView(line._asdict()[target.name], line.runs))
     else:
-        yield Found(card, None, _of_agent(card, target.name))
+        yield Number(agent, None, _reading(agent, target.name))
 
 
-def _of_agent(card: Scorecard, name: str) -> Reading:
+def _reading(agent: AgentView, name: str) -> ReadingView:
     series, _, k = name.partition(".")
     if series in SERIES and k:
-        return (card.passes.at if series == "pass_at_k" else card.passes.hat).get(int(k), NO_EVIDENCE)
-    return card.readings[name]
+        values = agent.passes.pass_at_k if series == "pass_at_k" else agent.passes.pass_hat_k
+        return ReadingView(values[k], agent.passes.runs) if k in values else NO_DATA
+    return agent.metrics[name]
 
 
-def _nobody(target: Target) -> list[Found]:
-    return [Found(None, None, NO_EVIDENCE)]
-
-
-# --- The verdict ------------------------------------------------------------------------------------------------------
-
-
-def _verdict(target: Target, found: Found, min_runs: int) -> Verdict:
-    card, task, reading = found
+def _result(target: GateTarget, found: Number, min_runs: int) -> TargetResult:
+    agent, task, reading = found
     if reading.value is None:
-        return Verdict(target, card, task, reading, State.MISSING, _missing(target, found))
+        return TargetResult(target, agent, task, reading, TargetState.MISSING, _missing(target, found))
     if reading.runs < min_runs and target.name not in OF_SPANS:
         why = f"{count(reading.runs, 'run')}, fewer than --min-runs {min_runs}"
-        return Verdict(target, card, task, reading, State.MISSING, why)
-    state = State.HELD if target.holds(reading.value) else State.FAILED
-    return Verdict(target, card, task, reading, state, "", "" if card is None else doubt(target, card, task))
+        return TargetResult(target, agent, task, reading, TargetState.MISSING, why)
+    state = TargetState.HELD if target.holds(reading.value) else TargetState.FAILED
+    return TargetResult(target, agent, task, reading, state, "", "" if agent is None else doubt(target, agent, task))
 
 
-def _missing(target: Target, found: Found) -> str:
-    if found.card is None:
+def _missing(target: GateTarget, found: Number) -> str:
+    if found.agent is None:
         return "no agent has a run here"
     if found.reading.note:
-        return f"no evidence: {found.reading.note}"
+        return f"not enough data: {found.reading.note}"
     spec = ALL_SPECS.get(target.name.partition(".")[0] if target.name not in ALL_SPECS else target.name)
     outcomes = "1 run with a known outcome"
-    return f"no evidence; it needs {outcomes if target.name in TARGETS or spec is None else spec.evidence}"
+    return f"not enough data; it needs {outcomes if target.name in TARGETS or spec is None else spec.evidence}"
+
+
+# --- Terminal and JSON ------------------------------------------------------------------------------------------------
+
+
+def render(results: Sequence[TargetResult], unchanged: Sequence[Unchanged], console: Console) -> None:
+    """Print each target with its value, bound and number of runs; what failed comes first."""
+    for target in dict.fromkeys(result.target for result in results):
+        ranked = sorted((each for each in results if each.target == target), key=_precedence)
+        for result in ranked[:MAX_RESULTS]:
+            _print(f"{target.text}", result.state, f"{result.subject}: {described(result)}", console)
+            for sentence in (result.why if result.reading.value is not None else "", result.doubt):
+                _print_more(sentence, console)
+        if len(ranked) > MAX_RESULTS:
+            more = count(len(ranked) - MAX_RESULTS, "more number")
+            _print_more(f"and {more} of this target: {summary(ranked[MAX_RESULTS:])}", console)
+    for one in sorted(unchanged, key=_precedence):
+        _print("no change", one.state, f"{one.finding.name}: {one.finding.change.sentence}", console)
+        _print_more(one.finding.change.note, console)
+    console.print()
+    console.print(Text(summary([*results, *unchanged]), "bold"))
+    if warning(results):
+        console.print(Text(warning(results), "yellow"))
+
+
+def _print(what: str, state: TargetState, text: str, console: Console) -> None:
+    symbol, colour = SYMBOLS[state]
+    console.print(Text.assemble((f"{symbol} {what}", colour), f"  {text}"))
+
+
+def _print_more(text: str, console: Console) -> None:
+    if text:
+        console.print(Padding(Text(text, "dim"), (0, 0, 0, 2)))
+
+
+def described(result: TargetResult) -> str:
+    """Return the value with its runs, or what is missing."""
+    value, runs, note = result.reading.value, result.reading.runs, result.reading.note
+    if value is None:
+        return result.why
+    shown = note if result.target.name == "tier" else grouped(value)
+    return f"{shown} ({count(runs, 'run' if result.agent is not None else 'span')})"
+
+
+def _precedence(result: TargetResult | Unchanged) -> int:
+    return PRECEDENCE.index(result.state)
+
+
+def document(results: Sequence[TargetResult], unchanged: Sequence[Unchanged]) -> dict[str, Any]:
+    """Return all results in plain values."""
+    every = [*results, *unchanged]
+    return {
+        "exit_code": exit_code(every),
+        "summary": summary(every),
+        "warning": warning(results),
+        "verdicts": [_object(result) for result in results],
+        "changes": [{**finding_object(one.finding), "state": one.state.name.lower()} for one in unchanged],
+    }
+
+
+def _object(result: TargetResult) -> dict[str, Any]:
+    return {
+        "target": result.target.text,
+        "agent": None if result.agent is None else result.agent.agent,
+        "task": result.task,
+        "value": result.reading.value,
+        "runs": result.reading.runs,
+        "state": result.state.name.lower(),
+        "why": result.why,
+        "doubt": result.doubt,
+    }

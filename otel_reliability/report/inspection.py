@@ -1,28 +1,42 @@
-"""What was recognised in a recording and what was not: the first thing to look at on one's own traces.
+"""An inspection of a recording: what was recognized in it and what was not.
 
-Spans are counted by the convention that knows them; of those that nobody knows, it is told what they offer: their scopes,
-names and attribute keys, never a value. Runs are counted by what they tell, tools by whether they change anything.
+Spans are counted by the convention that recognizes them; of the others, their scopes, names and attribute keys are listed, never
+a value. Runs are counted by the data they carry, tools by whether they change anything.
 """
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
 
 from otel_reliability.config import Settings
 from otel_reliability.conventions import TABLE
 from otel_reliability.conventions.reader import Reader
-from otel_reliability.model.crossing import crossing
+from otel_reliability.model.crossing import LINK, RUN_KEY, crossing
+from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run, Tools
 from otel_reliability.model.span import RawSpan
 from otel_reliability.model.tools import ToolRules, Verdict, verdict
+from otel_reliability.report.missing import missing_of
+from otel_reliability.report.terminal import INDENT, columns, dim, heading, missing_data
+from otel_reliability.report.text import agent_name, clean, count, percent
 
 MOST_SCOPES: Final = 1_000
 MOST_NAMES: Final = 1_000
 """Distinct scopes, span names and keys that are counted one by one; the rest goes to `OTHERS`."""
 MOST_SHOWN: Final = 8
 OTHERS: Final = "(others)"
+
+MAX_LINES: Final = 20
+"""Lines of each table on a terminal; the JSON has all."""
+CROSSING_WORDS: Final = {LINK: "the links", RUN_KEY: "the run_key"}
 
 AGENT_WORDS: Final = (
     "agent",
@@ -49,7 +63,7 @@ class Recognised(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """A scope whose spans no convention knows: how many, what they offer, and whether it looks like agents' work."""
+    """A scope whose spans no convention recognizes: how many, their names and keys, and whether they look like agents' work."""
 
     scope: str
     spans: int
@@ -58,8 +72,8 @@ class Unknown(NamedTuple):
     suspected: bool
 
 
-class Told(NamedTuple):
-    """What the runs of one agent tell: of how many runs each thing is known.
+class AgentTelemetry(NamedTuple):
+    """The data that the runs of one agent carry: for how many runs each thing is known.
 
     `sessions` counts distinct conversation ids. Where each of several runs has one of its own, the instrumentation makes them
     up (`invented_sessions`).
@@ -84,11 +98,11 @@ class Told(NamedTuple):
 
     @property
     def invented_sessions(self) -> bool:
-        """Whether every run stands in a conversation of its own."""
+        """True if every run has a conversation id of its own."""
         return self.with_session >= 3 and self.sessions == self.with_session
 
 
-class ToolVerdict(NamedTuple):
+class ToolClass(NamedTuple):
     """A tool that was called, and whether its calls count as effects."""
 
     name: str
@@ -97,7 +111,7 @@ class ToolVerdict(NamedTuple):
 
 
 class Inspection:
-    """Counts what a recording holds. `see` is told of every span, `take` of every run."""
+    """Counts of a recording: `see` counts spans, `take` runs."""
 
     def __init__(self, settings: Settings) -> None:
         self._reader = Reader(settings, TABLE)
@@ -132,8 +146,8 @@ class Inspection:
     def take(self, runs: Sequence[Run]) -> None:
         """Count these runs."""
         for run in runs:
-            told = self._runs.setdefault(run.key, Counter())
-            told.update(_told(run))
+            known = self._runs.setdefault(run.key, Counter())
+            known.update(_known(run))
             if run.session_id is not None and not run.nested:
                 self._sessions.setdefault(run.key, set()).add(run.session_id)
             if not run.nested:
@@ -154,16 +168,16 @@ class Inspection:
         return sorted(found, key=lambda unknown: (not unknown.suspected, -unknown.spans, unknown.scope))
 
     @property
-    def agents(self) -> list[Told]:
-        """What the runs of each agent tell, the most runs first."""
-        found = [self._agent(key, told) for key, told in self._runs.items()]
-        return sorted(found, key=lambda told: (-told.runs, told.key))
+    def agents(self) -> list[AgentTelemetry]:
+        """The data of each agent, the most runs first."""
+        found = [self._agent(key, known) for key, known in self._runs.items()]
+        return sorted(found, key=lambda known: (-known.runs, known.key))
 
     @property
-    def tools(self) -> list[ToolVerdict]:
+    def tools(self) -> list[ToolClass]:
         """The tools that were called, the most called first, of equals the one that was called in the earliest run."""
         ordered = sorted(self._tools.items(), key=lambda item: (-item[1], self._first[item[0]]))
-        return [ToolVerdict(name, number, verdict(name, self._rules)) for name, number in ordered]
+        return [ToolClass(name, number, verdict(name, self._rules)) for name, number in ordered]
 
     def _offer(self, span: RawSpan) -> None:
         scope = _one(self._unknown, span.scope or "(no scope)", MOST_SCOPES)
@@ -179,10 +193,13 @@ class Inspection:
         suspected = any(word in text.lower() for word in AGENT_WORDS for text in (*names, *keys))
         return Unknown(scope, number, _most(names), _most(keys), suspected)
 
-    def _agent(self, key: AgentKey, told: Counter[str]) -> Told:
+    def _agent(self, key: AgentKey, known: Counter[str]) -> AgentTelemetry:
         sessions = len(self._sessions.get(key, ()))
-        return Told(
-            key, *(told[field] for field in Told._fields[1:-2]), sessions=sessions, with_session=told["session"]
+        return AgentTelemetry(
+            key,
+            *(known[field] for field in AgentTelemetry._fields[1:-2]),
+            sessions=sessions,
+            with_session=known["session"],
         )
 
 
@@ -196,8 +213,8 @@ def as_json(inspection: Inspection) -> dict[str, Any]:
             {**found._asdict(), "names": dict(found.names), "keys": dict(found.keys)} for found in inspection.unknown
         ],
         "agents": [
-            {**told._asdict(), "key": told.key._asdict(), "invented_sessions": told.invented_sessions}
-            for told in inspection.agents
+            {**known._asdict(), "key": known.key._asdict(), "invented_sessions": known.invented_sessions}
+            for known in inspection.agents
         ],
         "tools": [
             {"name": tool.name, "calls": tool.calls, "effect": tool.verdict.effect, "why": tool.verdict.why}
@@ -206,8 +223,8 @@ def as_json(inspection: Inspection) -> dict[str, Any]:
     }
 
 
-def _told(run: Run) -> Iterable[str]:
-    """The fields of `Told` that this run counts for."""
+def _known(run: Run) -> Iterable[str]:
+    """The fields of `AgentTelemetry` that this run counts for."""
     marks = {
         "runs": not run.nested,
         "nested": run.nested,
@@ -233,3 +250,129 @@ def _one(counter: Counter[str], name: str, most: int) -> str:
 
 def _most(counter: Counter[str]) -> tuple[tuple[str, int], ...]:
     return tuple(counter.most_common(MOST_SHOWN))
+
+
+# --- Terminal ---------------------------------------------------------------------------------------------------------
+
+
+def render(inspection: Inspection, rows: Sequence[tuple[str, Sequence[Row]]], console: Console) -> None:
+    """Print what was found. `rows`: each agent's name and the rows of its window."""
+    for part in _page(inspection, rows):
+        console.print(part)
+        console.print()
+
+
+def _page(inspection: Inspection, rows: Sequence[tuple[str, Sequence[Row]]]) -> Iterator[RenderableType]:
+    yield _spans(inspection)
+    if inspection.unknown:
+        yield _unknown(inspection.unknown)
+    yield _runs(inspection.agents)
+    if inspection.tools:
+        yield _tools(inspection)
+    yield _missing(rows)
+
+
+def _spans(inspection: Inspection) -> RenderableType:
+    table = columns("Spans recognized, by convention", "as", "scope", "spans", numbers=1)
+    for found, number in inspection.recognised[:MAX_LINES]:
+        table.add_row(found.convention, found.kind, clean(found.scope), f"{number:,}")
+    known = sum(number for _, number in inspection.recognised)
+    total = dim(f"{known:,} of {count(inspection.spans, 'span')} recognized; `other` is known, and no step of a run.")
+    return Group(table, *_more(len(inspection.recognised)), total, *_crossing(inspection))
+
+
+def _crossing(inspection: Inspection) -> Iterator[RenderableType]:
+    """Yield what one process joins across traces, and workers on Kafka do not."""
+    if inspection.crossing:
+        known = " and ".join(
+            f"{CROSSING_WORDS[what]} of {count(number, 'span')}" for what, number in inspection.crossing.items()
+        )
+        yield Text(
+            f"⚠ Runs that cross traces, by {known}: workers on Kafka do not join them (docs/scale.md).", "yellow"
+        )
+
+
+def _unknown(unknown: Sequence[Unknown]) -> RenderableType:
+    table = columns("Not recognized, by scope", "spans", numbers=1)
+    for found in unknown[:MAX_LINES]:
+        mark = " ← looks like agents' work" if found.suspected else ""
+        table.add_row(Text.assemble(clean(found.scope), (mark, "yellow")), f"{found.spans:,}")
+    offers = [Padding(_offer(found), INDENT) for found in unknown[:3] if found.suspected]
+    closing = dim("A new convention takes one file: docs/recipes.md.")
+    return Group(table, *_more(len(unknown)), *offers, *([closing] if offers else []))
+
+
+def _offer(found: Unknown) -> RenderableType:
+    """Return the names of the spans of an unknown convention, and the keys of its attributes."""
+    names = ", ".join(f"{clean(name, 40)} ×{number:,}" for name, number in found.names)
+    keys = ", ".join(f"{clean(key, 60)} ×{number:,}" for key, number in found.keys)
+    return Group(Text(clean(found.scope), "bold"), dim(f"spans: {names}"), dim(f"attributes: {keys or 'none'}"))
+
+
+def _runs(agents: Sequence[AgentTelemetry]) -> RenderableType:
+    if not agents:
+        return Group(
+            heading("Runs"),
+            Text("No run was found: no span is an agent invocation, and there is no tool call without one."),
+        )
+    table = columns("Runs, by agent", "runs", "nested", "calls seen", "outcome", "tokens", "task", "session", numbers=7)
+    for known in agents[:MAX_LINES]:
+        table.add_row(agent_name(known.key), *_shares(known))
+    return Group(
+        table, *_more(len(agents)), *(Text(f"⚠ {note}", "yellow") for known in agents for note in _notes(known))
+    )
+
+
+def _shares(known: AgentTelemetry) -> Iterator[str]:
+    yield f"{known.runs:,}"
+    yield f"{known.nested:,}"
+    of = known.runs + known.nested
+    for number in (known.observed + known.from_messages, known.outcomes, known.tokens, known.tasks):
+        yield percent(number / of) if of else "–"
+    yield percent(known.with_session / known.runs) if known.runs else "–"
+
+
+def _notes(known: AgentTelemetry) -> Iterator[str]:
+    """Yield what limits the data of an agent's runs."""
+    name = agent_name(known.key)
+    if known.invented_sessions:
+        yield f"{name}: every run has a conversation id of its own; the instrumentation makes them up, so no session is real."
+    if known.from_messages:
+        yield f"{name}: the calls of {count(known.from_messages, 'run')} were read from model messages, without their failures."
+    if known.unobservable:
+        yield f"{name}: the tools of {count(known.unobservable, 'run')} cannot be observed; they do not count for paths."
+    if known.incomplete:
+        yield f"{name}: {count(known.incomplete, 'run')} without a root span; they do not count for paths."
+    if known.arguments < known.calls:
+        runs = count(known.calls - known.arguments, "run")
+        yield f"{name}: arguments of calls are unknown in {runs}; retries are matched by tool alone."
+
+
+def _tools(inspection: Inspection) -> RenderableType:
+    table = columns("Tools called", "the world", "because", "calls", numbers=1)
+    for tool in inspection.tools[:MAX_LINES]:
+        effect = Text("changes it", "bold") if tool.verdict.effect else Text("only reads", "dim")
+        table.add_row(clean(tool.name), effect, tool.verdict.why, f"{tool.calls:,}")
+    return Group(
+        table, *_more(len(inspection.tools)), dim("To correct it, here or in a settings file:"), *_remedies(inspection)
+    )
+
+
+def _remedies(inspection: Inspection) -> Iterator[RenderableType]:
+    """Yield the options that correct a classification, with a tool of the recording, ready to paste."""
+    for effect, setting, means in ((True, "tools.reads", "only reads"), (False, "tools.effects", "changes it")):
+        name = next((tool.name for tool in inspection.tools if tool.verdict.effect is effect), None)
+        if name is not None:
+            line = shlex.quote(f"{setting}={json.dumps([clean(name)], ensure_ascii=False)}")
+            yield Padding(Text.assemble((f"--set {line}", "cyan"), (f"  {clean(name)} {means}", "dim")), INDENT)
+
+
+def _missing(rows: Sequence[tuple[str, Sequence[Row]]]) -> RenderableType:
+    gaps = list(missing_data([(name, missing_of(of_agent)) for name, of_agent in rows]))
+    if not gaps:
+        return Group(heading("Missing data"), Text("None: every number has the data it needs."))
+    return Group(heading("Missing data, and how to add it"), *gaps)
+
+
+def _more(number: int) -> list[RenderableType]:
+    return [dim(f"{number - MAX_LINES:,} more; --format json has all.")] if number > MAX_LINES else []

@@ -1,115 +1,98 @@
-"""JUnit XML, which every CI server shows: a report's numbers as tests, and a gate's verdicts."""
+"""JUnit XML, which every CI server shows: a report's numbers as tests, and a gate's results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from otel_reliability.metrics.stability.tiers import Tier
-from otel_reliability.report.change_page import name_of
-from otel_reliability.report.gate import State, Unchanged, Verdict, summary
-from otel_reliability.report.report import Report
-from otel_reliability.report.scorecard import ALL_SPECS, Scorecard
+from otel_reliability.report.gate import TargetResult, TargetState, Unchanged, summary
+from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.text import agent_name, count, measured, place
-from otel_reliability.report.xml import allowed
+from otel_reliability.report.view import AgentView, ReportView
 
 UNFIT: Final = frozenset({Tier.UNSTABLE, Tier.CRITICAL})
-"""The tiers whose meaning is: not in production."""
+"""The tiers that mean: not in production."""
+_FORBIDDEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def render(report: Report) -> str:
-    """A suite for each agent, a test for each number; one without evidence is skipped, and says what it needs.
+def allowed(text: str) -> str:
+    r"""Return the text with the characters replaced that XML cannot hold, escaped or not.
 
-    A report demands nothing: a test fails only where the tier is UNSTABLE or CRITICAL, or a flag is set. To demand more is
-    what a gate is for.
+    >>> allowed("refund\x1b tool")
+    'refund\ufffd tool'
+    """
+    return _FORBIDDEN.sub("\ufffd", text)
+
+
+def render(report: ReportView) -> str:
+    """Return a suite for each agent, a test for each number; one without data is skipped, and says what it needs.
+
+    A report demands nothing: a test fails only where the tier is UNSTABLE or CRITICAL, or a flag is set. A gate demands more.
     """
     suites = Element("testsuites", name="otel-reliability report")
-    for card in report.cards:
-        suite = _suite(suites, f"{agent_name(card.key)} ({place(card.key)})")
+    for agent in report.agents:
+        suite = _suite(suites, f"{agent_name(agent.key)} ({place(agent.key)})")
         for name in ALL_SPECS:
-            _number(suite, card, name)
+            _number(suite, agent, name)
     return _written(suites)
 
 
-def render_gate(verdicts: Sequence[Verdict], unchanged: Sequence[Unchanged] = ()) -> str:
-    """A test for each verdict. A target without evidence is an error: neither passed nor failed."""
+def render_gate(results: Sequence[TargetResult], unchanged: Sequence[Unchanged] = ()) -> str:
+    """Return a test for each result. A target without data is an error: neither passed nor failed."""
     suites = Element("testsuites", name="otel-reliability gate")
-    suite = _suite(suites, f"gate: {summary([*verdicts, *unchanged])}")
-    for verdict in verdicts:
-        _verdict(suite, verdict)
+    suite = _suite(suites, f"gate: {summary([*results, *unchanged])}")
+    for result in results:
+        value, runs = result.reading.value, count(result.reading.runs, "run")
+        found = "" if value is None else f"{value:g}, {runs}"
+        _case(
+            suite, f"{result.target.text} [{result.subject}]", result.state, "target", result.why or found, result.doubt
+        )
     for one in unchanged:
-        _unchanged(suite, one)
+        _case(suite, f"no change [{one.finding.name}]", one.state, "change", one.finding.change.sentence)
     return _written(suites)
-
-
-def of_whom(verdict: Verdict) -> str:
-    """The agent and task of a verdict."""
-    if verdict.card is None:
-        return "the recording"
-    task = "" if verdict.task is None else f", task {verdict.task}"
-    return f"{agent_name(verdict.card.key)}{task}"
 
 
 def _suite(suites: Element, name: str) -> Element:
     return SubElement(suites, "testsuite", name=allowed(name))
 
 
-def _number(suite: Element, card: Scorecard, name: str) -> None:
-    reading, spec = card.readings[name], ALL_SPECS[name]
-    case = SubElement(suite, "testcase", classname=allowed(agent_name(card.key)), name=name)
+def _number(suite: Element, agent: AgentView, name: str) -> None:
+    reading, spec = agent.metrics[name], ALL_SPECS[name]
+    case = SubElement(suite, "testcase", classname=allowed(agent_name(agent.key)), name=name)
     if reading.value is None:
-        SubElement(case, "skipped", message=reading.note or f"no evidence; it needs {spec.evidence}")
+        SubElement(case, "skipped", message=reading.note or f"not enough data; it needs {spec.evidence}")
         return
-    fault = _fault(card, name)
+    fault = _fault(agent, name)
     if fault:
         SubElement(case, "failure", message=fault, type=name)
     note = f" ({reading.note})" if reading.note else ""
     SubElement(case, "system-out").text = f"{measured(spec, reading.value)} of {count(reading.runs, 'run')}{note}"
 
 
-def _fault(card: Scorecard, name: str) -> str:
-    if name == "tier" and card.tier is not None and card.tier in UNFIT:
-        return f"{card.badge}: {card.tier.meaning}"
-    return f"set: {', '.join(card.flags)}" if name == "flag" and card.flags else ""
+def _fault(agent: AgentView, name: str) -> str:
+    if name == "tier" and agent.tier is not None and agent.tier in UNFIT:
+        return f"{agent.badge}: {agent.tier.meaning}"
+    return f"set: {', '.join(agent.flags)}" if name == "flag" and agent.flags else ""
 
 
-def _verdict(suite: Element, verdict: Verdict) -> None:
-    name = f"{verdict.target.text} [{of_whom(verdict)}]"
+def _case(suite: Element, name: str, state: TargetState, kind: str, message: str, doubt: str = "") -> None:
     case = SubElement(suite, "testcase", classname="gate", name=allowed(name))
-    value, runs = verdict.reading.value, count(verdict.reading.runs, "run")
-    if verdict.state is State.MISSING:
-        SubElement(case, "error", message=verdict.why, type="missing")
-    elif verdict.state is State.FAILED:
-        SubElement(case, "failure", message=f"{value:g}, {runs}", type="target").text = verdict.doubt
+    if state is TargetState.MISSING:
+        SubElement(case, "error", message=allowed(message), type="missing")
+    elif state is TargetState.FAILED:
+        SubElement(case, "failure", message=allowed(message), type=kind).text = doubt
     else:
-        SubElement(case, "system-out").text = " ".join(_present((f"{value:g}, {runs}.", verdict.doubt)))
-
-
-def _unchanged(suite: Element, one: Unchanged) -> None:
-    case = SubElement(suite, "testcase", classname="gate", name=allowed(f"no change [{name_of(one.finding)}]"))
-    sentence = allowed(one.finding.sentence)
-    if one.state is State.MISSING:
-        SubElement(case, "error", message=sentence, type="missing")
-    elif one.state is State.FAILED:
-        SubElement(case, "failure", message=sentence, type="change")
-    else:
-        SubElement(case, "system-out").text = sentence
-
-
-def _present(parts: Iterable[str]) -> list[str]:
-    return [part for part in parts if part]
+        SubElement(case, "system-out").text = allowed(f"{message}. {doubt}" if doubt else message)
 
 
 def _written(suites: Element) -> str:
-    """With the counts that CI servers add up."""
+    """Return the document with the counts that CI servers add up."""
     for suite in suites:
-        _counted(suite)
+        suite.set("tests", str(len(suite)))
+        for plural, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            suite.set(plural, str(sum(case.find(tag) is not None for case in suite)))
     indent(suites)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{tostring(suites, encoding="unicode")}\n'
-
-
-def _counted(suite: Element) -> None:
-    suite.set("tests", str(len(suite)))
-    for plural, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-        suite.set(plural, str(sum(case.find(tag) is not None for case in suite)))

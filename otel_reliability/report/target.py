@@ -1,4 +1,4 @@
-"""What a gate demands: a dot path to a number, and a bound on it."""
+"""A target of a gate: a dot path to a number, and a bound on it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from otel_reliability.metrics.passes.series import LARGEST_K
 from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.metrics.stability.task_table import TaskRow
 from otel_reliability.metrics.stability.tier import GRADES
-from otel_reliability.report.report import DISPOSITIONS
-from otel_reliability.report.scorecard import ALL_SPECS
+from otel_reliability.report.build import DISPOSITIONS
+from otel_reliability.report.groups import ALL_SPECS
 
 NOISE: Final = 1e-9
 """How far a number may miss its bound by what adding floats costs."""
@@ -41,7 +41,7 @@ _TARGET: Final = re.compile(
 )
 
 
-class Target(NamedTuple):
+class GateTarget(NamedTuple):
     """`text` as it was written: a bound on the number `name` of one agent (None: of every agent that has it), and of one
     task (None: of the agent, or of every task where the number is a task's).
     """
@@ -54,11 +54,11 @@ class Target(NamedTuple):
     wanted: float
 
     def holds(self, value: float) -> bool:
-        """Whether the number is within the bound."""
+        """Return whether the number is within the bound."""
         return HOLDS[self.sign](value, self.wanted)
 
 
-def parse(text: str) -> Target:
+def parse(text: str) -> GateTarget:
     """Read a target. Raises `ConfigurationError` for what is none, `UnknownMetric` for a path that names no metric.
 
     >>> parse('agents["support"].score >= 80')[1:]
@@ -77,11 +77,11 @@ def parse(text: str) -> Target:
     known = OF_TASKS if task else (*ALL_SPECS, *OF_SERIES, *TARGETS, *OF_SPANS)
     if name not in known:
         raise UnknownMetric(name, _nearest(name, known))
-    return Target(text.strip(), _unquoted(agent), _unquoted(task), name, sign, _bound(text, name, wanted))
+    return GateTarget(text.strip(), _unquoted(agent), _unquoted(task), name, sign, _bound(text, name, wanted))
 
 
 def _bare(path: str) -> str:
-    """A path as the JSON report has it names the same number."""
+    """Return the name in a path of the JSON report."""
     head, dot, rest = path.partition(".")
     return rest if dot and head in SECTIONS else path
 

@@ -20,9 +20,9 @@ SECOND: Final = 1_000_000_000
 
 
 def clean(name: str, longest: int = LONGEST_NAME) -> str:
-    r"""A name from telemetry, fit to be shown: on one line, without control characters, not endless.
+    r"""Return a name from telemetry that is safe to show: on one line, without control characters, of limited length.
 
-    Names come from whoever made the spans; a terminal would obey what is hidden in them.
+    Names are input of the user's agents; a terminal would obey control characters in them.
 
     >>> clean("refund\x1b[2J\n tool"), clean("a" * 80, 6)
     ('refund·[2J· tool', 'aaaaa…')
@@ -32,12 +32,12 @@ def clean(name: str, longest: int = LONGEST_NAME) -> str:
 
 
 def agent_name(key: AgentKey) -> str:
-    """The agent's name, as a title."""
+    """Return the agent's name, as a title."""
     return clean(key.agent) or "(unnamed)"
 
 
 def place(key: AgentKey) -> str:
-    """Where an agent runs: its service and environment, and whatever else tells it from others.
+    """Return where an agent runs: its service and environment, and its other identifying attributes.
 
     >>> place(AgentKey("acme", "shop", "prod", "support", (("service.version", "2"),)))
     'acme / shop · prod · service.version 2'
@@ -48,7 +48,7 @@ def place(key: AgentKey) -> str:
 
 
 def trace_of(run_id: str) -> str:
-    """The trace id of a run: what to paste into a tracing backend.
+    """Return the trace id of a run, to paste into a tracing backend.
 
     >>> trace_of("5f35601083fc1096a1c24d4bf8676dea-d00910405fb855f5")
     '5f35601083fc1096a1c24d4bf8676dea'
@@ -57,7 +57,7 @@ def trace_of(run_id: str) -> str:
 
 
 def number(value: float | None, unit: str = "{ratio}") -> str:
-    """A value in as many digits as mean something: shares with three decimals, points with one, counts as they are.
+    """Return a value in as many digits as mean something: shares with three decimals, points with one, counts as they are.
 
     >>> [number(value) for value in (0.56499, 1.0, None)]
     ['0.565', '1.000', '–']
@@ -74,7 +74,7 @@ def number(value: float | None, unit: str = "{ratio}") -> str:
 
 
 def measured(spec: MetricSpec, value: float | None) -> str:
-    """A metric's value.
+    """Return a metric's value.
 
     >>> from otel_reliability.metrics import spec_of
     >>> measured(spec_of("path_entropy"), 0.5), measured(spec_of("score"), 38.54), measured(spec_of("loops"), 2.0)
@@ -86,7 +86,7 @@ def measured(spec: MetricSpec, value: float | None) -> str:
 
 
 def grouped(value: float) -> str:
-    """A count or an amount, with four digits and thousands apart.
+    """Return a count or an amount, with four digits and thousands apart.
 
     >>> grouped(1164), grouped(1.58357), grouped(123456.7), grouped(0.0)
     ('1,164', '1.584', '123,457', '0')
@@ -97,7 +97,7 @@ def grouped(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration.
+    """Return a duration.
 
     >>> seconds(0.00743), seconds(2.5), seconds(190), seconds(0), seconds(93_784)
     ('7.43 ms', '2.5 s', '3 min 10 s', '0 s', '1 d 2 h')
@@ -116,7 +116,7 @@ def seconds(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in whole percents, but never 0 % for something, nor 100 % for less than all.
+    """Return a share in whole percents, but never 0 % for something, nor 100 % for less than all.
 
     >>> percent(0.424), percent(0.004), percent(0.999), percent(1.0)
     ('42 %', '<1 %', '>99 %', '100 %')
@@ -128,7 +128,7 @@ def percent(share: float) -> str:
 
 
 def count(amount: int, noun: str) -> str:
-    """So many of something.
+    """Return an amount with its noun.
 
     >>> count(1, "run"), count(1200, "run"), count(2, "retry"), count(2, "success")
     ('1 run', '1,200 runs', '2 retries', '2 successes')
@@ -138,7 +138,7 @@ def count(amount: int, noun: str) -> str:
 
 
 def listed(names: Iterable[str], most: int = 4) -> str:
-    """Some names, and how many more.
+    """Return some names, and how many more.
 
     >>> listed("abcdef"), listed("ab")
     ('a, b, c, d and 2 more', 'a, b')
@@ -149,7 +149,7 @@ def listed(names: Iterable[str], most: int = 4) -> str:
 
 
 def route(steps: Sequence[str], most: int = 5) -> str:
-    """Steps of a path, the last ones of a long one.
+    """Return steps of a path, the last ones of a long one.
 
     >>> route(["search", "read"]), route("abcdefg")
     ('search → read', '… → c → d → e → f → g')
@@ -159,7 +159,7 @@ def route(steps: Sequence[str], most: int = 5) -> str:
 
 
 def instant(ns: int) -> str:
-    """A time of the Unix epoch in RFC 3339, all nine decimals of it.
+    """Return a Unix time in RFC 3339, all nine decimals of it.
 
     >>> instant(1_700_000_000_000_000_001)
     '2023-11-14T22:13:20.000000001Z'
@@ -169,7 +169,7 @@ def instant(ns: int) -> str:
 
 
 def span_of_time(start_ns: int, end_ns: int) -> str:
-    """From when to when, in UTC, no more often than needed.
+    """Return a period in UTC, without repeating its date.
 
     >>> start = 1_700_000_000 * SECOND
     >>> span_of_time(start, start + 90 * SECOND)

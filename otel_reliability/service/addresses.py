@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
-from typing import Annotated, Final, NamedTuple, TypeAlias
-
-from otel_reliability.quantities import Text
+from typing import Final, NamedTuple
 
 OFF: Final = "off"
+"""The address of an endpoint that is closed."""
+_PORT: Final = r"[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
+LISTENS: Final = rf"^(off|(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):({_PORT}))$"
+"""What an address looks like."""
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104  to know it, not to listen there
 _LOCAL: Final = frozenset({"localhost", "ip6-localhost"})
 
@@ -58,24 +59,3 @@ def place_of(address: str) -> Place | None:
     if not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise ValueError
     return Place(bare, int(port))
-
-
-@dataclass(frozen=True, slots=True)
-class Listens(Text):
-    """An address to listen on."""
-
-    @property
-    def allowed(self) -> str:
-        return "a host and a port, or off"
-
-    @property
-    def remedy(self) -> str:
-        return "write it like 127.0.0.1:4317, or 0.0.0.0:4317 for every interface"
-
-    def read(self, raw: object) -> str:
-        text = Text.read(self, False if isinstance(raw, bool) else raw)
-        place_of(text)
-        return text
-
-
-Address: TypeAlias = Annotated[str, Listens()]

@@ -8,12 +8,13 @@ from otel_reliability.engine import Engine
 from otel_reliability.errors import ReliabilityError
 from otel_reliability.metrics.stability.tiers import tier_of
 from otel_reliability.model.run import AgentKey
-from otel_reliability.pages.course import Courses
-from otel_reliability.pages.hurts import hurt_of
-from otel_reliability.pages.look import Taken, look_of, taken
-from otel_reliability.report.json import agent_object
+from otel_reliability.report.build import AgentSource
+from otel_reliability.report.json import plain
 from otel_reliability.report.run_record import record
 from otel_reliability.report.text import instant
+from otel_reliability.report.view import ChangeView
+from otel_reliability.ui.agent_list import top_penalty
+from otel_reliability.ui.live import Histories, headed, live_view, snapshot
 from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.fleet import Fleet
 
@@ -27,7 +28,7 @@ class UnknownAgent(ReliabilityError):
 class Agents:
     """Asks an engine. What is told of an agent is as of one moment; with `courses` how its score went, too."""
 
-    def __init__(self, engine: Engine, courses: Courses | None = None) -> None:
+    def __init__(self, engine: Engine, courses: Histories | None = None) -> None:
         self._engine, self._courses = engine, courses
 
     def page(self, limit: int, offset: int = 0) -> Object:
@@ -50,24 +51,17 @@ class Agents:
             )
 
         keys = filter(is_meant, self._engine.read(lambda fleet: fleet.keys()) or [])
-        found = [self._engine.read(lambda fleet, key=key: taken(self._engine, fleet, key)) for key in keys]
+        found = [self._engine.read(lambda fleet, key=key: snapshot(self._engine, fleet, key)) for key in keys]
         if not any(found):
             raise UnknownAgent("no agent of that service and name has runs here")
         return {"agents": [self._told(one) for one in found if one is not None]}
 
-    def _told(self, found: Taken) -> Object:
+    def _told(self, found: AgentSource) -> Object:
         settings = self._engine.settings
-        look = look_of(found, settings)
-        recent = [{**record(run), "path_distance": distance} for run, distance in look.recent]
-        change = {
-            "state": look.changes.state,
-            "sentence": f"{look.changes.head} {look.changes.rest}".strip(),
-            "changes": [
-                {"since": instant(mark.since_ns), "noticed": instant(mark.noticed_ns), "sentence": mark.sentence}
-                for mark in look.changes.marks
-            ],
-        }
-        return {**agent_object(look.card, settings.metrics.profile), "change": change, "recent_runs": recent}
+        agent = live_view(found, settings)
+        recent = [{**record(run), "path_distance": distance} for run, distance in agent.recent]
+        change = None if agent.change is None else _change(agent.change)
+        return {**plain(agent), "change": change, "recent_runs": recent}
 
     def _page(self, fleet: Fleet, limit: int, offset: int) -> Object:
         keys = fleet.keys()
@@ -84,9 +78,14 @@ class Agents:
         return {**_line(state), "changed": changed, "course": [round(point.score, 1) for point in points]}
 
 
+def _change(change: ChangeView) -> Object:
+    sentence = " ".join(headed(change.sentence)).strip()
+    return {"state": change.state, "sentence": sentence, "changes": plain(change.marks)}
+
+
 def _line(state: AgentState) -> Object:
     key, window = state.key, state.first_window
-    score, hurt = window.reading("score"), hurt_of(window.reading)
+    score, penalty = window.reading("score"), top_penalty(window.reading)
     return {
         "service_namespace": key.service_namespace or None,
         "service": key.service_name or None,
@@ -98,6 +97,6 @@ def _line(state: AgentState) -> Object:
         "score_note": score.note,
         "tier": None if score.value is None else tier_of(score.value).name,
         "flags": list(window.reading("flag").parts),
-        "hurts": None if hurt.name is None else hurt._asdict(),
+        "hurts": None if penalty.name is None else penalty._asdict(),
         "last_run": None if state.last_run_ns is None else instant(state.last_run_ns),
     }

@@ -1,4 +1,4 @@
-"""What settings of a service must hold together, and what they name that must be there. Raises `ConfigurationError`."""
+"""Checks of a service's settings as a whole: fields that depend on one another, and files. Raise `ConfigurationError`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.service.addresses import place_of
 from otel_reliability.service.kafka_settings import KafkaSettings
-from otel_reliability.service.settings import DOORS, ServiceSettings
+from otel_reliability.service.settings import ENDPOINTS, ServiceSettings
 
 
-def check(engine: Settings, service: ServiceSettings) -> None:
-    """Everything about these settings that can be told before the service starts."""
-    if service.queue < service.max_request:
-        raise _wrong("queue", service.queue, "as large as max_request", "make it larger")
-    _check_doors(service)
+def check(service: ServiceSettings) -> None:
+    """Check everything about these settings that can be known before the service starts."""
+    _check_endpoints(service)
     for pair in _pairs(service):
         _check_pair(pair)
     for field, file in _files(service):
@@ -27,28 +25,28 @@ def check(engine: Settings, service: ServiceSettings) -> None:
 
 
 def check_workers(engine: Settings, kafka: KafkaSettings) -> None:
-    """The same for workers on Kafka, beside `check`."""
+    """Check the settings of workers on Kafka, which need brokers and a common key of hashes."""
     if not kafka.brokers:
         raise ConfigurationError(
-            "kafka.brokers", kafka.brokers, "where brokers are", "give host:port, several with commas (--brokers)"
+            "kafka.brokers", kafka.brokers, "a list of brokers", "give host:port, several with commas (--brokers)"
         )
     if engine.hash_key is None:
         raise ConfigurationError(
             "hash_key",
             None,
-            "shared by the workers: effects that each hashes with a key of its own never agree",
-            "give all of them the same, as a secret of theirs",
+            "a key that all workers share: they compare hashes",
+            "give all of them the same, as a secret",
         )
 
 
-def _check_doors(service: ServiceSettings) -> None:
-    """What is open to others must be guarded, or be meant so."""
-    for door in DOORS:
-        address: str = getattr(service, door)
+def _check_endpoints(service: ServiceSettings) -> None:
+    """An endpoint that other machines reach must be guarded, or be public on purpose."""
+    for endpoint in ENDPOINTS:
+        address: str = getattr(service, endpoint)
         place = place_of(address)
         if place is not None and place.public and not service.guarded and not service.allow_public:
             raise _wrong(
-                door,
+                endpoint,
                 address,
                 "safe without encryption and without a token",
                 "set tls.certificate and tls.key, or token_file; or allow_public, if something else guards it",
@@ -65,9 +63,10 @@ class _Pair(NamedTuple):
 
 
 def _pairs(service: ServiceSettings) -> Iterator[_Pair]:
-    yield _Pair("tls.certificate", service.tls.certificate, "tls.key", service.tls.key)
-    yield _Pair("tls.key", service.tls.key, "tls.certificate", service.tls.certificate)
-    yield _Pair("tls.client_ca", service.tls.client_ca, "tls.certificate", service.tls.certificate)
+    tls = service.tls
+    yield _Pair("tls.certificate", tls.certificate, "tls.key", tls.key)
+    yield _Pair("tls.key", tls.key, "tls.certificate", tls.certificate)
+    yield _Pair("tls.client_ca", tls.client_ca, "tls.certificate", tls.certificate)
 
 
 def _check_pair(pair: _Pair) -> None:

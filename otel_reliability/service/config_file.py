@@ -13,20 +13,20 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import yaml
+from msgspec import Struct
 
 from otel_reliability.config import KAFKA_PREFIX, SERVICE_PREFIX, Settings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import load, load_environment
 from otel_reliability.service.checks import check
 from otel_reliability.service.kafka_settings import KafkaSettings
-from otel_reliability.service.settings import AGENTS, ServiceSettings
+from otel_reliability.service.settings import ServiceSettings
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Struct)
 
 SECTION = "service"
 KAFKA = "kafka"
@@ -45,15 +45,12 @@ def load_config(
 ) -> Config:
     """Read settings from wherever they stand, and check them as a whole. Raises `ConfigurationError`.
 
-    >>> load_config(env={"OTEL_RELIABILITY_SERVICE_HTTP": "off"}, flags={"service": {"queue": "1GiB"}}).service.http
+    >>> load_config(env={"OTEL_RELIABILITY_SERVICE_HTTP": "off"}, flags={"service": {"drain": "20s"}}).service.http
     'off'
     """
     engine, sections = _divided({} if file is None else read_file(file))
     engine_flags, flagged = _divided(flags or {})
-    defaults = Settings()
-    base = replace(defaults, limits=replace(defaults.limits, agents=AGENTS))
-    settings = Settings.from_mapping(engine, base=base)
-    settings = Settings.from_environment(env or {}, base=settings)
+    settings = Settings.from_environment(env or {}, base=Settings.from_mapping(engine))
 
     def section(kind: type[T], name: str, prefix: str) -> T:
         ours = {variable: value for variable, value in (env or {}).items() if variable.startswith(prefix)}
@@ -65,7 +62,7 @@ def load_config(
         section(ServiceSettings, SECTION, SERVICE_PREFIX),
         section(KafkaSettings, KAFKA, KAFKA_PREFIX),
     )
-    check(config.engine, config.service)
+    check(config.service)
     return config
 
 

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
-from otel_reliability.loading import Contradiction
-from otel_reliability.quantities import Seconds
+from msgspec import Struct
+
+from otel_reliability.loading import Seconds, Text, contradiction
 
 
-@dataclass(frozen=True, slots=True)
-class KafkaSettings:
+class KafkaSettings(Struct, frozen=True):
     """All settings of `otel-reliability kafka` beside those of its engine and its doors (`service.metrics`, `service.pages`)."""
 
-    brokers: str | None = None
+    brokers: Text | None = None
     """Where the brokers are: host:port, several with commas."""
-    spans: str = "otlp_spans"
+    spans: Text = "otlp_spans"
     """The topic that the Collector writes spans to, keyed by trace id."""
-    logs: str | None = None
+    logs: Text | None = None
     """The topic that it writes log events to, keyed by trace id, with as many partitions; their evaluations join the runs."""
-    runs: str = "otel_reliability_runs"
+    runs: Text = "otel_reliability_runs"
     """The topic of run records, keyed by agent."""
-    readings: str | None = None
+    readings: Text | None = None
     """The topic that readings go to as OTLP metrics; without, they are only at `/metrics`."""
-    dead_letters: str | None = None
+    dead_letters: Text | None = None
     """The topic that messages go to which cannot be used; without, they are counted and left."""
-    group: str = "otel-reliability"
+    group: Text = "otel-reliability"
     """What the consumer groups of the two stages, and the topics of their state, begin with."""
-    state: str | None = None
+    state: Text | None = None
     """Directory of this worker's copy of its state; without, all of it is read back from the brokers at every start."""
     guarantee: Literal["exactly-once", "at-least-once"] = "exactly-once"
     """Whether messages, state and what is sent are one transaction."""
@@ -42,12 +41,15 @@ class KafkaSettings:
     """Time between two ticks: a partition without messages closes its runs by them."""
     tell: Seconds = 15.0
     """Time between two sendings of readings."""
-    client: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    client: Mapping[str, str] = {}
     """Options of the client library by its own names, such as security.protocol, sasl.mechanism, ssl.ca.location."""
 
-    def contradiction(self) -> Contradiction | None:
-        """A transaction holds all that one commit does."""
+    def __post_init__(self) -> None:
+        """Check that a transaction is longer than what one commit holds."""
         if self.transaction_timeout <= self.commit:
-            allowed = f"longer than commit ({self.commit:g} s)"
-            return Contradiction("transaction_timeout", self.transaction_timeout, allowed, "raise it")
-        return None
+            raise contradiction("transaction_timeout", f"longer than commit ({self.commit:g} s)", "raise it")
+
+    def __repr__(self) -> str:
+        """Return the settings without the client's options, which hold passwords."""
+        shown = {name: getattr(self, name) for name in self.__struct_fields__ if name != "client"}
+        return f"KafkaSettings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"

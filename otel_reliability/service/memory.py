@@ -26,10 +26,10 @@ _UNLIMITED: Final = 1 << 50
 
 
 class Memory:
-    """Watches the resident memory. Above `limit` the service is not ready; None: there is no line."""
+    """Watches the resident memory. Above `limit` bytes the service is not ready; 0: 90 % of the container's limit."""
 
-    def __init__(self, limit: int | None, readiness: Readiness) -> None:
-        self.limit = container_limit() if limit is None else limit
+    def __init__(self, limit: int, readiness: Readiness) -> None:
+        self.limit = limit or container_limit()
         self.used = resident()
         self.crossings = 0
         """How often the line was crossed."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from otel_reliability.service.settings import PushSettings, ServiceSettings
+from otel_reliability.service.settings import ServiceSettings
 from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.otlp import OtlpPush, Protocol
 
@@ -25,19 +25,13 @@ class Outlets:
     """The push that settings, or OpenTelemetry's own variables in `env`, ask for."""
 
     def __init__(self, settings: ServiceSettings, env: Mapping[str, str]) -> None:
-        self._settings, self._env = settings.push, env
+        self._endpoint, self._env = settings.push, env
         self.push: OtlpPush | None = None
 
     def start(self, exposition: Exposition, resource: Mapping[str, str]) -> None:
         """Push from now on."""
-        if is_push_asked_for(self._settings, self._env):
-            self.push = OtlpPush(
-                exposition,
-                resource,
-                endpoint=self._settings.endpoint,
-                protocol=protocol_of(self._settings, self._env),
-                interval=self._settings.interval,
-            )
+        if is_push_configured(self._endpoint, self._env):
+            self.push = OtlpPush(exposition, resource, endpoint=self._endpoint, protocol=protocol_of(self._env))
 
     def stop(self, timeout: float) -> None:
         """Push once more, within so many seconds."""
@@ -50,28 +44,25 @@ class Outlets:
         return {} if push is None else {"metrics": Sent(Counter(push.outcomes), push.duration)}
 
 
-def is_push_asked_for(settings: PushSettings, env: Mapping[str, str]) -> bool:
+def is_push_configured(endpoint: str | None, env: Mapping[str, str]) -> bool:
     """Return whether an endpoint is named, and OpenTelemetry's variables do not switch its use off.
 
     >>> env = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://box:4317"}
-    >>> (
-    ...     is_push_asked_for(PushSettings(), env),
-    ...     is_push_asked_for(PushSettings(), {**env, "OTEL_METRICS_EXPORTER": "none"}),
-    ... )
+    >>> is_push_configured(None, env), is_push_configured(None, {**env, "OTEL_METRICS_EXPORTER": "none"})
     (True, False)
     """
-    if settings.endpoint is not None:
+    if endpoint is not None:
         return True
     disabled = env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     exporters = {one.strip() for one in (env.get("OTEL_METRICS_EXPORTER", "").strip() or "otlp").split(",")}
     return not disabled and "otlp" in exporters and any(env.get(name, "").strip() for name in ENDPOINTS)
 
 
-def protocol_of(settings: PushSettings, env: Mapping[str, str]) -> Protocol:
-    """Return the protocol of the settings, else of the variables; gRPC where neither names one.
+def protocol_of(env: Mapping[str, str]) -> Protocol:
+    """Return the protocol that OpenTelemetry's variables name; gRPC where they name none.
 
-    >>> protocol_of(PushSettings(), {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"})
+    >>> protocol_of({"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"})
     'http/protobuf'
     """
-    asked = next((value for name in PROTOCOLS if (value := env.get(name, "").strip())), "grpc")
-    return settings.protocol or ("grpc" if settings.endpoint is not None or asked == "grpc" else "http/protobuf")
+    found = next((value for name in PROTOCOLS if (value := env.get(name, "").strip())), "grpc")
+    return "grpc" if found == "grpc" else "http/protobuf"

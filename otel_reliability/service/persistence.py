@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import gc
 import logging
-import math
 import time
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from otel_reliability.assembly.final_runs import MAX_RUNS
-from otel_reliability.config import Settings
 from otel_reliability.engine import Ceiling
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.record import (
@@ -41,6 +39,7 @@ from otel_reliability.service.clock import Clock, Moment
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.open_traces import OpenTraces
 from otel_reliability.service.parts import ClosedTraces, Item, Part, parts_of
+from otel_reliability.service.retention import Retention
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.store import (
@@ -54,6 +53,7 @@ from otel_reliability.service.store import (
     Sync,
     Unavailable,
     Unreadable,
+    copy_of,
 )
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.windows.fleet import Fleet
@@ -68,8 +68,6 @@ LOAD_S: Final = 0.02
 """Seconds that the writer spends, each time it meets deadlines, on loading agents that nothing has asked for yet."""
 MAX_TICKS: Final = 10_000
 """Moments stored; of more, every other one is let go, and runs are closed a moment later when they are assembled again."""
-MIN_RECENT_RUNS: Final = 200
-"""Runs stored an agent, whatever its windows hold: the user interface lists them."""
 
 _RESTORE: Final = Guard("bringing state back")
 _LOAD: Final = Guard("loading an agent")
@@ -477,44 +475,6 @@ class Persistent(Volatile):
         return store
 
 
-class Retention(NamedTuple):
-    """Which final runs of an agent are stored: the last `last`, and those that ended in the last `period_ns` nanoseconds."""
-
-    last: int
-    period_ns: int | None
-
-    @classmethod
-    def of(cls, settings: Settings) -> Retention:
-        """Return what the widest windows, and the list of recent runs, need."""
-        lasts = [window.last for window in settings.windows if window.last is not None]
-        periods = [window.period for window in settings.windows if window.period is not None and window.last is None]
-        last = max(MIN_RECENT_RUNS, settings.limits.recent_runs, *lasts)
-        return cls(min(last, settings.limits.rows), round(max(periods) * 1e9) if periods else None)
-
-    def surplus(self, ends: Mapping[int, int]) -> list[int]:
-        """Return the keys of the other runs of an agent, from the ends of all of them, once they are a quarter more."""
-        if len(ends) <= self.last + self.last // 4:
-            return []
-        newest = sorted(ends.values(), reverse=True)
-        least = (
-            newest[self.last - 1] if self.period_ns is None else min(newest[self.last - 1], newest[0] - self.period_ns)
-        )
-        return [key for key, end in ends.items() if end < least]
-
-    def statements(self, agents: Iterable[int]) -> Iterator[Statement]:
-        """Yield what deletes the others."""
-        period = math.inf if self.period_ns is None else self.period_ns
-        yield (
-            """
-            DELETE FROM run WHERE agent = ?1 AND end_ns < min(
-                (SELECT end_ns FROM run WHERE agent = ?1 ORDER BY end_ns DESC, run_id DESC LIMIT 1 OFFSET ?2),
-                (SELECT CASE WHEN ?3 > 9e18 THEN 9223372036854775807 ELSE max(end_ns) - ?3 END FROM run WHERE agent = ?1)
-            )
-            """,
-            [(agent, self.last, period) for agent in dict.fromkeys(agents)],
-        )
-
-
 def _arrivals(group: Sequence[Decoded], moment: Moment, seq: int) -> Iterator[Arrival]:
     """Yield requests as rows: the spans of a trace together."""
     for request in group:
@@ -538,17 +498,6 @@ def _evaluation(plain: Sequence[Any]) -> Evaluation:
 
 def _insert(arrivals: Sequence[Arrival]) -> Statement:
     return "INSERT OR REPLACE INTO arrival VALUES (?, ?, ?, ?, ?, ?)", arrivals
-
-
-def copy_of(store: Store, table: str) -> Statement:
-    """Return the statement that inserts all rows of a table that can be read into another database."""
-    rows: list[tuple[object, ...]] = []
-    try:
-        rows.extend(store.rows(f"SELECT * FROM {table}"))  # noqa: S608 (a table of ours)
-    except Unreadable as error:
-        _logger.warning("Of the table %s only %d rows can be read: %s.", table, len(rows), error)
-    marks = ", ".join("?" * len(rows[0])) if rows else "NULL"
-    return f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows  # noqa: S608 (as above)
 
 
 @contextmanager

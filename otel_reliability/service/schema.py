@@ -5,18 +5,12 @@ Begin the file with `# yaml-language-server: $schema=settings.schema.json`.
 
 from __future__ import annotations
 
-import ast
-import dataclasses
-import inspect
-import itertools
-import re
-import types
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final
+
+import msgspec
 
 from otel_reliability.config import Settings
-from otel_reliability.loading import rule_of
-from otel_reliability.quantities import Boolean, OneOf, Real, Rule, Scaled, Whole
+from otel_reliability.loading import Field, descriptions, extra_of, public_fields
 from otel_reliability.service.config_file import KAFKA, SECTION
 from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.service.settings import ServiceSettings
@@ -28,85 +22,50 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema() -> Schema:
-    """The schema of a settings file.
+    """Return the schema of a settings file: msgspec's, with the descriptions of all fields and without internal ones.
 
-    >>> schema()["properties"]["service"]["properties"]["queue"]["default"]
-    268435456
+    >>> schema()["$defs"]["ServiceSettings"]["properties"]["state_limit"]["default"]
+    4294967296
     """
-    found = _object(Settings)
-    found["properties"][SECTION] = _object(ServiceSettings)
-    found["properties"][KAFKA] = _object(KafkaSettings)
-    return {"$schema": DIALECT, "title": "Settings of otel-reliability", **found}
+    kinds = (Settings, ServiceSettings, KafkaSettings)
+    _, parts = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    sections = {part.__name__: _section(part, parts[part.__name__]) for kind in kinds for part in _structs(kind)}
+    root = sections.pop(Settings.__name__)
+    root["properties"][SECTION] = {"$ref": f"#/$defs/{ServiceSettings.__name__}"}
+    root["properties"][KAFKA] = {"$ref": f"#/$defs/{KafkaSettings.__name__}"}
+    return {"$schema": DIALECT, "title": "Settings of otel-reliability", **root, "$defs": sections}
 
 
-def told(kind: type[Any]) -> Mapping[str, str]:
-    """What stands beneath each field of a dataclass.
-
-    >>> told(ServiceSettings)["metrics"]
-    'Where Prometheus reads `/metrics`.'
-    """
-    tree = ast.parse(inspect.getsource(kind))
-    return dict(_pairs(next(node.body for node in tree.body if isinstance(node, ast.ClassDef))))
-
-
-def _pairs(statements: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    for field, beneath in itertools.pairwise(statements):
-        match field, beneath:
-            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(value=ast.Constant(value=str(text))):
-                yield name, inspect.cleandoc(text).replace("\n", " ")
-            case _:
-                continue
-
-
-def _object(kind: type[Any]) -> Schema:
-    about, default = told(kind), kind()
-    hints = get_type_hints(kind, include_extras=True)
-    return {
-        "type": "object",
-        "description": (inspect.getdoc(kind) or "").partition("\n\n")[0],
-        "additionalProperties": False,
-        "properties": {name: _field(hint, about.get(name, ""), getattr(default, name)) for name, hint in hints.items()},
-    }
-
-
-def _field(hint: Any, about: str, default: object) -> Schema:
-    found = _value(hint)
-    if about:
-        found["description"] = about
-    if isinstance(default, bool | int | float | str):
-        found["default"] = default
+def _structs(kind: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
+    """A struct and those within it."""
+    found = [kind]
+    for field in public_fields(kind):
+        inner = getattr(field.type, "item_type", field.type)
+        if isinstance(inner, msgspec.inspect.StructType):
+            found += _structs(inner.cls)
     return found
 
 
-def _value(hint: Any) -> Schema:
-    origin, args = get_origin(hint), get_args(hint)
-    if origin in {Union, types.UnionType}:
-        inner = _value(next(arg for arg in args if arg is not types.NoneType))
-        return {"anyOf": [inner, {"type": "null"}]}
-    if origin is tuple:
-        return {"type": "array", "items": _value(args[0])}
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return {"type": "object", "additionalProperties": _value(args[1])}
-    if dataclasses.is_dataclass(hint):
-        return _object(cast("type[Any]", hint))
-    return _ruled(rule_of(hint))
+def _section(kind: type[msgspec.Struct], made: Schema) -> Schema:
+    about = descriptions(kind)
+    properties = {
+        field.path: _property(field, made["properties"][field.path], about.get(field.path, ""))
+        for field in public_fields(kind)
+    }
+    title = (kind.__doc__ or "").partition("\n")[0]
+    return {"type": "object", "description": title, "additionalProperties": False, "properties": properties}
 
 
-def _ruled(rule: Rule) -> Schema:
-    """What one kind of value may be. Text that is not a plain number is told by its rule, since no pattern says it better."""
-    match rule:
-        case OneOf():
-            return {"enum": list(rule.words)}
-        case Boolean():
-            return {"type": "boolean"}
-        case Real():
-            kind = "integer" if isinstance(rule, Whole) else "number"
-            bounds = {"minimum": rule.least, "maximum": rule.most}
-            return {"type": kind, **{name: bound for name, bound in bounds.items() if bound is not None}}
-        case Scaled():
-            return {
-                "anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}],
-                "examples": re.split(r", | or ", rule.example),
-            }
-        case _:
-            return {"type": "string", "minLength": 1}
+def _property(field: Field, made: Schema, about: str) -> Schema:
+    """One field: a duration or a size is a number, or text with units."""
+    kind = field.type.types[0] if isinstance(field.type, msgspec.inspect.UnionType) else field.type
+    extra = extra_of(kind)
+    if "units" in extra:
+        made = {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}], **_only(made, "default")}
+    if "$ref" in made:
+        return _only(made, "$ref")
+    return {**made, **({"description": about} if about else {})}
+
+
+def _only(made: Schema, *names: str) -> Schema:
+    return {name: made[name] for name in names if name in made}

@@ -45,6 +45,6 @@ async def _serve(service: Service) -> None:
 def _where(service: Service) -> Iterator[str]:
     """Where to look."""
     scheme = "https" if service.settings.tls.certificate is not None else "http"
-    for door, what in (("pages", "Pages: {}/"), ("metrics", "Numbers: {}/metrics")):
+    for door, what in (("ui", "Pages: {}/"), ("metrics", "Numbers: {}/metrics")):
         if door in service.addresses:
             yield what.format(f"{scheme}://{service.addresses[door]}")

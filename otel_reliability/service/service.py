@@ -8,16 +8,14 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from aiohttp import web
 
 from otel_reliability.engine import Engine
-from otel_reliability.pages.course import Courses
-from otel_reliability.pages.rendering import Doors
 from otel_reliability.reference import pinned_by
 from otel_reliability.service.addresses import Place, place_of
 from otel_reliability.service.api import Agents
@@ -49,6 +47,8 @@ from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.otlp import resource_attributes
 from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.telemetry.registry import Registry
+from otel_reliability.ui.live import Histories
+from otel_reliability.ui.rendering import Endpoints
 
 _logger = logging.getLogger("otel_reliability.service")
 
@@ -80,7 +80,7 @@ class Service:
         wall: Callable[[], int] = time.time_ns,
     ) -> None:
         settings = config.service
-        check(config.engine, settings)
+        check(settings)
         self.settings = settings
         self.resource = _resource(settings.instance)
         """Who tells these numbers. It stays the same over restarts: a new instance is a new series."""
@@ -89,7 +89,7 @@ class Service:
         directory = None if settings.state is None else StateDirectory(Path(settings.state))
         engine_settings = config.engine
         if directory is not None and engine_settings.hash_key is None:
-            engine_settings = replace(engine_settings, hash_key=directory.key())
+            engine_settings = msgspec.structs.replace(engine_settings, hash_key=directory.key())
         time_of_state = Clock(clock, wall)
         wall = time_of_state.wall
         self.engine = Engine(
@@ -114,7 +114,7 @@ class Service:
             Decoder(self.engine.reader),
             self.writer,
             self.readiness,
-            Room(settings.queue),
+            Room(settings.queue or self.engine.settings.limits.memory // 4),
             limit=settings.max_request,
             patience=settings.commit_timeout,
         )
@@ -127,8 +127,8 @@ class Service:
         self.exposition = Exposition(self.engine, self.book, self.own)
         self._tokens = tokens = Tokens(settings.token, settings.token_file)
         self._working: asyncio.Task[None] | None = None
-        self._threads, self._painter = ThreadPoolExecutor(READERS, "reader"), ThreadPoolExecutor(1, "pages")
-        self._courses = None if place_of(settings.pages) is None else Courses(self.engine)
+        self._threads, self._painter = ThreadPoolExecutor(READERS, "reader"), ThreadPoolExecutor(1, "ui")
+        self._courses = None if place_of(settings.ui) is None else Histories(self.engine)
         self._site = Site(self.engine, self._courses, self._painter, self.readiness, self._told_doors, wall)
         self._web = Web(tokens, http_context(settings.tls), partial(self.intake.count, None, HTTP))
         self._grpc = OtlpGrpc(self.intake, self.readiness, tokens, max_connection_age=settings.max_connection_age)
@@ -188,17 +188,17 @@ class Service:
         doors = (
             ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),
             ("metrics", self.settings.metrics, metrics),
-            ("pages", self.settings.pages, [*probes, *api, *self._site.routes()]),
+            ("ui", self.settings.ui, [*probes, *api, *self._site.routes()]),
         )
         found = ((name, place_of(address), routes) for name, address, routes in doors)
         return {name: (place, routes) for name, place, routes in found if place is not None}
 
-    def _told_doors(self, host: str) -> Doors:
+    def _told_doors(self, host: str) -> Endpoints:
         """Where spans can be sent, for somebody who reaches this machine by that name."""
         scheme = "http" if self.settings.tls.certificate is None else "https"
         places = ((door, self.addresses.get(door)) for door in ("http", "grpc"))
         found = {door: f"{scheme}://{place.reached_by(host)}" for door, place in places if place is not None}
-        return Doors(**found, token=self._tokens.asked)
+        return Endpoints(**found, token=self._tokens.asked)
 
 
 def _resource(instance: str | None) -> dict[str, str]:

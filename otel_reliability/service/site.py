@@ -16,14 +16,14 @@ from aiohttp import web
 from otel_reliability.config import WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import AgentKey
-from otel_reliability.pages import rendering
-from otel_reliability.pages.agent import AgentView, agent_view
-from otel_reliability.pages.course import Courses
-from otel_reliability.pages.fleet import NOBODY, AgentLine, Choice, fleet_of, id_of, line_of
-from otel_reliability.pages.look import Taken, look_of, taken
-from otel_reliability.pages.rendering import Doors
+from otel_reliability.report.build import AgentSource
 from otel_reliability.report.text import seconds
+from otel_reliability.report.view import AgentView
 from otel_reliability.service.readiness import RECOVERING, Readiness
+from otel_reliability.ui import rendering
+from otel_reliability.ui.agent_list import UNNAMED, AgentLine, TableChoice, id_of, line_of, list_of
+from otel_reliability.ui.live import Histories, live_view, snapshot
+from otel_reliability.ui.rendering import Endpoints
 from otel_reliability.windows.fleet import Fleet
 
 T = TypeVar("T")
@@ -88,10 +88,10 @@ class Site:
     def __init__(
         self,
         engine: Engine,
-        courses: Courses | None,
+        courses: Histories | None,
         thread: Executor,
         readiness: Readiness,
-        doors: Callable[[str], Doors],
+        doors: Callable[[str], Endpoints],
         wall: Callable[[], int],
     ) -> None:
         self._engine, self._thread, self._readiness, self._doors = engine, thread, readiness, doors
@@ -109,7 +109,9 @@ class Site:
         ]
 
     async def _fleet(self, request: web.Request) -> web.Response:
-        return await self._answer(request, partial(self._fleet_page, Choice.of(request.query), request.url.host or ""))
+        return await self._answer(
+            request, partial(self._fleet_page, TableChoice.of(request.query), request.url.host or "")
+        )
 
     async def _agent(self, request: web.Request) -> web.Response:
         names = request.match_info["service"], request.match_info["agent"]
@@ -142,10 +144,10 @@ class Site:
 
     # --- On the thread of its own -------------------------------------------------------------------------------------
 
-    def _fleet_page(self, choice: Choice, host: str) -> tuple[int, str]:
-        fleet = fleet_of(self._lines.of("", self._read_lines), choice)
+    def _fleet_page(self, choice: TableChoice, host: str) -> tuple[int, str]:
+        agents = list_of(self._lines.of("", self._read_lines), choice)
         window = window_words(self._engine.settings.windows[0])
-        return 200, rendering.fleet_page(fleet, self._doors(host), window=window, since_ns=self._since_ns)
+        return 200, rendering.agents_page(agents, self._doors(host), window=window, since_ns=self._since_ns)
 
     def _agent_page(self, service: str, agent: str, id_: str) -> tuple[int, str]:
         key = self._meant(service, agent, id_)
@@ -158,7 +160,7 @@ class Site:
     def _meant(self, service: str, agent: str, id_: str) -> AgentKey | None:
         """The agent with that id; else the first of that service and name. A name that no address can hold has its id alone."""
         keys = self._keys()
-        named = [key for key in keys if (service, agent) == (key.service_name or NOBODY, key.agent or NOBODY)]
+        named = [key for key in keys if (service, agent) == (key.service_name or UNNAMED, key.agent or UNNAMED)]
         chosen = (key for key in (*named, *keys) if id_of(key) == id_) if id_ else iter(())
         return next(chosen, None) or next(iter(named), None)
 
@@ -186,11 +188,11 @@ class Site:
         return detector is not None and bool(detector.alarms)
 
     def _read_view(self, key: AgentKey) -> AgentView | None:
-        def ask(fleet: Fleet) -> Taken | None:
-            return taken(self._engine, fleet, key, self._courses)
+        def ask(fleet: Fleet) -> AgentSource | None:
+            return snapshot(self._engine, fleet, key, self._courses)
 
         found = self._engine.read(ask)
-        return None if found is None else agent_view(look_of(found._replace(left_out=0), self._engine.settings))
+        return None if found is None else live_view(found._replace(left_out=0), self._engine.settings)
 
 
 def window_words(window: WindowSettings) -> str:

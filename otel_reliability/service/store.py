@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from otel_reliability.model.span import TraceId
 from otel_reliability.service.clock import Moment
+
+_logger = logging.getLogger("otel_reliability.service")
 
 Sync: TypeAlias = Literal["normal", "full"]
 Statement: TypeAlias = tuple[str, Iterable[tuple[object, ...]]]
@@ -171,3 +174,14 @@ def meaning(error: Exception) -> Unreadable | Unavailable:
     if code & 0xFF in _DAMAGE or code in _UNREADABLE:
         return Unreadable(f"it is damaged ({error})")
     return Unavailable("state_unwritable", f"the state cannot be written ({error})")
+
+
+def copy_of(store: Store, table: str) -> Statement:
+    """Return the statement that inserts all rows of a table that can be read into another database."""
+    rows: list[tuple[object, ...]] = []
+    try:
+        rows.extend(store.rows(f"SELECT * FROM {table}"))  # noqa: S608 (a table of ours)
+    except Unreadable as error:
+        _logger.warning("Of the table %s only %d rows can be read: %s.", table, len(rows), error)
+    marks = ", ".join("?" * len(rows[0])) if rows else "NULL"
+    return f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows  # noqa: S608 (as above)

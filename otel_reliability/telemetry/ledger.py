@@ -7,8 +7,9 @@ admitted once, for the life of the process, first come, first served. Agents are
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from otel_reliability.config import Settings
 from otel_reliability.engine import Ceiling
@@ -17,6 +18,8 @@ from otel_reliability.telemetry import names
 
 BUDGET: Final = 1_900
 """Maximum attribute sets of an instrument; the SDK's own limit is 2,000."""
+MAX_AGENTS: Final = 400
+"""Agents with series of their own, ever, in one process."""
 WIDEST: Final = 4
 """Attribute sets of one agent and window in the widest instrument: four tiers, four outcomes, pass^k for four k."""
 
@@ -30,13 +33,13 @@ def widest(settings: Settings) -> int:
 def fitting(settings: Settings) -> Settings:
     """Return the settings with the limit of agents lowered to what the widest instrument can hold.
 
-    >>> from otel_reliability.config import WindowSettings
+    >>>     from otel_reliability.config import WindowSettings
     >>> two = (WindowSettings("recent", last=100), WindowSettings("day", period=86400.0))
     >>> fitting(Settings()).limits.agents, fitting(Settings(windows=two)).limits.agents
     (270, 236)
     """
     room = max(1, BUDGET // widest(settings) - 1)  # one is for `__other__`
-    return replace(settings, limits=replace(settings.limits, agents=min(settings.limits.agents, room)))
+    return replace(settings, limits=replace(settings.limits, agents=min(settings.limits.agents, MAX_AGENTS, room)))
 
 
 class ToolLedger:
@@ -47,7 +50,7 @@ class ToolLedger:
     """
 
     def __init__(self, settings: Settings, limit: int | None = None) -> None:
-        self.limit = BUDGET // 2 - (settings.limits.agents + 1) if limit is None else limit
+        self.limit = BUDGET // 2 - (min(settings.limits.agents, MAX_AGENTS) + 1) if limit is None else limit
         self._limit_per_agent = settings.limits.tools
         self._tools: dict[AgentKey, set[str]] = {}
         self._size = self._refused = 0

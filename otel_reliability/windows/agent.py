@@ -68,10 +68,14 @@ class AgentState:
         return max((end for window in self.windows.values() if (end := window.newest_ns) is not None), default=None)
 
     def row(self, run_id: str, end_ns: int | None = None) -> Row | None:
-        """Return the row of a run that a window still keeps. A final run is found sooner by its end (ns)."""
+        """Return the row of a run that a window still keeps. A final run is found sooner by its end (ns).
+
+        The row of a run that ended in the future has an earlier end than the run: it is searched.
+        """
         end_ns = self._reopenable.get(run_id, end_ns)
         for window in self.windows.values():
-            row = window.find(run_id, end_ns)
+            is_clamped = end_ns is not None and end_ns > (window.newest_ns or 0)
+            row = window.find(run_id, None if is_clamped else end_ns)
             if row is not None:
                 return row
         return None

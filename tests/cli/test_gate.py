@@ -53,11 +53,11 @@ def test_each_exit_code_in_a_shell(path: Path) -> None:
     ]
     assert "✓ score>=80  support: 100 (5 runs)" in done.stdout
     assert "✗ pass_hat_k.1>=0.95  support: 0.8 (5 runs)" in done.stdout
-    assert "5 runs cannot tell 0.8 from 0.95: 4 of 5 is 38 % to 96 %" in done.stdout
-    assert "? calibration>=0.5  support: no evidence; it needs 1 run with a confidence" in done.stdout
+    assert "5 runs cannot distinguish 0.8 from 0.95: 4 of 5 is 38 % to 96 %" in done.stdout
+    assert "? calibration>=0.5  support: not enough data; it needs 1 run with a confidence" in done.stdout
     assert "5 runs, fewer than --min-runs 6" in done.stdout
     assert "'scor' names no metric. Did you mean score?" in done.stderr
-    assert "nothing is demanded" in done.stderr
+    assert "nothing is required" in done.stderr
 
 
 def test_a_failed_target_weighs_more_than_missing_evidence(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +80,7 @@ def test_the_gate_says_what_so_few_runs_can_tell(path: Path, capsys: pytest.Capt
     done = call(capsys, "gate", path, "--require", "score>=80")
 
     assert done.code == 0
-    assert "5 runs cannot tell 0.8 from 0.95: they pin a rate to ±44 points." in done.out
+    assert "5 runs cannot distinguish 0.8 from 0.95: they pin a rate to ±44 points." in done.out
 
 
 def test_programs_read_json_and_junit(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,7 @@ def test_what_charts_tell_is_told_in_ascii_too(tmp_path: Path) -> None:
     """Heights as digits, lengths as so many signs."""
     assert STEPS.encode("ascii", PLAIN) == b"12345678"
     assert (FILLED + REST + EMPTY).encode("ascii", PLAIN) == b"#.."
-    assert any("Retry explosion        ############  1.000" in line for line in drawn(tmp_path, "ascii"))
+    assert any("############" in line for line in drawn(tmp_path, "ascii"))
 
 
 def test_only_what_cannot_be_written_is_replaced() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from otel_reliability.report.explanation import CHANGE_NAMES, OF_TARGETS
-from otel_reliability.report.scorecard import ALL_SPECS
+from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.testing import write_otlp
 from tests.cli.command_line import call
 from tests.report.build import runs
@@ -21,19 +21,19 @@ def path_of(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ((), "385 runs tell a pass rate to within ±5 points at 95 % confidence."),
-        (("--half-width", "0.098"), "100 runs tell a pass rate to within ±9.8 points at 95 % confidence."),
+        ((), "385 runs give a pass rate to within ±5 points at 95 % confidence."),
+        (("--half-width", "0.098"), "100 runs give a pass rate to within ±9.8 points at 95 % confidence."),
         (
             ("--half-width", ".05", "--confidence", "99"),
-            "664 runs tell a pass rate to within ±5 points at 99 % confidence.",
+            "664 runs give a pass rate to within ±5 points at 99 % confidence.",
         ),
-        (("--runs", "5"), "5 runs tell a pass rate to within ±43.8 points at 95 % confidence."),
-        (("--runs", "100"), "100 runs tell a pass rate to within ±9.8 points at 95 % confidence."),
+        (("--runs", "5"), "5 runs give a pass rate to within ±43.8 points at 95 % confidence."),
+        (("--runs", "100"), "100 runs give a pass rate to within ±9.8 points at 95 % confidence."),
     ],
 )
 def test_runs_are_recommended(capsys: pytest.CaptureFixture[str], options: tuple[str, ...], line: str) -> None:
     """As many as the source says; and the other way round."""
-    assert call(capsys, "recommend-runs", *options).out == f"{line}\n"
+    assert call(capsys, "sample-size", *options).out == f"{line}\n"
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ def test_runs_are_recommended(capsys: pytest.CaptureFixture[str], options: tuple
         (("--half-width", "0"), "half_width: '0' is not a share above 0 and up to 1; write 5 points as 0.05."),
         (("--half-width", "wide"), "half_width: 'wide' is not a share"),
         (("--confidence", "80"), "confidence: 80 is not one of 90, 95 and 99"),
-        (("--runs", "0"), "--runs: '0' is not a whole number of at least 1"),
+        (("--runs", "0"), "Invalid value for '--runs': 0 is not in the range x>=1"),
     ],
 )
 def test_recommendations_that_cannot_be_are_refused(
     capsys: pytest.CaptureFixture[str], options: tuple[str, ...], message: str
 ) -> None:
     """In four parts."""
-    done = call(capsys, "recommend-runs", *options)
+    done = call(capsys, "sample-size", *options)
 
     assert done.code == 2
     assert message in done.err
@@ -80,13 +80,6 @@ def test_an_explanation_teaches(capsys: pytest.CaptureFixture[str]) -> None:
         assert text in " ".join(by_name.split())
 
 
-def test_all_numbers_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    """By family, and the targets of a task."""
-    out = call(capsys, "explain").out
-
-    assert all(name in out for name in (*ALL_SPECS, *OF_TARGETS))
-
-
 def test_a_number_that_is_not_there_shows_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     """And exits 2."""
     done = call(capsys, "explain", "path_entropie")
@@ -95,25 +88,23 @@ def test_a_number_that_is_not_there_shows_the_nearest(capsys: pytest.CaptureFixt
     assert "'path_entropie' names no metric. Did you mean path_entropy" in done.err
 
 
-def test_a_badge_is_text_picture_or_json(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With a trust score of one's own, for one agent."""
-    agent = ("--agent", "support")
-    picture = tmp_path / "badge.svg"
+def test_a_badge_is_text_picture_or_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a trust score of the user, for one agent."""
+    badge = ("report", path, "--agent", "support", "--format")
 
-    assert call(capsys, "badge", path, *agent).out == "🟢 STABLE 100/100\n"
-    assert call(capsys, "badge", path, *agent, "--trust", "94").out == "✅ SECURED 94/100 | 🟢 STABLE 100/100\n"
-    assert json.loads(call(capsys, "badge", path, *agent, "--format", "json").out)["label"] == "support"
-    assert call(capsys, "badge", path, *agent, "--format", "svg", "--label", "bot", "-o", picture).out == ""
-    assert "bot: 🟢 STABLE 100/100" in picture.read_text(encoding="utf-8")
+    assert call(capsys, *badge, "badge").out == "🟢 STABLE 100/100\n"
+    assert call(capsys, *badge, "badge", "--trust", "94").out == "✅ SECURED 94/100 | 🟢 STABLE 100/100\n"
+    assert json.loads(call(capsys, *badge, "badge-json").out)["label"] == "support"
+    assert "support: 🟢 STABLE 100/100" in call(capsys, *badge, "badge-svg").out
 
 
 def test_of_several_agents_text_names_all_and_a_picture_wants_one(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A badge is of one agent."""
-    done = call(capsys, "badge", path, "--format", "svg")
+    done = call(capsys, "report", path, "--format", "badge-svg")
 
-    assert call(capsys, "badge", path).out.splitlines() == [
+    assert call(capsys, "report", path, "--format", "badge").out.splitlines() == [
         "new: no score (1 of the 2 runs that a score needs)",
         "support: 🟢 STABLE 100/100",
     ]
@@ -122,10 +113,11 @@ def test_of_several_agents_text_names_all_and_a_picture_wants_one(
 
 
 def test_without_a_score_there_is_no_badge(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit 3, as where a gate has no evidence."""
+    """Exit 3, like a gate without data."""
     empty = tmp_path / "empty.jsonl"
     empty.touch()
-    lone, nobody = call(capsys, "badge", path, "--agent", "new"), call(capsys, "badge", empty)
+    badge = ("--format", "badge")
+    lone, nobody = call(capsys, "report", path, "--agent", "new", *badge), call(capsys, "report", empty, *badge)
 
     assert (lone.code, lone.out) == (3, "")
     assert "no score, so no badge: 1 of the 2 runs that a score needs." in lone.err
@@ -135,6 +127,6 @@ def test_without_a_score_there_is_no_badge(path: Path, tmp_path: Path, capsys: p
 
 def test_trust_is_a_score(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """From 0 to 100."""
-    done = call(capsys, "badge", path, "--trust", "940")
+    done = call(capsys, "report", path, "--format", "badge", "--trust", "940")
 
-    assert (done.code, "--trust: '940' is not a number from 0 to 100" in done.err) == (2, True)
+    assert (done.code, "Invalid value for '--trust': 940.0 is not in the range" in done.err) == (2, True)

@@ -60,20 +60,6 @@ FULL: Final = gauge("token_budget_pressure", AT, "0.9x300")
 BELOW: Final = gauge("score", AT, f"90x{DAY}", "75x200")
 
 
-def version(number: int, score: str, last: str, window: str = "40x3000") -> Series:
-    """What one version of an agent tells."""
-    labels = f'{AT},service_version="{number}"'
-    return {
-        **gauge("score", labels, score),
-        **gauge("last_run_seconds", labels, last),
-        **gauge("window_runs", labels, window),
-    }
-
-
-SECOND_IS_WORSE: Final = {
-    **version(1, "90x120 stale", "0+60x120 stale", "40x120 stale"),
-    **version(2, "_x120 70x300", "_x120 7200+60x300"),
-}
 RISKY: Final = {
     **gauge("session_reliability_bucket", f'{AT},le="0.5"', "0x9 4x600"),
     **gauge("session_reliability_count", AT, "0x9 10x600"),
@@ -140,38 +126,6 @@ CASES: Final = (
         False,
         {**runs("0+2x3000", window="5x1400 40x1600"), **BELOW},
         DAY + 100,
-    ),
-    Case(
-        "AgentScoreBelowLastDeploy",
-        "the new version is twenty points worse",
-        True,
-        SECOND_IS_WORSE,
-        200,
-        {"service_version": "2"},
-    ),
-    Case(
-        "AgentScoreBelowLastDeploy",
-        "it is better",
-        False,
-        {**version(1, "70x120 stale", "0+60x120 stale"), **version(2, "_x120 90x300", "_x120 7200+60x300")},
-        200,
-    ),
-    Case(
-        "AgentScoreBelowLastDeploy",
-        "it has a handful of runs",
-        False,
-        {
-            **version(1, "90x120 stale", "0+60x120 stale"),
-            **version(2, "_x120 70x300", "_x120 7200+60x300", "_x120 9x300"),
-        },
-        200,
-    ),
-    Case(
-        "AgentScoreBelowLastDeploy",
-        "versions are not told apart",
-        False,
-        {**BUSY, **gauge("score", AT, "90x120 70x300"), **gauge("last_run_seconds", AT, "0+60x500")},
-        200,
     ),
     Case("AgentSessionsAtRisk", "four of ten sessions", True, RISKY, 60),
     Case(
@@ -433,19 +387,5 @@ CASES: Final = (
         False,
         ours("kafka_dead_letters_total", 'reason="undecodable"', "3x200"),
         60,
-    ),
-    Case(
-        "ReliabilityJournalFailing",
-        "something could not be kept",
-        True,
-        ours("ceiling_hits_total", 'ceiling="state_bytes"', "0x30 3x60"),
-        42,
-    ),
-    Case(
-        "ReliabilityJournalFailing",
-        "another ceiling",
-        False,
-        ours("ceiling_hits_total", 'ceiling="agents"', "0x30 3x60"),
-        42,
     ),
 )

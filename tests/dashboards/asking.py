@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SHIPPED: Final = ROOT / "otel_reliability" / "dashboards"
-BOARDS: Final = ("fleet", "agent", "self")
+BOARDS: Final = ("fleet", "agent")
 _VARIABLE: Final = re.compile(r"\$\{?(\w+)\}?")
 
 

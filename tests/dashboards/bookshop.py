@@ -11,12 +11,12 @@ from typing import Final
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
-from otel_reliability.demo.bookshop import ROUND, Bookshop
-from otel_reliability.demo.fleet import ROUNDS
 from otel_reliability.model.span import Evaluation, RawSpan, Resource
 from otel_reliability.sources import sdk
 from otel_reliability.sources.otlp_write import logs_json
 from otel_reliability.testing import SECOND, traces_protobuf
+from tests.demo.bookshop import ROUND, Bookshop
+from tests.demo.fleet import ROUNDS
 from tests.service.running import JSON, Running
 
 OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0"

@@ -9,11 +9,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from otel_reliability.demo.fleet import RESOURCE
 from otel_reliability.model.span import Evaluation, Resource
 from otel_reliability.sources.otlp_write import logs_json
 from otel_reliability.testing import EPOCH_NS, FakeClock, traces_protobuf
 from tests.dashboards.bookshop import Shop, play, stamped, written
+from tests.demo.fleet import RESOURCE
 from tests.real.prometheus.handle import Prometheus, Prometheuses, Promtool
 from tests.service.running import JSON, Running, run_of, serving
 from tests.telemetry.receivers import over_http

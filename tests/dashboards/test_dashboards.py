@@ -28,7 +28,7 @@ def test_a_data_source_is_named_wherever_it_stands() -> None:
     told = {path.name: text for path, text in adapted(ELSEWHERE)}
     alerting = {str(path): text for path, text in adapted(ELSEWHERE)}[str(FILES["alerting.yaml"])]
 
-    for name in ("fleet.json", "agent.json", "self.json"):
+    for name in ("fleet.json", "agent.json"):
         (chosen,) = [one for one in json.loads(told[name])["templating"]["list"] if one["type"] == "datasource"]
         assert chosen["current"] == {"selected": True, "text": "Mimir", "value": "P1809"}
     sources = [

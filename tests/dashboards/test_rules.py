@@ -162,7 +162,7 @@ def test_uids_are_short_and_differ() -> None:
 
 def test_alerts_lead_to_a_dashboard_that_is_there() -> None:
     """The link names a dashboard of ours, and for an agent says which."""
-    known = {board(name)["uid"] for name in ("fleet", "agent", "self")}
+    known = {board(name)["uid"] for name in ("fleet", "agent")}
 
     for rule in _both():
         path, _, chosen = rule["annotations"]["dashboard"].removeprefix("/d/").partition("?")

@@ -1,45 +1,63 @@
-"""Numbers of two doors, compared one by one."""
+"""The same numbers in every deployment mode: a service, the span processor in the agents' process, and a recording."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from otel_reliability.demo.agreement import agreement, recorded
-from otel_reliability.demo.bookshop import record
-from otel_reliability.demo.scrape import Samples
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+from otel_reliability.metrics.sessions import SPECS as SESSIONS
 from otel_reliability.model.run import Run
-from otel_reliability.report.recording import REPORT_SETTINGS, Recording
+from otel_reliability.report.recording import Recording, for_report
+from otel_reliability.telemetry.exposition import FULL_NAMES, GAUGES
+from otel_reliability.telemetry.prometheus import family_of
+from tests.demo.agreement import agreement, recorded
+from tests.demo.bookshop import Bookshop, SpanFile
+from tests.demo.fleet import ROUNDS
+from tests.demo.in_process import InProcess
+from tests.demo.scrape import Samples, samples
+from tests.service.running import JSON, serving
+
+OF_SESSIONS = frozenset(family_of(GAUGES[FULL_NAMES[spec.name]]) for spec in SESSIONS)
+"""The span processor receives no evaluations: they are sent to the service."""
 
 
-def numbers_of(path: Path, leave_out: int = 0) -> Samples:
-    """What the recording tells; without some of its runs, as if they had not been counted."""
+def without_sessions(numbers: Samples) -> Samples:
+    """The numbers of runs."""
+    return {series: value for series, value in numbers.items() if series[0] not in OF_SESSIONS}
+
+
+def test_every_deployment_mode_reports_the_same_numbers(tmp_path: Path) -> None:
+    """Every gauge and counter of every agent; a number that was changed, is missing or is one too many is found."""
+    path = tmp_path / "spans.jsonl"
+    with serving() as running:
+        settings = running.service.engine.settings
+        file, inside = SpanFile(path), InProcess(settings)
+        processors = (SimpleSpanProcessor(file), inside.processor)
+        shop = Bookshop(7, processors, [file], wall=running.clock.wall, clock=running.clock)
+        for _ in range(ROUNDS):
+            shop.round()
+        shop.close()
+        for line in path.read_bytes().splitlines():
+            signal = "logs" if b"resourceLogs" in line else "traces"
+            assert running.post(signal, line, JSON).status == 200
+        for _ in range(2):  # conversations are idle for half an hour before they close
+            running.settle()
+        live = dict(samples(running.metrics()))
     runs: list[Run] = []
-    recording = Recording(REPORT_SETTINGS, settled=runs.extend)
+    recording = Recording(for_report(settings, settings.windows[0]), settled=runs.extend)
     recording.read(path)
-    return recorded(recording.close(), runs[leave_out:])
+    expected = recorded(recording.close(), runs)
+    within = inside.numbers()
+    inside.close()
 
+    found = agreement(live, expected)
+    assert found.compared > 400
+    assert found.differing == []
+    assert agreement(without_sessions(within), without_sessions(expected)).differing == []
 
-def test_doors_that_disagree_are_found_out(tmp_path: Path) -> None:
-    """A number that was changed, one that is missing, one too many, a run that was not counted."""
-    record(tmp_path / "spans", 7)
-    told = numbers_of(tmp_path / "spans")
-    first, second, *_ = (series for series in told if series[0] == "agent_reliability_path_entropy")
-    added = ("agent_reliability_score", frozenset({("gen_ai_agent_name", "nobody")}))
-    broken = {**told, first: -1.0, added: 50.0}
+    first, second, *_ = (series for series in expected if series[0] == "agent_reliability_path_entropy")
+    broken = {**expected, first: -1.0, ("agent_reliability_score", frozenset({("gen_ai_agent_name", "nobody")})): 50.0}
     del broken[second]
-
-    assert agreement(told, told).differing == []
-    found = {(live, recorded is None) for _, live, recorded in agreement(broken, told).differing}
-    assert found == {(-1.0, False), (None, False), (50.0, True)}
-    assert agreement(told, numbers_of(tmp_path / "spans", leave_out=1)).differing
-
-
-def test_what_only_a_running_service_knows_is_not_compared(tmp_path: Path) -> None:
-    """Its own numbers, its histograms, and when it noticed a change."""
-    record(tmp_path / "spans", 7)
-    told = numbers_of(tmp_path / "spans")
-    nobody: frozenset[tuple[str, str]] = frozenset()
-    others = ("otel_reliability_ready", "agent_reliability_changes_total", "agent_reliability_run_score_count")
-    live = {**told, **{(name, nobody): 1.0 for name in others}}
-
-    assert agreement(live, told) == agreement(told, told)
+    planted = {(value, other is None) for _, value, other in agreement(broken, expected).differing}
+    assert planted == {(-1.0, False), (None, False), (50.0, True)}

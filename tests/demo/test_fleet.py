@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from otel_reliability.demo.bookshop import record
-from otel_reliability.demo.characters import CHANGE, FACT_CHECKER, RUNS
-from otel_reliability.demo.fleet import CHARACTERS, FLEET
 from otel_reliability.demo.hosting import configured
 from otel_reliability.metrics.stability.tiers import Tier
+from otel_reliability.report.build import report_of
 from otel_reliability.report.recording import Recording, for_report
-from otel_reliability.report.report import Report, report_of
+from otel_reliability.report.view import ReportView
 from tests.cli.command_line import call
+from tests.demo.bookshop import record
+from tests.demo.fleet import CHANGE, CHARACTERS, FACT_CHECKER, FLEET, RUNS
 
 MOMENT = 1_736_150_400 * 10**9
 
@@ -25,7 +25,7 @@ def wall() -> int:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def told(tmp_path_factory: pytest.TempPathFactory) -> ReportView:
     """The report of the file, with the settings of the service."""
     folder = tmp_path_factory.mktemp("fleet")
     record(folder / "spans.jsonl", 7, wall)
@@ -35,31 +35,31 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return report_of(recording.close())
 
 
-def test_each_agent_has_its_character(told: Report) -> None:
+def test_each_agent_has_its_character(told: ReportView) -> None:
     """What the page says of them is what the numbers say."""
-    cards = {card.key.agent: card for card in told.cards}
+    cards = {card.key.agent: card for card in told.agents}
 
     assert set(cards) == set(CHARACTERS)
     assert cards["order_desk"].tier is Tier.STABLE
     assert min(cards.values(), key=lambda card: card.score or 100.0) is cards["researcher"]
     assert "send_email" in [use.tool for use in cards["researcher"].findings.tools if use.rare]
-    assert {found.tool for found in cards["importer"].findings.explosions} == {"fetch_record"}
+    assert {found.tool for found in cards["importer"].findings.exploding_runs} == {"fetch_record"}
     assert cards["summarizer"].flags == ("token_pressure_high",)
     assert [decision.decision for decision in cards["triage"].findings.decisions] == ["kind"]
-    assert (cards["refunds"].passes.hat[1].value or 1.0) < 0.75
-    assert (cards["refunds"].readings["calibration"].value or 1.0) < 0.8
-    assert (cards["cataloguer"].readings["loops"].value or 0.0) > 0.5
+    assert (cards["refunds"].passes.pass_hat_k["1"] or 1.0) < 0.75
+    assert (cards["refunds"].metrics["calibration"].value or 1.0) < 0.8
+    assert (cards["cataloguer"].metrics["loops"].value or 0.0) > 0.5
     assert cards["greeter"].score is None
     assert cards[FACT_CHECKER].runs == RUNS
 
 
-def test_every_number_of_the_table_has_evidence_in_some_agent(told: Report) -> None:
+def test_every_number_of_the_table_has_evidence_in_some_agent(told: ReportView) -> None:
     """Panels and pages can be tried on this fleet."""
     missing = {
         name
-        for card in told.cards
-        for name in card.readings
-        if all(other.readings[name].value is None for other in told.cards)
+        for card in told.agents
+        for name in card.metrics
+        if all(other.metrics[name].value is None for other in told.agents)
     }
 
     assert missing - SERIES == set()
@@ -69,17 +69,17 @@ SERIES = {"tier", "flag", "pass_at_k", "pass_hat_k", "decay_curve"}
 """Several values each: they have evidence where `score` and outcomes have."""
 
 
-def test_what_cannot_stand_is_refused_and_told(told: Report) -> None:
+def test_what_cannot_stand_is_refused_and_told(told: ReportView) -> None:
     """Once an agent tells its confidence in percent."""
-    assert told.evidence_refused == {("reliability.run.confidence", "not a number from 0 to 1"): 1}
+    assert told.evidence_refused == {"reliability.run.confidence": {"not a number from 0 to 1": 1}}
 
 
-def test_conversations_are_judged(told: Report) -> None:
+def test_conversations_are_judged(told: ReportView) -> None:
     """By an evaluator whose judgements stand in the file, too."""
-    (refunds,) = (card for card in told.cards if card.key.agent == "refunds")
+    (refunds,) = (card for card in told.agents if card.key.agent == "refunds")
 
     assert len(refunds.sessions) == RUNS // 3
-    assert refunds.readings["mean_session_consistency"].value is not None
+    assert refunds.metrics["mean_session_consistency"].value is not None
 
 
 @pytest.mark.parametrize("seed", [7, 8, 9])

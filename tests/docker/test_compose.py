@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from otel_reliability.cli.demo import command as demo
-from otel_reliability.demo.fleet import A_ROUND, SERVICE
-from otel_reliability.demo.sending import send_opening
+from otel_reliability.demo.replay import SERVICE, Endpoint, Replay
+from tests.demo.fleet import A_ROUND
 from tests.docker.image import PROJECT
 from tests.real.collector.handle import Collectors
 from tests.real.prometheus.handle import Promtool
@@ -112,7 +112,7 @@ def test_the_settings_of_the_service_are_settings(file: str) -> None:
     image = dict(re.findall(r"(OTEL_RELIABILITY_\w+)=(\S+:\d+)", (DOCKER / "Dockerfile").read_text()))
     env = {**os.environ, **image, **services(file)["otel-reliability"]["environment"]}
     done = subprocess.run(
-        [sys.executable, "-m", "otel_reliability.cli", "check-config"],
+        [sys.executable, "-m", "otel_reliability.cli", "serve", "--check"],
         env=env,
         capture_output=True,
         text=True,
@@ -153,7 +153,9 @@ def test_the_collector_takes_its_configuration_and_hands_on_what_the_fleet_sends
     """Spans and judgements, to the service that it finds under the name of the compose file, or where the environment says."""
     with serving() as running:
         gateway = collector(DOCKER / "collector.yaml", env={"OTEL_RELIABILITY_ENDPOINT": running.target})
-        send_opening(gateway.http, rounds=2)
+        fleet = Replay(Endpoint(gateway.http))
+        for _ in range(2):
+            fleet.round()
         until(lambda: running.sum("otel_reliability_log_records_total", disposition="evaluation") >= 4, "judgements")
         until(lambda: running.sum("otel_reliability_spans_total", disposition="received") >= 100, "spans")
         running.settle()
@@ -171,5 +173,5 @@ def test_grafana_finds_its_data_source_under_the_name_that_dashboards_use() -> N
     mounts = services("compose.yaml")["grafana"]["volumes"]
 
     assert (source["uid"], source["url"]) == ("prometheus", "http://prometheus:9090")
-    assert f"./grafana/dashboards:{provider['providers'][0]['options']['path']}:ro" in mounts
-    assert list((DOCKER / "grafana/dashboards").glob("*.json"))
+    assert f"../otel_reliability/dashboards:{provider['providers'][0]['options']['path']}:ro" in mounts
+    assert list((PROJECT / "otel_reliability/dashboards").glob("*.json"))

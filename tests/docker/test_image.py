@@ -19,7 +19,7 @@ from tests.real.waiting import until
 from tests.real.web import answers, ask
 from tests.service.running import PROTOBUF, body_of, run_of
 
-DOORS = {"grpc": 4317, "http": 4318, "pages": 8080, "metrics": 9464}
+DOORS = {"grpc": 4317, "http": 4318, "ui": 8080, "metrics": 9464}
 PREFIX = "OTEL_RELIABILITY_SERVICE_"
 
 
@@ -124,8 +124,8 @@ def it_serves_and_writes_to_its_state_only(
 ) -> None:
     """It takes spans and tells numbers; its health check says so, and says when it has ended; nothing else was written."""
     before = written(image)
-    pages = {f"{PREFIX}PAGES": f"{HOST}:{ports['pages']}"}
-    until(lambda: answers(f"http://{HOST}:{ports['pages']}/readyz"), "the service to be ready")
+    pages = {f"{PREFIX}UI": f"{HOST}:{ports['ui']}"}
+    until(lambda: answers(f"http://{HOST}:{ports['ui']}/readyz"), "the service to be ready")
     taken = ask(f"http://{HOST}:{ports['http']}/v1/traces", body=body_of(run_of()), headers={"Content-Type": PROTOBUF})
     with image.run(image.health, **pages) as health:
         well = health.wait(120)

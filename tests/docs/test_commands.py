@@ -9,10 +9,10 @@ import click
 import pytest
 
 from otel_reliability.cli.app import app
-from otel_reliability.demo.bookshop import record
 from otel_reliability.demo.hosting import configured
+from otel_reliability.demo.replay import record
+from otel_reliability.report.build import report_of
 from otel_reliability.report.recording import Recording, for_report
-from otel_reliability.report.report import report_of
 from tests.cli.command_line import call
 from tests.docs import pages
 
@@ -36,7 +36,7 @@ def test_every_command_is_one_of_ours(page: Path, command: list[str]) -> None:
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the demo leaves."""
     path = tmp_path_factory.mktemp("readme") / RECORDING
-    record(path, 7)
+    record(path)
     return path
 
 
@@ -62,5 +62,5 @@ def test_the_readme_shows_the_demo_as_it_is(recording: Path) -> None:
     shown = re.findall(r"^(\w+) .*? (\d+|–) +\d+$", README.read_text(encoding="utf-8"), re.MULTILINE)
 
     assert sorted(shown) == sorted(
-        (card.key.agent, "–" if card.score is None else f"{card.score:.0f}") for card in report_of(told.close()).cards
+        (card.key.agent, "–" if card.score is None else f"{card.score:.0f}") for card in report_of(told.close()).agents
     )

@@ -48,7 +48,7 @@ class Expected:
         engine.receive_evaluations(evaluations)
         # Where a test does not wait for the end of sessions, workers have not scored them.
         engine.flush(CloseReason.END_OF_INPUT if "sessions" in own else CloseReason.FLUSH)
-        record()
+        record.record()
         self.runs = {run.run_id: plain(run) for run in runs}
         self.numbers = numbers_of("".join(Prometheus(Exposition(engine, book, tuple), {}).text()))
 

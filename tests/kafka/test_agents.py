@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.kafka import values

@@ -1,4 +1,4 @@
-"""The commands, without a broker: settings from file, environment and flags, and what `check-config` says of them."""
+"""The commands, without a broker: settings from file, environment and flags, and what `serve --check` prints of them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ kafka:
 """
 
 
-def test_check_config_says_what_workers_would_do(tmp_path: Path) -> None:
+def test_serve_check_says_what_workers_would_do(tmp_path: Path) -> None:
     """Which topics, which groups, which guarantee; and nothing of what the client library is told."""
     (tmp_path / "workers.yaml").write_text(FILE)
-    done = CliRunner().invoke(app, ["check-config", "--config", str(tmp_path / "workers.yaml")])
+    done = CliRunner().invoke(app, ["serve", "--check", "--config", str(tmp_path / "workers.yaml")])
 
     assert done.exit_code == 0
     assert "kafka   one:9092, two:9092, exactly-once" in done.output
@@ -30,15 +30,15 @@ def test_check_config_says_what_workers_would_do(tmp_path: Path) -> None:
     assert "hidden" not in done.output
 
 
-def test_check_config_says_why_no_worker_would_start(tmp_path: Path) -> None:
+def test_serve_check_says_why_no_worker_would_start(tmp_path: Path) -> None:
     """A key that is not shared, and a setting that there is not."""
     (tmp_path / "workers.yaml").write_text(FILE.replace("hash_key", "#"))
-    keyless = CliRunner().invoke(app, ["check-config", "--config", str(tmp_path / "workers.yaml")])
+    keyless = CliRunner().invoke(app, ["serve", "--check", "--config", str(tmp_path / "workers.yaml")])
     (tmp_path / "workers.yaml").write_text(FILE.replace("logs:", "log:"))
-    misspelt = CliRunner().invoke(app, ["check-config", "--config", str(tmp_path / "workers.yaml")])
+    misspelt = CliRunner().invoke(app, ["serve", "--check", "--config", str(tmp_path / "workers.yaml")])
 
     assert (keyless.exit_code, misspelt.exit_code) == (2, 2)
-    assert "hash_key: None is not shared by the workers" in keyless.output
+    assert "hash_key: None is not a key that all workers share" in keyless.output
     assert "kafka.log: 'log' is not a setting; the nearest is logs" in misspelt.output
 
 

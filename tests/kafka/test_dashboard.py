@@ -45,7 +45,7 @@ def test_every_question_about_workers_is_one_that_they_answer(tmp_path: Path) ->
     asked = [one.expr for one in questions() if ASKED.search(one.expr)]
     asked += [alert.value for alert in ALERTS if ASKED.search(alert.value)]
 
-    assert len(asked) > 10
+    assert len(asked) >= 2
     for question in asked:
         for name in ASKED.findall(question):
             assert name in known, question

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.kafka.assembling import Traces
@@ -127,7 +127,7 @@ def test_a_damaged_part_costs_what_it_held() -> None:
 
 def test_a_trace_of_a_hundred_thousand_spans_ends_at_the_limit() -> None:
     """It is told at `span_limit`, the rest is refused by that name, and the partition goes on."""
-    small = replace(SETTINGS, assembly=replace(SETTINGS.assembly, span_limit=100))
+    small = replace(SETTINGS, limits=replace(SETTINGS.limits, span_limit=100))
     stage = Assembling(small, partitions=1)
     stage.take([agent(1)])
     for begin in range(0, 1_000, 100):

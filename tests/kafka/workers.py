@@ -53,7 +53,7 @@ class Worker(Process):
     def __init__(self, stage: str, broker: str, config: Path, folder: Path, number: int, *options: str) -> None:
         self.stage = stage
         self.metrics, self.pages = f"{HOST}:{free_port()}", f"{HOST}:{free_port()}"
-        doors = ["--metrics", self.metrics, "--pages", self.pages, "--state", str(folder / f"state-{number}")]
+        doors = ["--metrics", self.metrics, "--ui", self.pages, "--state", str(folder / f"state-{number}")]
         command = [sys.executable, "-m", "otel_reliability.cli", "kafka", stage, "--brokers", broker, *doors]
         super().__init__(
             f"{stage} {number}",

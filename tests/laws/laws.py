@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from otel_reliability.config import AssemblySettings
+from otel_reliability.config import AssemblySettings, LimitSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan, TraceId
@@ -154,9 +154,7 @@ def below_agent(known: RawSpan, spans: Sequence[RawSpan], without: Container[Raw
 def accounting(data: st.DataObject) -> None:
     """Every span received is used, other, late, duplicate, malformed or refused: once, by reason."""
     case = data.draw(cases(hostile=True))
-    settings = replace(
-        SETTINGS, assembly=replace(SETTINGS.assembly, span_limit=data.draw(st.sampled_from((4, 10_000))))
-    )
+    settings = replace(SETTINGS, limits=replace(SETTINGS.limits, span_limit=data.draw(st.sampled_from((4, 10_000)))))
     again = data.draw(st.lists(st.sampled_from(case.everything), max_size=5)) if case.spans else []
     told = read([*case.everything, *again])
     order = data.draw(st.permutations(told))
@@ -187,14 +185,9 @@ def accounting(data: st.DataObject) -> None:
 
 TIGHT = replace(
     SETTINGS,
-    assembly=AssemblySettings(
-        idle_timeout=20.0,
-        span_limit=8,
-        open_runs=4,
-        open_bytes=12_000,
-        reopenable_bytes=8_000,
-        closed_ids=20,
-        other_spans=6,
+    assembly=AssemblySettings(idle_timeout=20.0),
+    limits=LimitSettings(
+        span_limit=8, open_runs=4, open_bytes=12_000, reopenable_bytes=8_000, closed_ids=20, other_spans=6
     ),
 )
 """Ceilings that a few runs hit."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+from rich.console import Console
+
 from otel_reliability.config import MetricSettings, Settings
 from otel_reliability.model.span import STATUS_ERROR, STATUS_UNSET, RawSpan
+from otel_reliability.report import terminal
+from otel_reliability.report.build import report_of
 from otel_reliability.report.recording import REPORT_SETTINGS, Recording
-from otel_reliability.report.report import Report, report_of
-from otel_reliability.report.scorecard import Scorecard
+from otel_reliability.report.view import AgentView, Baseline, ReportView
 from otel_reliability.testing import span, write_otlp
 
 
@@ -76,15 +80,31 @@ def recorded(tmp_path: Path, spans: Iterable[RawSpan], settings: Settings = REPO
     return recording.close()
 
 
-def report(tmp_path: Path, spans: Iterable[RawSpan], settings: Settings = REPORT_SETTINGS) -> Report:
+def report(tmp_path: Path, spans: Iterable[RawSpan], settings: Settings = REPORT_SETTINGS) -> ReportView:
     """The report on these spans."""
-    return report_of(recorded(tmp_path, spans, settings))
+    return report_of(recorded(tmp_path, spans, settings), for_people=True)
 
 
-def card(tmp_path: Path, spans: Iterable[RawSpan], settings: Settings = REPORT_SETTINGS) -> Scorecard:
-    """The scorecard of the one agent of these spans."""
-    [found] = report(tmp_path, spans, settings).cards
+def comparison(tmp_path: Path, before: Iterable[RawSpan], after: Iterable[RawSpan]) -> tuple[ReportView, Baseline]:
+    """The report on the later spans, compared with the earlier ones."""
+    earlier = recorded(tmp_path, before)
+    found = report_of(recorded(tmp_path, after), earlier=earlier)
+    assert found.baseline is not None
+    return found, found.baseline
+
+
+def agent_of(tmp_path: Path, spans: Iterable[RawSpan], settings: Settings = REPORT_SETTINGS) -> AgentView:
+    """The view of the one agent of these spans."""
+    [found] = report(tmp_path, spans, settings).agents
     return found
+
+
+def printed(found: ReportView, width: int = 80, detailed: int = terminal.MAX_DETAILED) -> str:
+    """The page of a report on a terminal, without colour."""
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    terminal.render(found, console, detailed)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
 
 
 def with_min_runs(number: int) -> Settings:

@@ -47,10 +47,3 @@ def test_the_picture_fetches_nothing() -> None:
 
     assert "http" not in picture.replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert "<script" not in picture
-
-
-def test_each_tier_and_each_trust_has_its_colour() -> None:
-    """Four tiers, three grades of trust."""
-    assert len({json.loads(badge.endpoint(score))["color"] for score in (90, 70, 50, 10)}) == 4
-    assert len({badge.svg(90, trust).count("#2e7d32") for trust in (90, 60)}) == 2
-    assert badge.svg(90, 40).count("#c62828") == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Sequence
 from random import Random
 
@@ -17,7 +16,7 @@ from otel_reliability.config import ChangeSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import ByName
-from otel_reliability.report import change_json, change_page
+from otel_reliability.report import changes
 from otel_reliability.report.changes import (
     BY_NAME,
     NOT_PINNED,
@@ -26,9 +25,8 @@ from otel_reliability.report.changes import (
     Finding,
     UnitsOf,
     compared,
-    judged,
+    detected,
     pairs,
-    since,
 )
 from otel_reliability.report.text import place
 from tests.change.build import random_units
@@ -40,18 +38,18 @@ REFUNDS = AgentKey("acme", "shop", "prod", "refunds")
 STAGED = AgentKey("acme", "shop", "staging", "support")
 
 CHANGED = random_units(100) + random_units(40, 1, 101, longer=4)
-"""Observations of an agent that changes at the 101st."""
+"""Units of an agent that changes at the 101st."""
 
 
 def verdicts(findings: Sequence[Finding]) -> dict[str, Result]:
     """The verdicts by agent."""
-    return {finding.key.agent: finding.verdict for finding in findings if finding.key is not None}
+    return {finding.key.agent: finding.change.verdict for finding in findings if finding.key is not None}
 
 
 def page(findings: Sequence[Finding], width: int = 300) -> str:
     """What a terminal shows."""
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    change_page.render(findings, SETTINGS, console)
+    changes.render(findings, SETTINGS, console)
     assert isinstance(console.file, io.StringIO)
     return "".join(line.rstrip() + "\n" for line in console.file.getvalue().splitlines())
 
@@ -59,40 +57,42 @@ def page(findings: Sequence[Finding], width: int = 300) -> str:
 def test_each_agent_has_a_verdict_of_its_own() -> None:
     """Changed, unchanged, too short: by key, and only those that were asked for."""
     units = {SUPPORT: CHANGED, REFUNDS: random_units(140, 2), STAGED: random_units(30)}
-    findings = judged(units, SETTINGS, {})
-    assert [(one.key, one.verdict) for one in findings] == [
+    findings = detected(units, SETTINGS, {})
+    assert [(one.key, one.change.verdict) for one in findings] == [
         (REFUNDS, Result.NO_CHANGE),
         (SUPPORT, Result.CHANGED),
         (STAGED, Result.NO_RESULT),
     ]
-    assert findings[1].sentence.startswith("changed about unit 10")
-    assert [one.key for one in judged(units, SETTINGS, {}, ["refund*"])] == [REFUNDS]
+    assert findings[1].change.sentence.startswith("changed about unit 10")
+    assert [one.key for one in detected(units, SETTINGS, {}, ["refund*"])] == [REFUNDS]
     with pytest.raises(ConfigurationError):
-        judged(units, SETTINGS, {}, ["nobody"])
+        detected(units, SETTINGS, {}, ["nobody"])
 
 
 def test_a_reference_recording_stands_for_the_agents_it_holds() -> None:
     """Of the others it is said that their own first units were the reference."""
     units = {SUPPORT: random_units(40, 5, longer=4), REFUNDS: random_units(140, 2)}
-    support, refunds = sorted(judged(units, SETTINGS, {SUPPORT: random_units(100)}), key=lambda one: one.verdict.value)
-    assert (support.verdict, support.note) == (Result.CHANGED, PINNED)
-    assert (refunds.verdict, refunds.note) == (Result.NO_CHANGE, NOT_PINNED)
-    assert {one.note for one in judged(units, SETTINGS, {})} == {""}
+    support, refunds = sorted(
+        detected(units, SETTINGS, {SUPPORT: random_units(100)}), key=lambda one: one.change.verdict.value
+    )
+    assert (support.change.verdict, support.change.note) == (Result.CHANGED, PINNED)
+    assert (refunds.change.verdict, refunds.change.note) == (Result.NO_CHANGE, NOT_PINNED)
+    assert {one.change.note for one in detected(units, SETTINGS, {})} == {""}
 
 
 def test_a_reference_of_another_place_stands_for_who_has_its_name_alone() -> None:
     """It is said which agent that is; where several have the name nobody guesses, and that is said, too."""
     elsewhere, units = SUPPORT._replace(environment="lab"), {SUPPORT: random_units(40, 5, longer=4)}
-    (by_name,) = judged(units, SETTINGS, ByName({elsewhere: random_units(100)}))
-    (exact,) = judged(units, SETTINGS, ByName({elsewhere: random_units(100), SUPPORT: random_units(100)}))
+    (by_name,) = detected(units, SETTINGS, ByName({elsewhere: random_units(100)}))
+    (exact,) = detected(units, SETTINGS, ByName({elsewhere: random_units(100), SUPPORT: random_units(100)}))
     several = ByName({elsewhere: random_units(100), STAGED: random_units(100)})
-    (unsure,) = judged(units, SETTINGS, several)
-    (absent,) = judged(units, SETTINGS, ByName({REFUNDS: random_units(100)}))
+    (unsure,) = detected(units, SETTINGS, several)
+    (absent,) = detected(units, SETTINGS, ByName({REFUNDS: random_units(100)}))
 
-    assert (by_name.verdict, by_name.note) == (Result.CHANGED, f"{BY_NAME} ({place(elsewhere)})")
-    assert (exact.verdict, exact.note) == (Result.CHANGED, PINNED)
-    assert (unsure.verdict, unsure.note) == (Result.NO_RESULT, SEVERAL)
-    assert (absent.verdict, absent.note) == (Result.NO_RESULT, NOT_PINNED)
+    assert (by_name.change.verdict, by_name.change.note) == (Result.CHANGED, f"{BY_NAME} ({place(elsewhere)})")
+    assert (exact.change.verdict, exact.change.note) == (Result.CHANGED, PINNED)
+    assert (unsure.change.verdict, unsure.change.note) == (Result.NO_RESULT, SEVERAL)
+    assert (absent.change.verdict, absent.change.note) == (Result.NO_RESULT, NOT_PINNED)
 
 
 def test_two_recordings_are_compared_agent_by_agent() -> None:
@@ -106,7 +106,7 @@ def test_two_recordings_are_compared_agent_by_agent() -> None:
         "refunds": Result.NO_RESULT,
         "late": Result.NO_RESULT,
     }
-    sentences = {one.key.agent: one.sentence for one in findings if one.key is not None}
+    sentences = {one.key.agent: one.change.sentence for one in findings if one.key is not None}
     assert "in the later recording" in sentences["refunds"]
     assert "in the earlier recording" in sentences["late"]
 
@@ -115,8 +115,8 @@ def test_two_recordings_are_compared_agent_by_agent() -> None:
 def test_fewer_than_20_units_on_either_side_give_no_verdict(earlier: int, later: int) -> None:
     """However different they are."""
     (finding,) = compared({SUPPORT: random_units(earlier)}, {SUPPORT: random_units(later, 1, longer=9)}, SETTINGS)
-    assert finding.verdict is Result.NO_RESULT
-    assert f"{earlier} before and {later} after" in finding.sentence
+    assert finding.change.verdict is Result.NO_RESULT
+    assert f"{earlier} before and {later} after" in finding.change.sentence
 
 
 def test_agents_are_paired_by_key_then_by_name_then_alone() -> None:
@@ -128,23 +128,16 @@ def test_agents_are_paired_by_key_then_by_name_then_alone() -> None:
     assert pairs([REFUNDS], [SUPPORT, STAGED]) == {}
 
 
-def test_units_since_a_moment() -> None:
-    """Those that ended then or later; agents without any are gone."""
-    units = random_units(10)
-    found = since({SUPPORT: units, REFUNDS: units[:5]}, units[5].end_ns)
-    assert found == {SUPPORT: units[5:]}
-
-
 def test_without_any_agent_there_is_no_verdict() -> None:
     """Neither of one recording nor of two."""
-    for findings in (judged({}, SETTINGS, {}), compared({}, {}, SETTINGS)):
-        assert [(one.key, one.verdict) for one in findings] == [(None, Result.NO_RESULT)]
+    for findings in (detected({}, SETTINGS, {}), compared({}, {}, SETTINGS)):
+        assert [(one.key, one.change.verdict) for one in findings] == [(None, Result.NO_RESULT)]
         assert "the recording" in page(findings)
 
 
 def test_the_page_tells_changes_first_and_how_far_to_trust_them() -> None:
     """Who, the sentence, what shows it since then; the rate of false alarms, and what nothing can be told of."""
-    shown = page(judged({SUPPORT: CHANGED, REFUNDS: random_units(140, 2)}, SETTINGS, {}))
+    shown = page(detected({SUPPORT: CHANGED, REFUNDS: random_units(140, 2)}, SETTINGS, {}))
     lines = shown.splitlines()
     assert lines[0] == "● support  acme / shop · prod"
     assert lines[1].startswith("  changed about unit 10")
@@ -152,7 +145,7 @@ def test_the_page_tells_changes_first_and_how_far_to_trust_them() -> None:
     assert lines[3:5] == ["✓ refunds  acme / shop · prod", "  no change in 140 units"]
     assert "2 agents: 1 changed, 1 unchanged" in lines
     assert "once in 500 units or less often" in shown
-    assert "Of the first 60 units" in shown
+    assert "The first 60 units, and 60 after each alarm, are the baseline" in shown
 
 
 def test_the_page_on_two_recordings_says_who_was_compared() -> None:
@@ -178,14 +171,14 @@ def test_a_name_cannot_command_the_terminal() -> None:
 
 def test_json_has_the_numbers_behind_the_sentence() -> None:
     """Of one recording the alarms, of two the tests."""
-    document = json.loads(change_json.render_json(judged({SUPPORT: CHANGED}, SETTINGS, {}), SETTINGS))
+    document = changes.document(detected({SUPPORT: CHANGED}, SETTINGS, {}), SETTINGS)
     (agent,) = document["agents"]
     signal = agent["alarms"][0]["signals"][0]
     assert (agent["service_namespace"], agent["service"], agent["environment"], agent["agent"]) == SUPPORT[:4]
     assert (agent["verdict"], agent["units"], document["summary"]) == ("changed", 140, "1 changed")
     assert signal["before"]["units"] > signal["after"]["units"] > 0
     assert signal["since"].endswith("Z")
-    (agent,) = change_json.document(compared({REFUNDS: CHANGED}, {SUPPORT: random_units(50, 1)}, SETTINGS), SETTINGS)[
+    (agent,) = changes.document(compared({REFUNDS: CHANGED}, {SUPPORT: random_units(50, 1)}, SETTINGS), SETTINGS)[
         "agents"
     ]
     assert agent["earlier_agent"] == "refunds"
@@ -200,16 +193,16 @@ def test_two_recorded_models_differ() -> None:
     gpt, claude = observations_of(recorded_runs(GPT_AIRLINE)), observations_of(recorded_runs(CLAUDE_AIRLINE))
     for before, after in ((gpt, claude), (claude, gpt)):
         (finding,) = compared(before, after, ChangeSettings())
-        assert finding.verdict is Result.CHANGED
-        assert "output tokens a model call" in finding.sentence
-        assert "at tasks that both have" in finding.sentence
+        assert finding.change.verdict is Result.CHANGED
+        assert "output tokens a model call" in finding.change.sentence
+        assert "at tasks that both have" in finding.change.sentence
 
 
 @pytest.mark.parametrize("corpus", [GPT_AIRLINE, CLAUDE_AIRLINE])
 def test_the_halves_of_a_recording_do_not_differ(corpus: str) -> None:
     """In at least 95 % of random splits; ten units a side are too few to say anything."""
     (units,) = observations_of(recorded_runs(corpus)).values()
-    found = [compared(*halves(units, seed), ChangeSettings())[0].verdict for seed in range(20)]
+    found = [compared(*halves(units, seed), ChangeSettings())[0].change.verdict for seed in range(20)]
     assert found.count(Result.CHANGED) <= 1
     assert found.count(Result.NO_RESULT) == (20 if len(units) < 40 else 0)
 

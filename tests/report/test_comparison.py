@@ -1,36 +1,24 @@
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
-from rich.console import Console
-
 from otel_reliability.model.span import RawSpan
-from otel_reliability.report import before_after
-from otel_reliability.report.comparison import Change, Comparison, compare
-from tests.report.build import attempts, report, runs
+from otel_reliability.report.view import Baseline, Compared
+from tests.report.build import attempts, comparison, printed, runs
 
 STEADY = runs(*["search reply"] * 12)
 WILD = runs(*["search reply", "reply", "ask search", "ask"] * 3)
 
 
-def compared(tmp_path: Path, before: list[RawSpan], after: list[RawSpan]) -> Comparison:
-    """Two recordings side by side."""
-    return compare(report(tmp_path, before), report(tmp_path, after))
+def compared(tmp_path: Path, before: list[RawSpan], after: list[RawSpan]) -> Baseline:
+    """Two recordings compared."""
+    return comparison(tmp_path, before, after)[1]
 
 
-def changes(comparison: Comparison) -> dict[str, Change]:
-    """Of the one agent, by metric."""
-    [agent] = comparison.agents
-    return {change.name: change for change in agent.changes}
-
-
-def seen(comparison: Comparison) -> str:
-    """What is seen of it."""
-    console = Console(file=io.StringIO(), width=80, color_system=None)
-    before_after.render(comparison, console)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+def changes(baseline: Baseline) -> dict[str, Compared]:
+    """The numbers of the one agent."""
+    [agent] = baseline.agents
+    return dict(agent.metrics)
 
 
 def test_each_number_changes_for_better_or_worse_by_its_own_direction(tmp_path: Path) -> None:
@@ -46,8 +34,8 @@ def test_each_number_changes_for_better_or_worse_by_its_own_direction(tmp_path: 
 
 def test_a_change_is_weighed_against_chance(tmp_path: Path) -> None:
     """Twelve runs of one behaviour against twelve of another differ clearly; a recording does not differ from itself."""
-    assert changes(compared(tmp_path, STEADY, WILD))["path_entropy"].clear is True
-    assert all(change.clear is not True for change in changes(compared(tmp_path, WILD, WILD)).values())
+    assert changes(compared(tmp_path, STEADY, WILD))["path_entropy"].more_than_chance is True
+    assert all(change.more_than_chance is not True for change in changes(compared(tmp_path, WILD, WILD)).values())
 
 
 def test_evidence_that_one_side_lacks_is_neither_better_nor_worse(tmp_path: Path) -> None:
@@ -60,19 +48,18 @@ def test_evidence_that_one_side_lacks_is_neither_better_nor_worse(tmp_path: Path
 
 def test_agents_of_one_side_are_named(tmp_path: Path) -> None:
     """They are compared with nobody."""
-    comparison = compared(
-        tmp_path, [*STEADY, *runs("a", first=50, agent="old")], [*STEADY, *runs("a", first=50, agent="new")]
-    )
+    before, after = [*STEADY, *runs("a", first=50, agent="old")], [*STEADY, *runs("a", first=50, agent="new")]
+    found, baseline = comparison(tmp_path, before, after)
 
-    assert [card.key.agent for card in comparison.only_before] == ["old"]
-    assert "Only before: old." in seen(comparison)
-    assert "Only now: new." in seen(comparison)
-    assert "No agent is in both recordings" in seen(compared(tmp_path, STEADY, runs("a", agent="new")))
+    assert [key.agent for key in baseline.only_before] == ["old"]
+    assert "Only before: old." in printed(found)
+    assert "Only now: new." in printed(found)
+    assert "No agent is in both recordings" in printed(comparison(tmp_path, STEADY, runs("a", agent="new"))[0])
 
 
 def test_the_page_shows_both_badges_and_what_moved(tmp_path: Path) -> None:
     """What stayed is counted."""
-    page = seen(compared(tmp_path, STEADY, WILD))
+    page = printed(comparison(tmp_path, STEADY, WILD)[0])
 
     assert "🟢 STABLE 100/100  →  🟢 STABLE 80/100" in page
     assert "+0.558 worse, more than chance" in " ".join(page.split())

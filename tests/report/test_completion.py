@@ -8,21 +8,21 @@ import gzip
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from otel_reliability.config import Settings
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import KIND_CONSUMER, Evaluation, RawSpan
 from otel_reliability.report import json as report_json
+from otel_reliability.report.build import report_of
 from otel_reliability.report.inspection import Inspection, as_json
 from otel_reliability.report.recording import REPORT_SETTINGS, Recording
-from otel_reliability.report.report import report_of
 from otel_reliability.report.run_record import line
 from otel_reliability.testing import at, span, write_otlp
 from tests.laws.telemetry import cases
@@ -54,7 +54,7 @@ def _told(
     recording.close()
     return {
         "runs": [line(run) for run in sorted(settled, key=lambda run: (run.start_ns, run.run_id))],
-        "report": report_json.render(report_of(recording, most_for_intervals=0)),
+        "report": report_json.render(report_of(recording, max_runs_for_intervals=0)),
         "inspection": as_json(inspection),
         "accounts": +recording.engine.accounts,
         "closed": +recording.engine.closed,

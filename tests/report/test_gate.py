@@ -8,21 +8,21 @@ from otel_reliability.errors import ConfigurationError, UnknownMetric
 from otel_reliability.model.span import RawSpan
 from otel_reliability.report import gate
 from otel_reliability.report.doubt import few_runs
-from otel_reliability.report.gate import State, Verdict
+from otel_reliability.report.gate import TargetResult, TargetState
 from otel_reliability.report.target import parse
 from tests.report.build import attempts, report, run_spans, runs
 
 FIVE = attempts("refund", True, True, False, True, True)
 
 
-def verdicts(tmp_path: Path, spans: list[RawSpan], *targets: str, min_runs: int = 2) -> list[Verdict]:
-    """The verdicts on targets."""
-    return gate.judge(report(tmp_path, spans), [parse(target) for target in targets], min_runs)
+def results(tmp_path: Path, spans: list[RawSpan], *targets: str, min_runs: int = 2) -> list[TargetResult]:
+    """The results on targets."""
+    return gate.check(report(tmp_path, spans), [parse(target) for target in targets], min_runs)
 
 
 def states(tmp_path: Path, spans: list[RawSpan], *targets: str, min_runs: int = 2) -> list[str]:
     """What became of them."""
-    return [verdict.state.name for verdict in verdicts(tmp_path, spans, *targets, min_runs=min_runs)]
+    return [result.state.name for result in results(tmp_path, spans, *targets, min_runs=min_runs)]
 
 
 @pytest.mark.parametrize(
@@ -66,35 +66,35 @@ def test_a_path_without_an_agent_must_hold_for_every_agent(tmp_path: Path) -> No
 def test_a_target_of_a_task_must_hold_for_every_task(tmp_path: Path) -> None:
     """One task with a failure fails the gate, however many others passed."""
     spans = [*attempts("a", True, True), *attempts("b", True, False, first=3)]
-    found = verdicts(tmp_path, spans, "reliability.passhat_k>=90")
+    found = results(tmp_path, spans, "reliability.passhat_k>=90")
 
-    assert {verdict.task: verdict.state.name for verdict in found} == {"a": "HELD", "b": "FAILED"}
+    assert {result.task: result.state.name for result in found} == {"a": "HELD", "b": "FAILED"}
     assert gate.exit_code(found) == 1
 
 
 def test_too_few_runs_are_missing_evidence(tmp_path: Path) -> None:
     """A number that rests on fewer than was asked for is not judged, well as it may look."""
-    [verdict] = verdicts(tmp_path, FIVE, "score>=0", min_runs=6)
+    [result] = results(tmp_path, FIVE, "score>=0", min_runs=6)
 
-    assert (verdict.state, verdict.why) == (State.MISSING, "5 runs, fewer than --min-runs 6")
+    assert (result.state, result.why) == (TargetState.MISSING, "5 runs, fewer than --min-runs 6")
 
 
 def test_missing_evidence_is_named(tmp_path: Path) -> None:
     """What the number needs, or why there is no score."""
-    found = verdicts(tmp_path, runs("a"), "score>=1", "brier_score>=1", "reliability.runs>=1")
+    found = results(tmp_path, runs("a"), "score>=1", "brier_score>=1", "reliability.runs>=1")
 
-    assert [verdict.why for verdict in found] == [
-        "no evidence: 1 of the 2 runs that a score needs",
-        "no evidence; it needs 1 run with a confidence and a known outcome",
-        "no evidence; it needs 1 run with a known outcome",
+    assert [result.why for result in found] == [
+        "not enough data: 1 of the 2 runs that a score needs",
+        "not enough data; it needs 1 run with a confidence and a known outcome",
+        "not enough data; it needs 1 run with a known outcome",
     ]
 
 
 def test_without_any_run_nothing_can_be_judged(tmp_path: Path) -> None:
     """An empty recording holds no target."""
-    found = verdicts(tmp_path, [], "score>=1", 'agents["support"].score>=1')
+    found = results(tmp_path, [], "score>=1", 'agents["support"].score>=1')
 
-    assert [verdict.why for verdict in found] == ["no agent has a run here"] * 2
+    assert [result.why for result in found] == ["no agent has a run here"] * 2
     assert gate.exit_code(found) == 3
 
 
@@ -102,11 +102,11 @@ def test_without_any_run_nothing_can_be_judged(tmp_path: Path) -> None:
     ("state", "code"),
     [([], 0), (["HELD"], 0), (["HELD", "MISSING"], 3), (["MISSING", "FAILED", "HELD"], 1)],
 )
-def test_the_gravest_verdict_decides_the_exit_code(tmp_path: Path, state: list[str], code: int) -> None:
+def test_the_gravest_result_decides_the_exit_code(tmp_path: Path, state: list[str], code: int) -> None:
     """A failed target before missing evidence before success."""
-    found = verdicts(tmp_path, FIVE, "score>=1")
+    found = results(tmp_path, FIVE, "score>=1")
 
-    assert gate.exit_code([found[0]._replace(state=State[name]) for name in state]) == code
+    assert gate.exit_code([found[0]._replace(state=TargetState[name]) for name in state]) == code
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,9 @@ def test_a_path_that_names_no_metric_shows_the_nearest(text: str, near: str) -> 
 def test_an_agent_or_task_that_is_not_there_shows_the_nearest(tmp_path: Path) -> None:
     """A gate on nobody would hold for ever."""
     with pytest.raises(ConfigurationError, match="'suport' is not an agent with runs here; the nearest is support"):
-        verdicts(tmp_path, FIVE, 'agents["suport"].score>=1')
+        results(tmp_path, FIVE, 'agents["suport"].score>=1')
     with pytest.raises(ConfigurationError, match="'refnd' is not a task with runs here; the nearest is refund"):
-        verdicts(tmp_path, FIVE, 'tasks["refnd"].path_entropy<=1')
+        results(tmp_path, FIVE, 'tasks["refnd"].path_entropy<=1')
 
 
 def test_names_with_quotes_and_dots_can_be_meant(tmp_path: Path) -> None:
@@ -150,53 +150,53 @@ def test_names_with_quotes_and_dots_can_be_meant(tmp_path: Path) -> None:
 
 
 def test_five_runs_cannot_tell_four_of_five_from_nineteen_of_twenty(tmp_path: Path) -> None:
-    """The verdict stands, with the interval it rests on and the runs it would take."""
-    [verdict] = verdicts(tmp_path, FIVE, "pass_hat_k.1>=0.95")
+    """The result stands, with the interval it rests on and the runs it would take."""
+    [result] = results(tmp_path, FIVE, "pass_hat_k.1>=0.95")
 
-    assert verdict.state is State.FAILED
-    assert verdict.doubt == (
-        "5 runs cannot tell 0.8 from 0.95: 4 of 5 is 38 % to 96 % (Wilson, 95 %); 5 runs pin a rate to ±44 points at worst. "
-        "To tell them apart takes 43 runs."
+    assert result.state is TargetState.FAILED
+    assert result.doubt == (
+        "5 runs cannot distinguish 0.8 from 0.95: 4 of 5 is 38 % to 96 % (Wilson, 95 %); 5 runs pin a rate to ±44 points "
+        "at worst. To distinguish them takes 43 runs."
     )
 
 
 def test_a_rate_at_its_bound_is_not_decided(tmp_path: Path) -> None:
     """No number of runs tells a rate from itself."""
-    [verdict] = verdicts(tmp_path, FIVE, "pass_hat_k.1>=0.8")
+    [result] = results(tmp_path, FIVE, "pass_hat_k.1>=0.8")
 
-    assert verdict.doubt.startswith("5 runs do not decide this: 4 of 5 is 38 % to 96 %")
-    assert verdict.doubt.endswith("±5 points take 385 runs.")
+    assert result.doubt.startswith("5 runs do not decide this: 4 of 5 is 38 % to 96 %")
+    assert result.doubt.endswith("±5 points take 385 runs.")
 
 
 def test_a_target_of_all_attempts_is_doubted_at_the_rate_where_it_turns(tmp_path: Path) -> None:
     """passhat_k of 90 % over 5 attempts asks for a pass rate of 98 %, which five passes do not show."""
-    [verdict] = verdicts(tmp_path, attempts("a", *[True] * 5), "reliability.passhat_k>=90")
+    [result] = results(tmp_path, attempts("a", *[True] * 5), "reliability.passhat_k>=90")
 
-    assert verdict.state is State.HELD
-    assert verdict.doubt.startswith("5 runs cannot tell 1 from 0.979: 5 of 5 is 57 % to 100 %")
+    assert result.state is TargetState.HELD
+    assert result.doubt.startswith("5 runs cannot distinguish 1 from 0.979: 5 of 5 is 57 % to 100 %")
 
 
-def test_a_clear_verdict_is_not_doubted(tmp_path: Path) -> None:
+def test_a_clear_result_is_not_doubted(tmp_path: Path) -> None:
     """None of twenty passed: no sentence is needed."""
-    [verdict] = verdicts(tmp_path, attempts("a", *[False] * 20), "pass_hat_k.1>=0.9")
+    [result] = results(tmp_path, attempts("a", *[False] * 20), "pass_hat_k.1>=0.9")
 
-    assert (verdict.state, verdict.doubt) == (State.FAILED, "")
+    assert (result.state, result.doubt) == (TargetState.FAILED, "")
 
 
 def test_a_number_whose_interval_holds_the_bound_is_doubted(tmp_path: Path) -> None:
     """Also where it is no share of runs."""
     spans = runs("a b", "a b", "a", "b a", "a b", "b", "a b", "a b")
-    [verdict] = verdicts(tmp_path, spans, "path_entropy<=0.6")
+    [result] = results(tmp_path, spans, "path_entropy<=0.6")
 
-    assert verdict.doubt.startswith("8 runs do not decide this: at 95 % confidence the value lies between 0.")
+    assert result.doubt.startswith("8 runs do not decide this: at 95 % confidence the value lies between 0.")
 
 
 def test_a_gate_on_few_runs_says_what_they_can_tell(tmp_path: Path) -> None:
-    """Once for the whole gate, by the fewest runs behind any verdict."""
-    found = verdicts(tmp_path, FIVE, "score>=80", "path_entropy<=0.5")
+    """Once for the whole gate, by the fewest runs behind any result."""
+    found = results(tmp_path, FIVE, "score>=80", "path_entropy<=0.5")
 
     assert gate.warning(found) == (
-        "5 runs cannot tell 0.8 from 0.95: they pin a rate to ±44 points. ±10 points take 97 runs, ±5 points 385."
+        "5 runs cannot distinguish 0.8 from 0.95: they pin a rate to ±44 points. ±10 points take 97 runs, ±5 points 385."
     )
-    assert few_runs(60).startswith("60 runs barely tell 0.8 from 0.95")
+    assert few_runs(60).startswith("60 runs barely distinguish 0.8 from 0.95")
     assert few_runs(400) == ""

@@ -1,4 +1,4 @@
-"""`inspect`: what was recognised, what was not, what the runs tell."""
+"""`inspect`: what was recognized, what was not, which data the runs carry."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from rich.console import Console
 from otel_reliability.cli.app import app
 from otel_reliability.config import Settings, ToolSettings
 from otel_reliability.model.span import RawSpan, Resource
-from otel_reliability.report.inspection import Inspection, as_json
-from otel_reliability.report.inspection_page import render
+from otel_reliability.report.inspection import Inspection, as_json, render
 from otel_reliability.report.recording import Recording
 from otel_reliability.testing import write_otlp
 from tests.cli.command_line import call

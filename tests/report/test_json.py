@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from json import dumps
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +8,10 @@ import pytest
 from otel_reliability.metrics import SPECS
 from otel_reliability.model.span import RawSpan
 from otel_reliability.report import json
-from otel_reliability.report.comparison import compare
+from otel_reliability.report.build import report_of
 from otel_reliability.report.recording import Recording
-from otel_reliability.report.report import report_of
 from otel_reliability.testing import write_otlp
-from tests.report.build import attempts, loaded, report, run_spans, runs, spoil
+from tests.report.build import attempts, comparison, loaded, report, run_spans, runs, spoil
 from tests.report.schema import SCHEMA, faults
 
 FULL = [
@@ -43,10 +41,8 @@ def test_the_document_is_what_the_schema_says(tmp_path: Path, spans: list[RawSpa
 
 def test_a_comparison_is_what_the_schema_says(tmp_path: Path) -> None:
     """Agents of both recordings, and of one only."""
-    before = report(tmp_path, [*FULL, *runs("a", first=20, agent="gone")])
-    after = report(tmp_path, [*FULL[:5], *runs("a", first=20, agent="new")])
-
-    made = loaded(json.render(after, compare(before, after)))
+    before, after = [*FULL, *runs("a", first=20, agent="gone")], [*FULL[:5], *runs("a", first=20, agent="new")]
+    made = loaded(json.render(comparison(tmp_path, before, after)[0]))
 
     assert list(faults(made)) == []
     assert [each["agent"] for each in made["baseline"]["only_before"]] == ["gone", "other"]
@@ -85,8 +81,8 @@ def test_sessions_that_are_written_one_by_one_stand_where_they_belong(tmp_path: 
         tmp_path, [*spans, *runs("a", first=60, agent="y", session="u"), *runs("a", "a", first=70, agent="z")]
     )
 
-    assert sorted(len(card.sessions) for card in made.cards if card.key.agent in "xyz") == [0, 1, 2]
-    assert json.render(made) == dumps(json.document(made), indent=2, ensure_ascii=False) + "\n"
+    assert sorted(len(agent.sessions) for agent in made.agents if agent.agent in "xyz") == [0, 1, 2]
+    assert json.render(made) == "".join(json.pieces(made))
 
 
 def test_no_argument_and_no_text_is_in_the_document(tmp_path: Path) -> None:
@@ -106,18 +102,13 @@ def test_names_stay_as_they_came(tmp_path: Path) -> None:
     assert document(tmp_path, runs("a", agent=name))["agents"][0]["agent"] == name
 
 
-def test_the_same_spans_give_the_same_text(tmp_path: Path) -> None:
-    """In whatever order they came."""
-    assert json.render(report(tmp_path, FULL)) == json.render(report(tmp_path, FULL[::-1]))
-
-
 def test_what_could_not_be_used_is_counted_by_reason(tmp_path: Path) -> None:
     """Broken lines, spans nobody knows, evidence out of range."""
     path = write_otlp(tmp_path / "spans.jsonl", [*FULL, *runs("a", first=30)])
     spoil(path, "nonsense")
     recording = Recording()
     recording.read(path)
-    made = json.document(report_of(recording.close()))
+    made = json.plain(report_of(recording.close()))
 
     assert made["spans"]["malformed"] == 1
     assert made["problems"] == {"json": 1}

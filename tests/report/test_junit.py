@@ -5,7 +5,7 @@ from xml.etree.ElementTree import Element, fromstring
 
 from otel_reliability.model.span import RawSpan
 from otel_reliability.report import gate, junit
-from otel_reliability.report.scorecard import ALL_SPECS
+from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.target import parse
 from tests.report.build import attempts, report, runs
 
@@ -37,7 +37,7 @@ def test_every_number_is_a_test_and_missing_evidence_is_skipped(tmp_path: Path) 
     )
     assert (
         cases_with(suite, "skipped")["brier_score"]
-        == "no evidence; it needs 1 run with a confidence and a known outcome"
+        == "not enough data; it needs 1 run with a confidence and a known outcome"
     )
     assert suite.get("skipped") == str(len(cases_with(suite, "skipped")))
     assert "2 runs" in str(next(case for case in suite if case.get("name") == "path_entropy").findtext("system-out"))
@@ -55,13 +55,13 @@ def test_a_tier_that_is_not_for_production_fails(tmp_path: Path) -> None:
 def test_a_gate_fails_errs_and_passes(tmp_path: Path) -> None:
     """A target without evidence is an error: it neither held nor failed."""
     targets = [parse(text) for text in ("score>=1", "score>100", "brier_score>=0.5")]
-    verdicts = gate.judge(report(tmp_path, attempts("t", True, False)), targets, 2)
-    [suite] = parsed(junit.render_gate(verdicts))
+    results = gate.check(report(tmp_path, attempts("t", True, False)), targets, 2)
+    [suite] = parsed(junit.render_gate(results))
 
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
     assert cases_with(suite, "failure") == {"score>100 [support]": "100, 2 runs"}
     assert cases_with(suite, "error") == {
-        "brier_score>=0.5 [support]": "no evidence; it needs 1 run with a confidence and a known outcome"
+        "brier_score>=0.5 [support]": "not enough data; it needs 1 run with a confidence and a known outcome"
     }
 
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from otel_reliability.report import markdown
-from otel_reliability.report.comparison import compare
-from tests.report.build import attempts, report, runs
+from tests.report.build import attempts, comparison, report, runs
 from tests.report.test_json import FULL
 
 
@@ -15,7 +14,7 @@ def test_the_report_is_a_document_with_tables(tmp_path: Path) -> None:
     assert "## support (shop · test)" in text
     assert "| Path entropy | 0.000 |  | 2 | −0.0 |" in text
     assert "| pass^k, all of k pass | 50 % | 0 % |" in text
-    assert "| what would tell more | runs that have it | for | how to add it |" in text
+    assert "| missing data | runs that have it | for | how to add it |" in text
 
 
 def test_every_table_row_has_as_many_cells_as_its_head(tmp_path: Path) -> None:
@@ -35,8 +34,7 @@ def test_every_table_row_has_as_many_cells_as_its_head(tmp_path: Path) -> None:
 
 def test_a_comparison_tells_both_sides_with_their_runs(tmp_path: Path) -> None:
     """And in which direction the change is."""
-    before, after = report(tmp_path, runs("a", "a", "a")), report(tmp_path, runs("a", "b"))
-    text = markdown.render(after, compare(before, after))
+    text = markdown.render(comparison(tmp_path, runs("a", "a", "a"), runs("a", "b"))[0])
 
     assert "| `path_entropy` | 0.000 |  | 3 | 1.000 |  | 2 | +1.000 worse |" in text
     assert "🟢 STABLE 100/100 → 🟡 VARIABLE 65/100" in text

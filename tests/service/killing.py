@@ -10,9 +10,10 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from otel_reliability.model.run import CloseReason
 from otel_reliability.model.span import RawSpan
@@ -48,7 +49,7 @@ class Victim:
 
     def start(self, *moment: str) -> None:
         """Start it; to die at a moment of `dying`, at the so-many-th time."""
-        doors = ["--http", f"{HOST}:{self.port}", "--grpc", "off", "--metrics", "off", "--pages", "off"]
+        doors = ["--http", f"{HOST}:{self.port}", "--grpc", "off", "--metrics", "off", "--ui", "off"]
         times = ["--set", "assembly.linger=200ms", "--set", "assembly.reopen=1s", "--set", "hash_key=" + "00" * 16]
         module = ["tests.service.dying", *moment] if moment else ["otel_reliability.cli"]
         command = [sys.executable, "-m", *module, "serve", "--state", str(self._state), *doors, *times]

@@ -7,12 +7,16 @@ from contextlib import contextmanager
 from typing import Any, Final, cast
 
 import grpc
+from msgspec import structs
 
+from otel_reliability.config import LimitSettings
 from otel_reliability.demo.hosting import living
+from otel_reliability.loading import public_fields
 from otel_reliability.model.span import RawSpan
 from otel_reliability.service.config_file import load_config
 from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.service import Service
+from otel_reliability.service.settings import ServiceSettings
 from otel_reliability.service.state import State
 from otel_reliability.testing import FakeClock, span, traces_protobuf
 from tests.real.waiting import until
@@ -98,9 +102,18 @@ def serving(
     clock: FakeClock | None = None,
     **service: object,
 ) -> Generator[Running]:
-    """A running service; `service` are settings of it by name."""
-    doors = {"grpc": FREE, "http": FREE, "metrics": FREE, "pages": FREE, "drain": 5.0}
-    config = load_config(flags={**(engine or {}), "service": {**doors, **service}})
+    """A running service; `service` are settings of it by name, also internal ones; so are the `limits` of `engine`."""
+    endpoints = {"grpc": FREE, "http": FREE, "metrics": FREE, "ui": FREE, "drain": 5.0}
+    public = {field.path for field in public_fields(ServiceSettings)}
+    given = dict(engine or {})
+    limits: Any = given.pop("limits", {})
+    flags = {name: value for name, value in service.items() if name in public}
+    loaded = load_config(flags={**given, "service": {**endpoints, **flags}})
+    internal = {name: value for name, value in service.items() if name not in public}
+    config = loaded._replace(
+        engine=structs.replace(loaded.engine, limits=LimitSettings(**limits)),
+        service=structs.replace(loaded.service, **internal),
+    )
     wound = FakeClock(LATER) if clock is None else clock
     made = Service(config, persistence_of=persistence_of, env=env or {}, clock=wound, wall=wound.wall)
     with living(made):

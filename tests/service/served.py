@@ -41,7 +41,7 @@ class Served(Process):
         config.write_text(json.dumps({**ENGINE, **settings}))
         doors = ["--grpc", self.grpc, "--http", self.http[7:], "--metrics", self.metrics_address]
         command = [sys.executable, "-m", "otel_reliability.cli", "serve", "--config", config, *doors]
-        command += ["--pages", self.pages[7:], "--set", f"service.instance={instance}", *flags]
+        command += ["--ui", self.pages[7:], "--set", f"service.instance={instance}", *flags]
         super().__init__("serve", command, log=folder / "serve.log", ready=lambda _: answers(f"{self.pages}/readyz"))
 
     def metrics(self) -> str:

@@ -23,9 +23,9 @@ DOORS = {
     "discarded": ("http", "/v1/metrics", b""),
     "unknown signal": ("http", "/v1/profiles", b""),
     "metrics": ("metrics", "/metrics", None),
-    "agents": ("pages", "/api/v1/agents", None),
-    "one agent": ("pages", "/api/v1/agents/shop/support", None),
-    "unknown page": ("pages", "/nothing", None),
+    "agents": ("ui", "/api/v1/agents", None),
+    "one agent": ("ui", "/api/v1/agents/shop/support", None),
+    "unknown page": ("ui", "/nothing", None),
 }
 PROBES = {"health": "/healthz", "ready": "/readyz"}
 WRONG = {
@@ -105,7 +105,7 @@ def test_every_door_opens_with(running: Running, door: str, scheme: str) -> None
 @pytest.mark.parametrize("probe", PROBES)
 def test_probes_need_none(running: Running, probe: str) -> None:
     """Whoever restarts us knows no token."""
-    assert asked(running, "pages", PROBES[probe], None, {}) == 200
+    assert asked(running, "ui", PROBES[probe], None, {}) == 200
 
 
 @pytest.mark.parametrize("authorization", ["", f"Basic {TOKEN}", "Bearer another", TOKEN])

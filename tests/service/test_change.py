@@ -60,11 +60,11 @@ def test_the_reference_is_checked_without_starting(capsys: pytest.CaptureFixture
     reference = write_otlp(tmp_path / "reference.jsonl", spans)
     config = tmp_path / "service.toml"
     config.write_text(f'[change]\nreference = "{reference}"\n')
-    done = call(capsys, "check-config", "--config", config)
+    done = call(capsys, "serve", "--check", "--config", config)
 
     assert done.code == 0
     assert f"measured against {reference}: 2 agents" in done.out
-    assert "of 1 of them it has fewer than 60 units" in done.out
+    assert "1 of them have fewer than 60 units there" in done.out
 
     reference.unlink()
-    assert "change.reference: " in call(capsys, "check-config", "--config", config).err
+    assert "change.reference: " in call(capsys, "serve", "--check", "--config", config).err

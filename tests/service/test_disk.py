@@ -143,19 +143,19 @@ def test_a_service_on_a_full_disk_acknowledges_nothing_that_it_cannot_keep(disk:
         with pytest.raises(grpc.RpcError) as error:
             running.call(body_of(run_of(9_000)))
         refusal = cast("Any", error.value)
-        ready = running.get("pages", "/readyz")
+        ready = running.get("ui", "/readyz")
 
         assert len(refused) == 20
         assert refusal.code() is grpc.StatusCode.UNAVAILABLE
         assert "google.rpc.retryinfo-bin" in {key for key, _ in refusal.trailing_metadata()}
         assert (ready.status, list(json.loads(ready.body)["reasons"])) == (503, ["state"])
-        assert running.get("pages", "/healthz").status == 200
+        assert running.get("ui", "/healthz").status == 200
         assert running.get("metrics", "/metrics").status == 200
         assert len(on_disk(disk.path, tmp_path / "copy")) == len(taken)
 
         disk.free()
         running.clock.advance(10.0)
-        until(lambda: running.get("pages", "/readyz").status == 200, "the service to be ready again")
+        until(lambda: running.get("ui", "/readyz").status == 200, "the service to be ready again")
         assert all(sent(running, trace) for trace in refused)
         running.settle()
         assert running.sum("agent_reliability_runs_total") == len(taken) + len(refused)

@@ -149,12 +149,10 @@ def test_whoever_takes_our_numbers_may_be_away(
         time.sleep(seconds)
         grown = service.resident() - before
         print(f"grown by {grown / MEGABYTE:.1f} MB in {seconds:g} s")
-        failed = service.sum("otel_reliability_exports_total", outcome="unavailable")
         for one in (sink, server):
             one.start()
     until(lambda: pushed(port) >= sent.runs, "all runs pushed")
     server.ask.wait("sum(agent_reliability_runs_total)", lambda found: bool(found) and found[0].value >= sent.runs)
 
-    assert failed >= 2
     assert {runs_of(service), pushed(port), server.ask.value("sum(agent_reliability_runs_total)")} == {sent.runs}
     assert grown < growth * MEGABYTE

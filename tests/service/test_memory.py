@@ -24,7 +24,7 @@ def test_above_the_line_nothing_is_taken_until_there_is_room_again(monkeypatch: 
 def test_without_a_line_it_only_looks() -> None:
     """On a machine without a container the operator knows best."""
     readiness = Readiness()
-    watch = Memory(None, readiness)
+    watch = Memory(0, readiness)
     watch.limit = None
     watch()
 

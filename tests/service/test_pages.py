@@ -39,7 +39,7 @@ def _elsewhere() -> list[Any]:
 
 def answer_of(running: Running, path: str) -> Any:
     """The JSON at a path of the API."""
-    answer = running.get("pages", path)
+    answer = running.get("ui", path)
     assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json; charset=utf-8")
     return json.loads(answer.body)
 
@@ -69,7 +69,7 @@ def test_the_list_comes_in_pages(running: Running) -> None:
 @pytest.mark.parametrize("query", ["limit=-1", "limit=x", "offset=1.5", "limit=99999999999999999999"])
 def test_a_page_that_cannot_be_is_a_bad_request(running: Running, query: str) -> None:
     """And says why."""
-    answer = running.get("pages", f"/api/v1/agents?{query}")
+    answer = running.get("ui", f"/api/v1/agents?{query}")
 
     assert answer.status == 400
     assert "whole number" in json.loads(answer.body)["message"]
@@ -126,7 +126,7 @@ def test_any_name_can_be_asked_for(running: Running) -> None:
 )
 def test_an_agent_that_nobody_knows_is_not_found(running: Running, path: str) -> None:
     """With a status in JSON."""
-    answer = running.get("pages", path)
+    answer = running.get("ui", path)
 
     assert answer.status == 404
     assert json.loads(answer.body)["code"] == 12
@@ -135,9 +135,9 @@ def test_an_agent_that_nobody_knows_is_not_found(running: Running, path: str) ->
 def test_probes_tell_whether_it_lives_and_whether_it_takes_requests(running: Running) -> None:
     """Not ready is not dead; and the reasons are told."""
     readiness = running.service.readiness
-    ready = running.get("pages", "/readyz")
+    ready = running.get("ui", "/readyz")
     readiness.hold("test", "for a while")
-    not_ready, alive = running.get("pages", "/readyz"), running.get("pages", "/healthz")
+    not_ready, alive = running.get("ui", "/readyz"), running.get("ui", "/healthz")
     refused = running.post("traces", b"")
     readiness.release("test")
 
@@ -153,7 +153,7 @@ def test_a_writer_that_is_stuck_is_not_healthy() -> None:
         running.service.writer.stop(5)
         until(lambda: not running.service.writer.alive, "the writer to end")
 
-        assert running.get("pages", "/healthz").status == 503
+        assert running.get("ui", "/healthz").status == 503
 
 
 @pytest.mark.parametrize("openmetrics", [False, True])
@@ -173,15 +173,15 @@ def test_metrics_come_as_they_are_asked_for(running: Running, openmetrics: bool,
 def test_doors_may_share_an_address() -> None:
     """One port for everything that is read."""
     shared = f"{HOST}:{free_port()}"
-    with serving(metrics=shared, pages=shared) as running:
-        assert running.service.addresses["metrics"] == running.service.addresses["pages"]
-        assert running.get("pages", "/metrics").status == 200
+    with serving(metrics=shared, ui=shared) as running:
+        assert running.service.addresses["metrics"] == running.service.addresses["ui"]
+        assert running.get("ui", "/metrics").status == 200
         assert running.get("metrics", "/readyz").status == 200
 
 
 def test_a_door_may_be_closed() -> None:
     """What is off does not listen."""
-    with serving(grpc="off", pages="off") as running:
+    with serving(grpc="off", ui="off") as running:
         assert set(running.service.addresses) == {"http", "metrics"}
         assert running.get("metrics", "/metrics").status == 200
         assert running.get("metrics", "/api/v1/agents").status == 404

@@ -104,11 +104,11 @@ def test_the_probe_tells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services, "LOOK", 0.002)
     journal = Hanging()
     with serving(persistence_of=journal, commit_timeout=0.1) as running:
-        first = running.get("pages", "/healthz").status
+        first = running.get("ui", "/healthz").status
         refused = running.post("traces", body_of(run_of())).status
         running.clock.advance(100)
-        until(lambda: running.get("pages", "/healthz").status == 503, "the probe to tell")
+        until(lambda: running.get("ui", "/healthz").status == 503, "the probe to tell")
         journal.hangs.set()
-        until(lambda: running.get("pages", "/healthz").status == 200, "the writer to go on")
+        until(lambda: running.get("ui", "/healthz").status == 200, "the writer to go on")
 
     assert (first, refused) == (200, 503)

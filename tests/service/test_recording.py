@@ -44,7 +44,7 @@ def test_what_counts_together_begins_together() -> None:
 
 def test_the_series_of_an_agent_end_with_it() -> None:
     """After a day without a run: gauges at once, counters with them; one that comes back begins anew."""
-    with serving({"limits": {"agent_idle": "1h"}}) as running:
+    with serving({"limits": {"agent_idle": 3600}}) as running:
         running.post("traces", traces_protobuf(runs_of(3)))
         running.settle()
         there = lines(running, "agent_reliability_")
@@ -62,7 +62,7 @@ def test_the_series_of_an_agent_end_with_it() -> None:
 
 def test_the_series_of_all_others_never_end() -> None:
     """What is beyond the ceiling has no agent that could expire."""
-    with serving({"limits": {"agents": 1, "agent_idle": "1h"}}) as running:
+    with serving({"limits": {"agents": 1, "agent_idle": 3600}}) as running:
         running.post("traces", traces_protobuf([*runs_of(1), *runs_of(1, agent="refunds", first=5)]))
         running.settle()
         running.clock.advance(4_000)

@@ -47,7 +47,7 @@ def journal() -> Slow:
 @pytest.fixture
 def recovering(journal: Slow) -> Iterator[Running]:
     """A service that brings its state back."""
-    doors = {"grpc": FREE, "http": FREE, "metrics": FREE, "pages": FREE}
+    doors = {"grpc": FREE, "http": FREE, "metrics": FREE, "ui": FREE}
     clock = FakeClock(LATER)
     service = Service(load_config(flags={"service": doors}), persistence_of=journal, clock=clock, wall=clock.wall)
     with living(service):
@@ -68,7 +68,7 @@ def test_it_says_why_it_is_not_ready_and_is_healthy(recovering: Running, journal
     for _ in range(2 * STUCK):
         recovering.service.progress.look()
     recovering.clock.advance(10_000.0)
-    ready, health = recovering.get("pages", "/readyz"), recovering.get("pages", "/healthz")
+    ready, health = recovering.get("ui", "/readyz"), recovering.get("ui", "/healthz")
     assert (ready.status, health.status) == (503, 200)
     assert json.loads(ready.body) == {
         "ready": False,
@@ -76,7 +76,7 @@ def test_it_says_why_it_is_not_ready_and_is_healthy(recovering: Running, journal
     }
 
     done(recovering, journal)
-    assert json.loads(recovering.get("pages", "/readyz").body) == {"ready": True, "reasons": {}}
+    assert json.loads(recovering.get("ui", "/readyz").body) == {"ready": True, "reasons": {}}
 
 
 def test_requests_are_to_come_again(recovering: Running, journal: Slow) -> None:
@@ -102,7 +102,7 @@ def test_requests_are_to_come_again(recovering: Running, journal: Slow) -> None:
 @pytest.mark.parametrize("path", ["/api/v1/agents", "/api/v1/agents/shop/support"])
 def test_the_api_says_that_it_does_not_know_yet(path: str, recovering: Running, journal: Slow) -> None:
     """In JSON, with when to come again: an empty list, or an agent without runs, would be a lie."""
-    answer = recovering.get("pages", path)
+    answer = recovering.get("ui", path)
     assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
     assert answer.headers["Content-Type"].startswith("application/json")
     assert "brought back" in json.loads(answer.body)["message"]
@@ -110,7 +110,7 @@ def test_the_api_says_that_it_does_not_know_yet(path: str, recovering: Running, 
     done(recovering, journal)
     recovering.post("traces", body_of(run_of()))
     recovering.settle()
-    assert recovering.get("pages", path).status == 200
+    assert recovering.get("ui", path).status == 200
 
 
 def test_no_number_is_told(recovering: Running, journal: Slow) -> None:

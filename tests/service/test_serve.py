@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -29,13 +28,13 @@ class Served(Process):
     """`otel-reliability serve` on free ports."""
 
     def __init__(self, folder: Path, *arguments: str, **env: str) -> None:
-        self.ports = {door: free_port() for door in ("grpc", "http", "metrics", "pages")}
+        self.ports = {door: free_port() for door in ("grpc", "http", "metrics", "ui")}
         doors = [part for door, port in self.ports.items() for part in (f"--{door}", f"{HOST}:{port}")]
         super().__init__(
             "otel-reliability serve",
             [*CLI, "serve", *doors, *arguments],
             log=folder / "serve.log",
-            ready=lambda _: answers(self.url("pages", "/readyz")),
+            ready=lambda _: answers(self.url("ui", "/readyz")),
             env=env,
         )
 
@@ -132,11 +131,11 @@ def run_cli(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_what_is_wrong_ends_it_with_2_before_it_begins(tmp_path: Path) -> None:
-    """One line in four parts on standard error, whoever asks: `serve`, or `check-config`, which starts nothing."""
+    """One line in four parts on standard error, with and without `--check`."""
     file = tmp_path / "service.yaml"
     file.write_text("service: {http: 0.0.0.0:4318}\n")
-    for command in ("serve", "check-config"):
-        done = run_cli(command, "--config", str(file))
+    for check in ((), ("--check",)):
+        done = run_cli("serve", *check, "--config", str(file))
 
         assert done.returncode == 2
         assert done.stdout == ""
@@ -157,17 +156,9 @@ def test_settings_that_are_right_are_told(tmp_path: Path) -> None:
     """Where it would listen, who may come in, what it would keep, and what the promise of change detection comes to."""
     file = tmp_path / "service.yaml"
     file.write_text("service: {http: 0.0.0.0:4318, allow_public: true}\nwindows: [{name: day, period: 24h}]\n")
-    done = run_cli("check-config", "--config", str(file), "--set", "change.runs_per_false_alarm=5000")
+    done = run_cli("serve", "--check", "--config", str(file), "--set", "change.runs_per_false_alarm=5000")
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert "0.0.0.0:4318, to other machines too" in done.stdout
+    assert "0.0.0.0:4318, other machines too" in done.stdout
     assert "day (86400 s)" in done.stdout
     assert "one in 50 days" in done.stdout
-
-
-def test_editors_get_a_schema() -> None:
-    """As JSON on standard output."""
-    done = run_cli("check-config", "--schema")
-
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["properties"]["service"]["properties"]["token_file"]

@@ -12,10 +12,10 @@ from typing import Any, Final
 import pytest
 
 from otel_reliability.model.span import RawSpan, Resource
-from otel_reliability.pages.fleet import id_of
 from otel_reliability.service.readiness import RECOVERING
 from otel_reliability.service.site import Standing
 from otel_reliability.testing import span, traces_protobuf
+from otel_reliability.ui.agent_list import id_of
 from otel_reliability.windows.fleet import Fleet
 from tests.service.running import Running, runs_of, serving
 
@@ -45,8 +45,8 @@ def links(text: str) -> list[str]:
 
 def test_the_table_leads_to_every_agent(running: Running) -> None:
     """Also to those that differ in their environment alone."""
-    found = links(running.get("pages", "/").text)
-    pages = [running.get("pages", link).text for link in found]
+    found = links(running.get("ui", "/").text)
+    pages = [running.get("ui", link).text for link in found]
 
     assert len(set(found)) == 3
     assert sorted(re.findall(r'class="head__about">([^<]+)<', " ".join(pages))) == [
@@ -59,8 +59,8 @@ def test_the_table_leads_to_every_agent(running: Running) -> None:
 def test_an_agent_is_found_by_service_and_name(running: Running) -> None:
     """Where several are meant and none is chosen, the first one is shown; an id that is nobody's does no harm."""
     by_name, by_wrong_id = (
-        running.get("pages", "/agents/bank/clerk"),
-        running.get("pages", "/agents/shop/support?id=zz"),
+        running.get("ui", "/agents/bank/clerk"),
+        running.get("ui", "/agents/shop/support?id=zz"),
     )
 
     assert by_name.status == by_wrong_id.status == 200
@@ -70,7 +70,7 @@ def test_an_agent_is_found_by_service_and_name(running: Running) -> None:
 
 def test_whom_nobody_knows_is_a_page_too(running: Running) -> None:
     """With the status that programs look at."""
-    answer = running.get("pages", "/agents/shop/nobody")
+    answer = running.get("ui", "/agents/shop/nobody")
 
     assert answer.status == 404
     assert "No agent of that service and name has runs here." in answer.text
@@ -79,7 +79,7 @@ def test_whom_nobody_knows_is_a_page_too(running: Running) -> None:
 @pytest.mark.parametrize("path", ["/", "/agents/shop/support", "/agents/shop/nobody", "/static/page.css"])
 def test_nothing_foreign_can_run(running: Running, path: str) -> None:
     """Scripts, styles and requests only from here, no script within a page, no frame around it."""
-    answer = running.get("pages", path)
+    answer = running.get("ui", path)
     policy = answer.headers["Content-Security-Policy"] or ""
 
     assert "default-src 'none'" in policy
@@ -91,9 +91,9 @@ def test_nothing_foreign_can_run(running: Running, path: str) -> None:
 
 def test_what_has_not_changed_is_not_sent_again(running: Running) -> None:
     """A page that asks again with the tag of what it shows gets no body."""
-    first = running.get("pages", "/")
-    again = running.get("pages", "/", If_None_Match=first.headers["ETag"] or "")
-    other = running.get("pages", "/?q=clerk", If_None_Match=first.headers["ETag"] or "")
+    first = running.get("ui", "/")
+    again = running.get("ui", "/", If_None_Match=first.headers["ETag"] or "")
+    other = running.get("ui", "/?q=clerk", If_None_Match=first.headers["ETag"] or "")
 
     assert (again.status, again.body) == (304, b"")
     assert other.status == 200
@@ -101,22 +101,22 @@ def test_what_has_not_changed_is_not_sent_again(running: Running) -> None:
 
 def test_files_keep_for_as_long_as_their_name_says(running: Running) -> None:
     """By the digest in their address; without it a browser asks again. What is not there is not found."""
-    page = running.get("pages", "/").text
+    page = running.get("ui", "/").text
     named = re.findall(r'(?:src|href)="(/static/[^"]+)"', page)
-    answers = [running.get("pages", path) for path in named]
+    answers = [running.get("ui", path) for path in named]
 
     assert len(named) >= 5
     assert all(answer.status == 200 and "immutable" in (answer.headers["Cache-Control"] or "") for answer in answers)
-    assert running.get("pages", "/static/page.css?old").headers["Cache-Control"] == "no-cache"
-    assert [
-        running.get("pages", f"/static/{name}").status for name in ("nothing.css", "../rendering.py", "vendor")
-    ] == [404] * 3
+    assert running.get("ui", "/static/page.css?old").headers["Cache-Control"] == "no-cache"
+    assert [running.get("ui", f"/static/{name}").status for name in ("nothing.css", "../rendering.py", "vendor")] == [
+        404
+    ] * 3
 
 
 def test_an_empty_table_names_the_real_doors() -> None:
     """And says that a token is needed, where one is."""
     with serving(token=TOKEN) as running:
-        page = running.get("pages", "/", Authorization=f"Bearer {TOKEN}").text
+        page = running.get("ui", "/", Authorization=f"Bearer {TOKEN}").text
 
         assert f"http://{running.service.addresses['http']}" in page
         assert f"http://{running.service.addresses['grpc']}" in page
@@ -127,28 +127,28 @@ def test_an_empty_table_names_the_real_doors() -> None:
 def test_an_empty_table_says_that_no_door_is_open() -> None:
     """Where nothing can ever arrive."""
     with serving(http="off", grpc="off") as running:
-        assert "closed in its settings" in running.get("pages", "/").text
+        assert "off in the settings" in running.get("ui", "/").text
 
 
 @pytest.mark.parametrize("path", ["/", "/agents/shop/support", "/static/page.css"])
 def test_pages_ask_for_the_token(path: str) -> None:
     """A browser is made to ask for it, and brings it as a password; the rule is that of every other door."""
     with serving(token=TOKEN) as running:
-        bare = running.get("pages", path, Accept="text/html")
+        bare = running.get("ui", path, Accept="text/html")
         packed = base64.b64encode(f"anybody:{TOKEN}".encode()).decode()
         guess = base64.b64encode(f"{TOKEN}:guess".encode()).decode()
 
         assert bare.status == 401
         assert (bare.headers["WWW-Authenticate"] or "").startswith("Basic ")
-        assert running.get("pages", path, Authorization=f"Basic {guess}").status == 401
-        assert running.get("pages", path, Authorization=f"Basic {packed}").status in {200, 404}
+        assert running.get("ui", path, Authorization=f"Basic {guess}").status == 401
+        assert running.get("ui", path, Authorization=f"Basic {packed}").status in {200, 404}
 
 
 def test_no_number_is_shown_while_state_is_half_brought_back(running: Running) -> None:
     """The page says so, as programs are told."""
     running.service.readiness.hold(RECOVERING, "state is being brought back")
     try:
-        answer = running.get("pages", "/")
+        answer = running.get("ui", "/")
     finally:
         running.service.readiness.release(RECOVERING)
 
@@ -158,8 +158,8 @@ def test_no_number_is_shown_while_state_is_half_brought_back(running: Running) -
 
 def test_the_api_and_the_pages_name_the_same_agents(running: Running) -> None:
     """Each line of the one leads to a page of the other."""
-    told = json.loads(running.get("pages", "/api/v1/agents").body)["agents"]
-    shown = links(running.get("pages", "/").text)
+    told = json.loads(running.get("ui", "/api/v1/agents").body)["agents"]
+    shown = links(running.get("ui", "/").text)
     ids = {id_of(key) for key in running.service.engine.read(lambda fleet: fleet.keys()) or ()}
 
     assert len(told) == len(shown) == 3
@@ -195,7 +195,7 @@ def test_pages_leave_turns_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
             return read(ask)
 
         monkeypatch.setattr(running.service.engine, "read", counted)
-        page = running.get("pages", "/").text
+        page = running.get("ui", "/").text
 
         assert "120 agents" in page
         assert len(turns) >= 1 + 12  # whoever keeps the curves may look meanwhile

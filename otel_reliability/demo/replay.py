@@ -1,0 +1,127 @@
+"""The recorded fleet, replayed as if it happened now: OTLP-JSON for a service, a Collector, or a file.
+
+The recording holds the spans of ten agents of a bookshop under the OpenTelemetry SDK, round by round, and the evaluations of
+their runs; each agent has a character that its numbers must show. tests/demo/recording.py writes it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import re
+import secrets
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+RECORDING: Final = Path(__file__).with_name("spans.jsonl.gz")
+SERVICE: Final = "bookshop"
+SECOND: Final = 1_000_000_000
+ROUND_NS: Final = 25 * SECOND
+"""Nanoseconds from one round of the recording to the next."""
+LATE_AFTER_S: Final = 3.0
+"""Seconds after which the spans are sent that outlive their runs: by then a service has closed the run."""
+TIMEOUT_S: Final = 5.0
+LOCAL: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+_logger = logging.getLogger("otel_reliability.demo")
+
+_TIME: Final = re.compile(r'(UnixNano": ?")(\d+)')
+_TRACE: Final = re.compile(r'(traceId": ?"[0-9a-f]{16})[0-9a-f]{16}')
+
+Sink = Callable[[str, str], object]
+"""Receives a signal (traces or logs) and a body."""
+
+
+class Round(NamedTuple):
+    """One round of all agents: bodies by signal, the spans that come late, and when it ended."""
+
+    bodies: tuple[tuple[str, str], ...]
+    late: str | None
+    end_ns: int
+
+
+class Replay:
+    """The rounds of the recording, again and again, to a sink.
+
+    The first rounds are of the last minutes, one after the other; later ones are of now. Each replay has trace ids of its own.
+    """
+
+    def __init__(self, sink: Sink, clock: Callable[[], float] = time.monotonic) -> None:
+        self._sink, self._clock = sink, clock
+        self._recorded = list(_recorded())
+        self._opened_ns = time.time_ns() - len(self._recorded) * ROUND_NS
+        self._late: list[tuple[float, str]] = []
+        self.rounds = 0
+        """Rounds that were sent."""
+
+    @property
+    def opening(self) -> int:
+        """Rounds after which every agent has shown its character."""
+        return len(self._recorded)
+
+    def round(self) -> None:
+        """Send one round, and the late spans that are due."""
+        cycle, at = divmod(self.rounds, len(self._recorded))
+        if at == 0:
+            self._nonce = secrets.token_hex(8)
+        one = self._recorded[at]
+        ends_ns = time.time_ns() if cycle else self._opened_ns + (at + 1) * ROUND_NS
+        for signal, body in one.bodies:
+            self._sink(signal, self._moved(body, ends_ns - one.end_ns))
+        if one.late is not None:
+            self._late.append((self._clock() + LATE_AFTER_S, self._moved(one.late, ends_ns - one.end_ns)))
+        self.rounds += 1
+        self.send_late(self._clock())
+
+    def send_late(self, now: float | None = None) -> None:
+        """Send the late spans that are due; without `now` all of them."""
+        while self._late and (now is None or self._late[0][0] <= now):
+            self._sink("traces", self._late.pop(0)[1])
+
+    def _moved(self, body: str, by_ns: int) -> str:
+        moved = _TIME.sub(lambda found: f"{found[1]}{int(found[2]) + by_ns}", body)
+        return _TRACE.sub(lambda found: f"{found[1]}{self._nonce}", moved)
+
+
+def _recorded() -> Iterator[Round]:
+    with gzip.open(RECORDING, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            found: dict[str, Any] = json.loads(line)
+            bodies = tuple((signal, json.dumps(found[signal])) for signal in ("traces", "logs") if found.get(signal))
+            late = found.get("late")
+            yield Round(bodies, None if late is None else json.dumps(late), found["end_ns"])
+
+
+def record(path: Path) -> None:
+    """Write the recording to a file, as if it ended now, like the Collector's file exporter."""
+    with path.open("w", encoding="utf-8") as file:
+        replay = Replay(lambda _, body: file.write(f"{body}\n"))
+        for _ in range(replay.opening):
+            replay.round()
+        replay.send_late()
+
+
+class Endpoint:
+    """A sink that posts to an OTLP/HTTP endpoint, like `http://127.0.0.1:4318`. A body that cannot be sent is reported."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url.rstrip("/")
+        self._opener = opener(url)
+
+    def __call__(self, signal: str, body: str) -> None:
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self._url}/v1/{signal}", body.encode(), headers)  # noqa: S310 (the user's URL)
+        try:
+            self._opener.open(request, timeout=TIMEOUT_S).close()
+        except OSError as error:
+            _logger.warning("%s could not be sent to %s: %s", signal, self._url, error)
+
+
+def opener(url: str) -> urllib.request.OpenerDirector:
+    """Return what opens the URL, without a proxy on this machine."""
+    local = urlsplit(url).hostname in LOCAL
+    return urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if local else []))

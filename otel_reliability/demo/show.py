@@ -1,0 +1,236 @@
+"""The demo from its beginning to its end: the service, the fleet that sends to it, and what the service reports of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from otel_reliability.demo.hosting import hosting
+from otel_reliability.demo.replay import LATE_AFTER_S, SERVICE, TIMEOUT_S, Endpoint, Replay, opener
+from otel_reliability.metrics.stability.tiers import Tier, rounded
+from otel_reliability.report.groups import ALL_SPECS
+from otel_reliability.report.terminal import COLOURS, INDENT, columns, dim, heading
+from otel_reliability.report.text import MINUS, count
+
+PROGRAM: Final = "otel-reliability"
+MAX_REASONS: Final = 3
+OPENING_PAUSE_S: Final = 0.5
+"""Seconds from one of the first rounds to the next on a terminal."""
+CLOSED_AFTER_S: Final = 3.0
+"""Seconds after which a service has closed a complete run."""
+REFRESH_S: Final = 0.5
+CHANGED_AT: Final = 72
+"""Letter from which `triage` works by another prompt."""
+
+Show = Callable[[RenderableType], None]
+Agent = Mapping[str, Any]
+"""An agent, as the API returns it."""
+
+
+class DemoPlan(NamedTuple):
+    """Options of the demo. `seconds`: after how many it ends; None: until Ctrl-C. `once`: as soon as the result is shown."""
+
+    path: Path
+    once: bool
+    seconds: float | None
+    pace: float
+
+    def is_over(self, began: float, replay: Replay) -> bool:
+        """Return whether the demo ends now."""
+        late = self.seconds is not None and time.monotonic() - began >= self.seconds
+        return late or (self.once and replay.rounds >= replay.opening)
+
+
+def send(endpoint: str, plan: DemoPlan, console: Console) -> None:
+    """Send the fleet to a service or a Collector that runs elsewhere."""
+    began, replay = time.monotonic(), Replay(Endpoint(endpoint))
+    console.print(
+        f"Sending a small fleet to {endpoint}, a round every {plan.pace:g} s; Ctrl-C ends it.", soft_wrap=True
+    )
+    while not plan.is_over(began, replay):
+        replay.round()
+        time.sleep(0 if plan.once else plan.pace)
+    time.sleep(LATE_AFTER_S)
+    replay.send_late()
+
+
+def play(plan: DemoPlan, console: Console) -> None:
+    """Run the demo with a service of its own; only the file of spans is left."""
+    began = time.monotonic()
+    with hosting() as service, plan.path.open("w", encoding="utf-8") as file:
+        post = Endpoint(f"http://{service.addresses['http']}")
+
+        def sink(signal: str, body: str) -> None:
+            if replay.rounds <= replay.opening and not file.closed:
+                file.write(f"{body}\n")
+                file.flush()
+            post(signal, body)
+
+        replay, api = Replay(sink), f"http://{service.addresses['pages']}"
+        with _shown(console) as show:
+            _open(replay, api, show, min(OPENING_PAUSE_S, plan.pace) if console.is_terminal else 0.0)
+        file.close()
+        agents = read(api)
+        console.print(result(agents, _get(f"{api}/api/v1/agents/{SERVICE}/{agents[0]['agent']}")["agents"][0]))
+        live = None if plan.once else {name: str(address) for name, address in service.addresses.items()}
+        if live is None:
+            console.print(table(agents), "")
+        console.print(next_steps(live, plan.path, agents[0]), soft_wrap=True)  # a broken command cannot be copied
+        if live is not None:
+            with _shown(console, transient=False) as show, suppress(KeyboardInterrupt):
+                while not plan.is_over(began, replay):
+                    replay.round()
+                    below = f"Live: {count(_runs(agents := read(api)), 'run')} so far. Ctrl-C ends it and leaves only the file."
+                    show(Group(_headline(agents[0]), table(agents), Text.assemble((below, "dim"), f"  {api}/")))
+                    time.sleep(plan.pace)
+
+
+def _open(replay: Replay, api: str, show: Show, pause: float) -> None:
+    """Send the first rounds, and wait until the service has closed their runs."""
+    while replay.rounds < replay.opening:
+        replay.round()
+        show(so_far(read(api), replay))
+        time.sleep(pause)
+    for seconds in (LATE_AFTER_S, CLOSED_AFTER_S):
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            show(so_far(read(api), replay))
+            time.sleep(REFRESH_S)
+        replay.send_late()
+
+
+def read(api: str) -> list[Agent]:
+    """Return the agents of a service, the lowest score first; those without one last."""
+    agents = [line for line in _get(f"{api}/api/v1/agents")["agents"] if line["service"] == SERVICE]
+    return sorted(agents, key=lambda line: (line["score"] is None, line["score"] or 0.0, line["agent"]))
+
+
+def _get(url: str) -> Any:
+    with opener(url).open(url, timeout=TIMEOUT_S) as response:
+        return json.load(response)
+
+
+def _runs(agents: Sequence[Agent]) -> int:
+    return sum(agent["runs"] for agent in agents)
+
+
+# --- What is shown ----------------------------------------------------------------------------------------------------
+
+
+def so_far(agents: Sequence[Agent], replay: Replay) -> RenderableType:
+    """Return the fleet while its first rounds run."""
+    scored = agents and agents[0]["tier"] is not None
+    text = f"{agents[0]['agent']} is the least reliable so far." if scored else "Too few runs yet for a score."
+    sent = f"Round {replay.rounds} of {replay.opening}: the spans go to the service by OTLP.\n"
+    return Group(Text(text, "bold"), dim(sent), table(agents))
+
+
+def result(agents: Sequence[Agent], worst: Agent) -> RenderableType:
+    """Return which agent is unreliable and why, and which others are worth inspecting."""
+    reasons = Table.grid(padding=(0, 2, 0, 0))
+    reasons.add_column(justify="right", no_wrap=True)
+    reasons.add_column(no_wrap=True)
+    for reason in [one for one in worst["findings"]["reasons"] if (one["points"] or 0) >= 1][:MAX_REASONS]:
+        reasons.add_row(f"{MINUS}{reason['points']:.1f}", Text(reason["title"], "bold"), Text(reason["sentence"]))
+    others = Table.grid(padding=(0, 2, 0, 0))
+    for agent in agents[1:]:
+        if agent["changed"] or agent["flags"] or agent["score"] is None or agent["score"] < 70:
+            others.add_row(Text(agent["agent"], "bold"), _tier(agent), _about(agent))
+    inspect = (Text("Also worth inspecting", "bold"), Padding(others, INDENT)) if others.row_count else ()
+    return Group(_headline(agents[0]), Padding(reasons, INDENT), *inspect, "")
+
+
+def _headline(agent: Agent) -> RenderableType:
+    if agent["tier"] is None:
+        return Text("No agent has enough runs for a score.", "bold")
+    words = "is unreliable" if agent["tier"] in {"UNSTABLE", "CRITICAL"} else "is the least reliable"
+    why = f"\n  {agent['hurts']['sentence']}" if agent["hurts"] else ""
+    return Text.assemble((f"{agent['agent']} {words}", "bold"), "  ", _tier(agent), f" {_score(agent)}/100", why)
+
+
+def _about(agent: Agent) -> str:
+    if agent["changed"]:
+        return f"its behaviour changed: {agent['changed']['signal']}"
+    if agent["score"] is None:
+        return "not enough telemetry to score"
+    return agent["hurts"]["sentence"] if agent["hurts"] else ""
+
+
+def table(agents: Sequence[Agent]) -> RenderableType:
+    """Return a line for each agent."""
+    lines = columns("Agents", "", "largest penalty", "score", "runs", numbers=2)
+    for agent in agents:
+        penalty = agent["hurts"]
+        words = f"{ALL_SPECS[penalty['name']].title} {MINUS}{penalty['points']:.1f}" if penalty else "none"
+        missing = dim("not enough data")
+        lines.add_row(
+            Text(agent["agent"], "bold"),
+            _tier(agent),
+            missing if agent["score"] is None else Text.assemble("changed · " if agent["changed"] else "", words),
+            _score(agent),
+            f"{agent['runs']:,}",
+        )
+    return lines
+
+
+def _tier(agent: Agent) -> Text:
+    if agent["tier"] is None:
+        return dim("no score")
+    tier = Tier[agent["tier"]]
+    return Text.assemble((f"{tier.sign} {tier.name}", COLOURS[tier]), (" ⚠" if agent["flags"] else "", "yellow"))
+
+
+def _score(agent: Agent) -> str:
+    return "–" if agent["score"] is None else str(rounded(agent["score"]))
+
+
+def next_steps(addresses: Mapping[str, str] | None, path: Path, worst: Agent) -> RenderableType:
+    """Return the addresses of the service, while it runs, and what to do with the spans in the file."""
+    places = Table.grid(padding=(0, 2, 0, 0))
+    if addresses is not None:
+        places.add_row("its page", Text(f"http://{addresses['pages']}/", "cyan"))
+        places.add_row("its metrics, for Prometheus", Text(f"http://{addresses['metrics']}/metrics", "cyan"))
+        places.add_row("its API", Text(f"http://{addresses['pages']}/api/v1/agents", "cyan"))
+        places.add_row("OTLP of your own agents", Text(f"http://{addresses['http']}", "cyan"))
+    program, name = _program(), worst["agent"]
+    commands = {
+        f"{name} in full, from the spans in the file": f"report {path} --agent {name}",
+        "which agent changed, since when, and how": f"change {path}",
+        "the meaning of a number, and how to improve it": f"explain {worst['hurts']['name'] if worst['hurts'] else 'score'}",
+        "triage, only since it changed": f"report {path} --agent triage --window {CHANGED_AT}",
+        "a gate for CI": f"gate {path} --require 'score>=60'",
+        "the service for your own agents": "serve",
+    }
+    lines = [Text.assemble("  ", what, "\n    ", (f"{program} {how}", "cyan")) for what, how in commands.items()]
+    parts = [] if addresses is None else [Padding(places, INDENT)]
+    return Group(heading("Where to look next"), *parts, *(lines if addresses is None else lines[:3]), "")
+
+
+def _program() -> str:
+    """Return how the command line is called here: in an environment that is not active, by its path."""
+    script = Path(sys.executable).with_name(PROGRAM)
+    if shutil.which(PROGRAM) or not script.exists():
+        return PROGRAM
+    return str(script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script)
+
+
+@contextmanager
+def _shown(console: Console, *, transient: bool = True) -> Generator[Show]:
+    """Yield what shows changing content in one position; nothing where there is no terminal."""
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with Live(console=console, transient=transient, auto_refresh=False, vertical_overflow="crop") as live:
+        yield lambda content: live.update(content, refresh=True)

@@ -1,0 +1,393 @@
+"""The builder of views: readings and windows → `ReportView`, once."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any, Final, NamedTuple
+
+from otel_reliability.config import Settings
+from otel_reliability.errors import ConfigurationError
+from otel_reliability.metrics.base import one_sided
+from otel_reliability.metrics.differences import LEVEL, differences
+from otel_reliability.metrics.passes import PassAtK, PassHatK, summaries
+from otel_reliability.metrics.passes.attempts import attempts_of
+from otel_reliability.metrics.sessions import SessionScore
+from otel_reliability.metrics.stability.badge import badge_text
+from otel_reliability.metrics.stability.notable_runs import oddest
+from otel_reliability.metrics.stability.task_table import task_table
+from otel_reliability.metrics.stability.tiers import tier_of
+from otel_reliability.metrics.uncertainty import intervals
+from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.model.row import Row
+from otel_reliability.model.run import AgentKey, Outcome, Run
+from otel_reliability.report.caveats import caveats_of
+from otel_reliability.report.findings import findings_of
+from otel_reliability.report.groups import ALL_SPECS, EVALUATION_FAMILIES
+from otel_reliability.report.history import recorded_history
+from otel_reliability.report.lazy import Lazy
+from otel_reliability.report.missing import missing_of
+from otel_reliability.report.recording import Recording
+from otel_reliability.report.text import clean, count, listed
+from otel_reliability.report.view import (
+    VERSION,
+    AgentComparison,
+    AgentView,
+    Baseline,
+    Chance,
+    ChangeView,
+    Compared,
+    Instant,
+    KeyView,
+    Passes,
+    ReadingView,
+    ReportView,
+    RetriedTool,
+    ScorePoint,
+    SessionDetail,
+    SessionView,
+    TaskAttempts,
+    TokenPressure,
+)
+from otel_reliability.statistics.intervals import Interval
+from otel_reliability.windows.agent import AgentState
+from otel_reliability.windows.recent_sessions import LAST, RecentSessions
+from otel_reliability.windows.session import SessionScores
+from otel_reliability.windows.window import AgentWindow
+
+DISPOSITIONS: Final = ("received", "used", "other", "late", "duplicate", "malformed", "refused")
+MAX_RUNS_FOR_INTERVALS: Final = 1_000
+"""Runs of a window up to which intervals are computed by default: about 3 ms a run."""
+SAME_BELOW: Final = 1e-9
+"""A difference smaller than this is the noise of adding floats."""
+CORRECTION: Final = "Holm"
+"""Correction for the number of numbers that are compared: without it one of them would differ by chance alone."""
+
+
+class AgentSource(NamedTuple):
+    """The data of one agent that its view is built from.
+
+    `window` holds the runs that are examined (at least one), `rows` all that count and `readings` their numbers: a service
+    examines only the newest of a long window. `recent` are whole runs with their path distance, oldest first.
+    """
+
+    key: AgentKey
+    window: AgentWindow
+    rows: Sequence[Row]
+    readings: Mapping[str, Reading]
+    left_out: int
+    sessions: Sequence[SessionScores]
+    recent: Sequence[tuple[Run, float | None]] = ()
+    history: Sequence[ScorePoint] = ()
+    change: ChangeView | None = None
+
+
+# --- A report on a recording ------------------------------------------------------------------------------------------
+
+
+def report_of(
+    recording: Recording,
+    agents: Iterable[str] = (),
+    since_ns: int = 0,
+    *,
+    max_runs_for_intervals: int = MAX_RUNS_FOR_INTERVALS,
+    changes: Mapping[AgentKey | None, ChangeView] = {},
+    earlier: Recording | None = None,
+    for_people: bool = False,
+) -> ReportView:
+    """Return the report on a closed recording: on the agents of those names (or shell patterns), and on the runs since then.
+
+    `changes` are the results of change detection, `earlier` is a recording to compare with (all of it), and `for_people` adds
+    what only terminals and pages draw: the score over time and the last whole runs.
+    """
+    engine, settings = recording.engine, recording.settings
+    sources = [
+        source._replace(change=changes.get(source.key))
+        for key in chosen(recording.agents(), agents)
+        if (source := _recorded(recording, key, since_ns, for_people=for_people)) is not None
+    ]
+    views = [agent_view(source, settings, max_runs_for_intervals) for source in sources]
+    baseline = None
+    if earlier is not None:
+        known = [_recorded(earlier, key, 0, for_people=False) for key in earlier.agents()]
+        olds = {source.key: source for source in known if source is not None}
+        baseline = _baseline(olds, list(zip(sources, views, strict=True)), settings, max_runs_for_intervals)
+    return ReportView(
+        version=VERSION,
+        agents=views,
+        spans={name: recording.spans[name] for name in DISPOSITIONS},
+        span_reasons=_by_reason(engine.accounts),
+        problems=dict(recording.problems),
+        evidence_refused=_by_reason(engine.refused_evidence),
+        notes=[
+            f"The limit of {each.limit:,} {each.name.replace('_', ' ')} was reached {count(each.hits, 'time')}"
+            for each in engine.ceilings()
+            if each.hits
+        ],
+        baseline=baseline,
+    )
+
+
+def chosen(keys: Sequence[AgentKey], names: Iterable[str]) -> list[AgentKey]:
+    """Return the agents with these names; all without any. Raises `ConfigurationError` for a name that no agent has.
+
+    >>> keys = [AgentKey("", "shop", "", "support"), AgentKey("", "shop", "", "refunds")]
+    >>> [key.agent for key in chosen(keys, ["refund*"])]
+    ['refunds']
+    >>> chosen(keys, ["suport"])
+    Traceback (most recent call last):
+    otel_reliability.errors.ConfigurationError: --agent: 'suport' is not an agent with runs here; the nearest is support.
+    """
+    wanted = list(names)
+    for name in wanted:
+        if not any(is_named(key, name) for key in keys):
+            raise ConfigurationError("--agent", name, "an agent with runs here", nearest_agent(name, keys))
+    return [key for key in keys if not wanted or any(is_named(key, name) for name in wanted)]
+
+
+def is_named(key: AgentKey, name: str) -> bool:
+    """Return whether the agent has this name, or one that matches this shell pattern."""
+    return key.agent == name or fnmatchcase(key.agent, name)
+
+
+def nearest_agent(name: str, keys: Iterable[AgentKey]) -> str:
+    """Return the agents that may have been meant, as a remedy."""
+    known = sorted({key.agent for key in keys})
+    near = difflib.get_close_matches(name, known, n=3)
+    if not known:
+        return "there are no runs at all"
+    if near:
+        return f"the nearest {'are' if len(near) > 1 else 'is'} {listed(map(clean, near))}"
+    return f"there are {listed(map(clean, known), 12)}"
+
+
+def _recorded(recording: Recording, key: AgentKey, since_ns: int, *, for_people: bool) -> AgentSource | None:
+    window, state = recording.window(key, since_ns), recording.engine.fleet.agent(key)
+    if window is None or state is None or not window.runs:
+        return None
+    rows, sessions = window.rows(), recording.sessions(key, since_ns)
+    source = AgentSource(key, window, rows, window.readings(), window.turnover + window.refused, sessions)
+    if not for_people:
+        return source
+    recent = recent_runs(state, state.first_window)
+    return source._replace(recent=recent, history=recorded_history(rows, recording.settings))
+
+
+def recent_runs(state: AgentState, window: AgentWindow) -> list[tuple[Run, float | None]]:
+    """Return the last whole runs, each with the distance of its path from the others of the window."""
+    rows = ((run, state.row(run.run_id)) for run in state.recent)
+    return [(run, None if row is None else window.path_distance(row).value) for run, row in rows]
+
+
+def _by_reason(counts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
+    """Nest counts by (what, why) as {what: {why: count}}; those without a reason are in the totals already."""
+    found: dict[str, dict[str, int]] = {}
+    for (what, why), number in sorted(counts.items()):
+        if why and number:
+            found.setdefault(what, {})[why] = number
+    return found
+
+
+# --- One agent --------------------------------------------------------------------------------------------------------
+
+
+def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: int) -> AgentView:
+    """Return the view of an agent. Intervals are computed for windows of at most `max_runs_for_intervals` runs."""
+    sample = source.window.rows()
+    baseline = [row for row in source.rows if row.baseline]
+    readings = {**source.readings, **_session_readings(source.sessions)}
+    bounds = intervals(sample, settings) if len(sample) <= max_runs_for_intervals else {}
+    metrics = {name: _reading(readings[name], bounds.get(name)) for name in ALL_SPECS}
+    score, outcomes = metrics["score"].value, Counter(row.outcome for row in baseline)
+    known = outcomes[Outcome.SUCCESS] + outcomes[Outcome.FAILURE]
+    tasks = task_table(sample, settings)
+    distances = oddest(sample, source.window.path_distance, len(sample))
+    view = AgentView(
+        **_key_fields(source.key),
+        runs=len(baseline),
+        perturbed_runs=dict(Counter(row.condition for row in source.rows if not row.baseline)),
+        start=Instant(min(row.start_ns for row in source.rows)),
+        end=Instant(source.rows[-1].end_ns),
+        runs_left_out=source.left_out,
+        score=score,
+        score_coverage=metrics["score_coverage"].value,
+        score_note=metrics["score"].note,
+        tier=None if score is None else tier_of(score),
+        badge=None if score is None else badge_text(score),
+        flags=metrics["flag"].parts,
+        outcomes={outcome.value: outcomes[outcome] for outcome in Outcome}
+        | {"by_status": sum(row.by_status for row in baseline)},
+        metrics=metrics,
+        evaluation=_evaluation(metrics, settings.metrics.profile),
+        passes=_passes(source.window, sample),
+        sessions=Lazy(source.sessions, _session),
+        tasks=tasks,
+        findings=findings_of(sample, metrics, distances, settings, has_tasks=bool(tasks)),
+        missing=missing_of(source.rows),
+        caveats=(),
+        change=source.change,
+        key=source.key,
+        task_count=len({row.task for row in source.rows if row.task is not None}),
+        one_sided=one_sided(len(baseline), known, outcomes[Outcome.SUCCESS]),
+        task_outcomes=_task_outcomes(baseline),
+        paths=Counter((row.task, row.path.names) for row in baseline if row.path is not None),
+        distances=[run.value for run in distances],
+        pressures=[TokenPressure(row.run_id, row.pressure) for row in baseline if row.pressure is not None],
+        retried=_retried(baseline),
+        history=source.history,
+        recent=source.recent,
+    )
+    return replace(view, caveats=caveats_of(view, source.rows))
+
+
+def _session(scores: SessionScores) -> SessionView:
+    return SessionView(
+        id=scores.session_id,
+        runs=scores.runs,
+        start=Instant(scores.start_ns),
+        end=Instant(scores.end_ns),
+        reliability=None if scores.reliability is None else scores.reliability.score,
+        consistency=None if scores.consistency is None else scores.consistency.score,
+        reliability_detail=_detail(scores.reliability),
+        consistency_detail=_detail(scores.consistency),
+        derived=scores.derived,
+    )
+
+
+def _detail(score: SessionScore | None) -> SessionDetail | None:
+    return None if score is None else SessionDetail(score.reason, score.metadata)
+
+
+def _key_fields(key: AgentKey) -> dict[str, Any]:
+    return {
+        "service_namespace": key.service_namespace or None,
+        "service": key.service_name or None,
+        "environment": key.environment or None,
+        "agent": key.agent,
+        "attributes": dict(key.extra),
+    }
+
+
+def key_view(key: AgentKey) -> KeyView:
+    """Return the name of an agent, and where it runs."""
+    return KeyView(**_key_fields(key))
+
+
+def _reading(reading: Reading, interval: Interval | None) -> ReadingView:
+    low, high, method = (None, None, "") if interval is None else interval
+    return ReadingView(reading.value, reading.runs, reading.parts, reading.note, low, high, method)
+
+
+def _session_readings(sessions: Sequence[SessionScores]) -> dict[str, Reading]:
+    """Return the readings of the last 100 sessions, like a running engine."""
+    recent = RecentSessions()
+    for scores in sessions[-LAST:]:
+        recent.put(scores)
+    return recent.readings()
+
+
+def _evaluation(metrics: Mapping[str, ReadingView], profile: str) -> dict[str, Any]:
+    names = [name for name, spec in ALL_SPECS.items() if spec.family in EVALUATION_FAMILIES]
+    parts = {name: metrics[name].parts for name in names if metrics[name].parts}
+    return {"profile": profile, **{name: metrics[name].value for name in names}, "parts": parts}
+
+
+def _passes(window: AgentWindow, rows: Sequence[Row]) -> Passes:
+    if window.one_sided:
+        return Passes({}, {}, 0, ())
+    hat, at = _series(window, "pass_hat_k"), _series(window, "pass_at_k")
+    outcomes = attempts_of(rows)
+    tasks = [
+        TaskAttempts(task, *summary, passed=sum(outcomes[task]))
+        for task, summary in sorted(summaries(rows).items(), key=lambda item: item[0] or "")
+    ]
+    return Passes(
+        {str(k): reading.value for k, reading in hat.items()},
+        {str(k): reading.value for k, reading in at.items()},
+        next((reading.runs for reading in hat.values()), 0),
+        tasks,
+    )
+
+
+def _series(window: AgentWindow, name: str) -> Mapping[int, Reading]:
+    metric = window.metric(name)
+    return metric.by_k() if isinstance(metric, PassAtK | PassHatK) else {}
+
+
+def _task_outcomes(baseline: Iterable[Row]) -> dict[str | None, tuple[int, int]]:
+    """Return (passed, known) of each task."""
+    found: dict[str | None, tuple[int, int]] = {}
+    for row in baseline:
+        passed, known = found.get(row.task, (0, 0))
+        found[row.task] = (passed + (row.success is True), known + (row.success is not None))
+    return found
+
+
+def _retried(baseline: Iterable[Row]) -> list[RetriedTool]:
+    """Return the tools of the longest retry chains, the most retried first."""
+    retries, runs = Counter[str](), Counter[str]()
+    for row in baseline:
+        if row.retries is not None and row.retries.number and row.retries.tool is not None:
+            retries[row.retries.tool] += row.retries.number
+            runs[row.retries.tool] += 1
+    return [RetriedTool(tool, number, runs[tool]) for tool, number in retries.most_common()]
+
+
+# --- Two recordings ---------------------------------------------------------------------------------------------------
+
+
+def _baseline(
+    olds: Mapping[AgentKey, AgentSource],
+    news: Sequence[tuple[AgentSource, AgentView]],
+    settings: Settings,
+    max_runs_for_intervals: int,
+) -> Baseline:
+    """Compare agents by their keys: service, environment and name."""
+    keys = {source.key for source, _ in news}
+    pairs = [(olds[source.key], source, view) for source, view in news if source.key in olds]
+    return Baseline(
+        agents=[
+            _compared(old, agent_view(old, settings, max_runs_for_intervals), new, view, settings)
+            for old, new, view in pairs
+        ],
+        only_before=[key_view(key) for key in olds if key not in keys],
+        only_after=[key_view(source.key) for source, _ in news if source.key not in olds],
+    )
+
+
+def _compared(
+    before: AgentSource, old: AgentView, after: AgentSource, new: AgentView, settings: Settings
+) -> AgentComparison:
+    clear: dict[str, bool | None] = {}
+    if _has_intervals(old) and _has_intervals(new):
+        tested = differences(before.rows, after.rows, settings)
+        clear = {one.name: one.clear for one in tested if one.p is not None}
+    metrics = {
+        name: _change(spec, old.metrics[name], new.metrics[name], clear.get(name))
+        for name, spec in ALL_SPECS.items()
+        if name not in {"tier", "flag"} and (old.metrics[name].value is not None or new.metrics[name].value is not None)
+    }
+    tested_numbers = sum(change.more_than_chance is not None for change in metrics.values())
+    return AgentComparison(
+        **_key_fields(after.key), metrics=metrics, chance=Chance(LEVEL, CORRECTION, tested_numbers), old=old, new=new
+    )
+
+
+def _has_intervals(view: AgentView) -> bool:
+    return any(reading.method for reading in view.metrics.values())
+
+
+def _change(spec: MetricSpec, before: ReadingView, after: ReadingView, clear: bool | None) -> Compared:
+    if before.value is None or after.value is None:
+        return Compared(None, "gained" if before.value is None else "lost", None, before, after)
+    difference = after.value - before.value
+    if abs(difference) < SAME_BELOW:
+        verdict = "same"
+    elif spec.direction == "neutral":
+        verdict = "changed"
+    else:
+        verdict = "better" if (difference > 0) == (spec.direction == "higher") else "worse"
+    return Compared(difference, verdict, clear, before, after)

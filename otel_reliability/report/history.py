@@ -1,0 +1,111 @@
+"""The score of an agent over time: few points, for as long as there is something to see."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from otel_reliability.config import Settings
+from otel_reliability.metrics.stability.score import PENALTIES
+from otel_reliability.metrics.uncertainty import Numbers
+from otel_reliability.model.row import Row
+from otel_reliability.report.view import ScorePoint
+
+MAX_POINTS: Final = 60
+"""Points of a history: as many as a small chart can show."""
+MAX_AGE_NS: Final = 7 * 86_400 * 10**9
+"""Age of a point from which it is dropped: a week."""
+MIN_RUNS: Final = 10
+"""Runs that a window holds before its score is a point: the score of fewer varies too much to show a trend."""
+TRAILING_RUNS: Final = 100
+"""Runs that each point of a recording's history covers, like the default window of a service."""
+MAX_ROWS: Final = 10_000
+"""Runs of a recording whose history is computed, the newest."""
+
+_OF_SCORE: Final = frozenset({"score", "window.runs", *PENALTIES})
+
+
+class History:
+    """At most `MAX_POINTS` points. When they are full, every other one is dropped, and then only every other run adds one.
+
+    >>> history = History()
+    >>> for run in range(200):
+    ...     if history.is_due():
+    ...         history.add(ScorePoint(run, 80.0))
+    >>> len(history.points), history.points[-1].ns - history.points[-2].ns
+    (50, 4)
+    """
+
+    __slots__ = ("_ns", "_scores", "_stride", "_wait")
+
+    def __init__(self) -> None:
+        self._ns, self._scores = array("q"), array("d")
+        self._stride = self._wait = 1
+
+    @property
+    def points(self) -> list[ScorePoint]:
+        """The points, oldest first."""
+        return list(map(ScorePoint, self._ns, self._scores))
+
+    def is_due(self) -> bool:
+        """Count a run that closed, and return whether it adds a point."""
+        self._wait -= 1
+        return self._wait <= 0
+
+    def add(self, point: ScorePoint) -> None:
+        """Add the score of now. A point that is no newer than the last replaces it."""
+        if self._ns and point.ns <= self._ns[-1]:
+            self._scores[-1] = point.score
+        else:
+            self._ns.append(point.ns)
+            self._scores.append(point.score)
+            self._thin(point.ns)
+        self._wait = self._stride
+
+    def _thin(self, now_ns: int) -> None:
+        old = bisect_left(self._ns, now_ns - MAX_AGE_NS)
+        if old:
+            self._keep(slice(old, None))
+            if len(self._ns) < MAX_POINTS // 3:
+                self._stride = 1
+        if len(self._ns) > MAX_POINTS:
+            self._keep(slice(1 - len(self._ns) % 2, None, 2))  # the newest stays
+            self._stride *= 2
+
+    def _keep(self, kept: slice) -> None:
+        self._ns, self._scores = self._ns[kept], self._scores[kept]
+
+
+def recorded_history(rows: Sequence[Row], settings: Settings, trailing: int = TRAILING_RUNS) -> tuple[ScorePoint, ...]:
+    """Return the score of the last hundred runs through a recording, as at most `MAX_POINTS` points.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> rows = [row("a b" if number < 30 else "b a"[: 1 + number % 3], pressure=0.1) for number in range(60)]
+    >>> history = recorded_history(rows, Settings(), trailing=20)
+    >>> len(history) <= MAX_POINTS, history[0].score > history[-1].score
+    (True, True)
+    """
+    numbers = Numbers(settings, _OF_SCORE)
+    latest = [row for row in rows[-MAX_ROWS:] if row.baseline]
+    wanted = {MIN_RUNS - 1 + at for at in _spread(len(latest) - MIN_RUNS + 1, MAX_POINTS)}
+    points: list[ScorePoint] = []
+    for at, row in enumerate(latest):
+        numbers.add([row])
+        if at >= trailing:
+            numbers.evict([latest[at - trailing]])
+        score = numbers.read()["score"].value if at in wanted else None
+        if score is not None:
+            points.append(ScorePoint(row.end_ns, score))
+    return tuple(points)
+
+
+def _spread(number: int, most: int) -> frozenset[int]:
+    """Return so many indexes of so many, evenly, the last one among them.
+
+    >>> sorted(_spread(10, 4)), sorted(_spread(3, 4))
+    ([1, 4, 7, 9], [0, 1, 2])
+    """
+    steps: Iterable[int] = range(1, min(number, most) + 1)  # none, where there is nothing to spread over
+    return frozenset(round(step * number / min(number, most)) - 1 for step in steps)

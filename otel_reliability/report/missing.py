@@ -1,0 +1,138 @@
+"""Missing data: what is missing, the numbers that need it, and how to add it, one line each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from otel_reliability.model.row import OTHER_TASK, Row
+from otel_reliability.report.view import Gap
+
+Lacking: TypeAlias = Callable[[Sequence[Row]], tuple[int, int]]
+"""Count the runs that lack something, and those that could have it."""
+
+
+class RequiredData(NamedTuple):
+    """A kind of data, the numbers that need it, how to add it, and a count of the runs that lack it."""
+
+    missing: str
+    unlocks: str
+    remedy: str
+    lacking: Lacking
+
+
+def _each(lacks: Callable[[Row], bool], among: Callable[[Row], bool] = lambda _: True) -> Lacking:
+    def count(rows: Sequence[Row]) -> tuple[int, int]:
+        candidates = [row for row in rows if row.baseline and among(row)]
+        return sum(map(lacks, candidates)), len(candidates)
+
+    return count
+
+
+def _attempted_once(rows: Sequence[Row]) -> tuple[int, int]:
+    """Count the runs that are the only one of their task."""
+    tasks = Counter(row.task for row in rows if row.baseline and row.task not in {None, OTHER_TASK})
+    return sum(runs == 1 for runs in tasks.values()), tasks.total()
+
+
+def _undisturbed(rows: Sequence[Row]) -> tuple[int, int]:
+    """Count all runs, where none is perturbed."""
+    return (len(rows), len(rows)) if all(row.baseline for row in rows) else (0, len(rows))
+
+
+REQUIRED_DATA: Final = (
+    RequiredData(
+        "tool calls",
+        "paths, tools, retries, loops",
+        "give each a span: gen_ai.operation.name = execute_tool",
+        _each(lambda row: row.tool_calls is None),
+    ),
+    RequiredData(
+        "root spans",
+        "paths and tools",
+        "export the agent's own span too: it was sampled away, or dropped",
+        _each(lambda row: row.path is None, lambda row: row.tool_calls is not None),
+    ),
+    RequiredData(
+        "task ids",
+        "branches, consistency, effects, pass^k over tasks",
+        'annotate(task_id="…") sets reliability.task.id',
+        _each(lambda row: row.task is None),
+    ),
+    RequiredData(
+        "second attempts at a task",
+        "its paths, tools, branches, consistency",
+        "run each task at least twice",
+        _attempted_once,
+    ),
+    RequiredData(
+        "tokens",
+        "token budget pressure",
+        "record gen_ai.usage.input_tokens and .output_tokens on model spans",
+        _each(lambda row: row.tokens is None and row.pressure is None),
+    ),
+    RequiredData(
+        "context limits",
+        "token budget pressure",
+        "--set 'context_limits=my-model*=128000', or install otel-reliability[prices]",
+        _each(lambda row: row.pressure is None, lambda row: row.tokens is not None or row.pressure is not None),
+    ),
+    RequiredData(
+        "arguments of tool calls",
+        "exact retries, loops and effects",
+        "capture gen_ai.tool.call.arguments; only a keyed hash of them is kept",
+        _each(lambda row: not row.arguments_known, lambda row: row.tool_calls is not None),
+    ),
+    RequiredData(
+        "outcomes",
+        "pass^k, consistency, calibration, robustness",
+        "annotate(success=True), or an evaluation event named task_success",
+        _each(lambda row: row.success is None),
+    ),
+    RequiredData(
+        "confidence",
+        "calibration, discrimination, Brier score",
+        "annotate(confidence=0.8) sets reliability.run.confidence",
+        _each(lambda row: row.confidence is None),
+    ),
+    RequiredData(
+        "perturbed runs",
+        "robustness to faults, structure, prompts",
+        'repeat tasks under annotate(condition="fault"), "structure" or "prompt"',
+        _undisturbed,
+    ),
+    RequiredData(
+        "evaluated constraints",
+        "safety",
+        'annotate(violations=["refund_limit:high"]), or [] for a clean run',
+        _each(lambda row: row.violations is None),
+    ),
+    RequiredData(
+        "conversation ids",
+        "session reliability and consistency",
+        "record gen_ai.conversation.id on the agent's span",
+        _each(lambda row: row.session_id is None),
+    ),
+    RequiredData(
+        "evaluations in sessions",
+        "session consistency",
+        "gen_ai.evaluation.result events named confidence, coherence, …",
+        _each(lambda row: "confidence" not in dict(row.signals), lambda row: row.session_id is not None),
+    ),
+)
+"""The data that a run can carry, what the score needs first."""
+
+
+def missing_of(rows: Sequence[Row]) -> list[Gap]:
+    """Return what is missing in the runs of one agent.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> gaps = missing_of(
+    ...     [row("search", task="order", tokens=100), row("search", task="order", tokens=100, pressure=0.1)]
+    ... )
+    >>> print(*(f"{gap.missing}: {gap.runs} of {gap.of}" for gap in gaps[:2]), sep="; ")
+    context limits: 1 of 2; outcomes: 2 of 2
+    """
+    found = (Gap(*data[:3], *data.lacking(rows)) for data in REQUIRED_DATA)
+    return [gap for gap in found if gap.runs]

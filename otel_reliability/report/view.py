@@ -1,0 +1,385 @@
+"""The view of a report: plain values, built once from readings and windows, that every format and every page renders.
+
+The JSON report is its serialisation (`json.plain`): a field that has its default is left out, and so is a field marked `HIDDEN`,
+which only terminals and pages draw. Its schema is docs/report.schema.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from otel_reliability.change.result import Result
+from otel_reliability.metrics.stability.divergence import Turn
+from otel_reliability.metrics.stability.effect_table import TaskEffects
+from otel_reliability.metrics.stability.task_table import TaskRow
+from otel_reliability.metrics.stability.tiers import Tier
+from otel_reliability.model.run import AgentKey, Run
+
+VERSION: Final = 1
+"""Version of the JSON document: raised when a field changes its meaning or goes; new fields come without."""
+HIDDEN: Final[Mapping[str, bool]] = {"json": False}
+"""Metadata of a field that is not part of the JSON document."""
+MERGED: Final[Mapping[str, bool]] = {"merged": True}
+"""Metadata of a mapping whose items are fields of the object itself in JSON."""
+
+
+class Instant(int):
+    """Unix time in nanoseconds; RFC 3339 in JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyView:
+    """The name of an agent, and where it runs."""
+
+    service_namespace: str | None
+    service: str | None
+    environment: str | None
+    agent: str
+    attributes: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+# --- Numbers ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingView:
+    """A value, the runs behind it and its interval at 95 % confidence. `value` None: not enough data, which is neither 0 nor 1.
+
+    `parts` names what an aggregate was made of, `note` limits or explains the value.
+    """
+
+    value: float | None
+    runs: int
+    parts: tuple[str, ...] = ()
+    note: str = ""
+    low: float | None = None
+    high: float | None = None
+    method: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAttempts:
+    """The attempts at one task (None: all runs) with a known outcome, in whole percents."""
+
+    task_id: str | None
+    runs: int
+    pass_at_k: int
+    passhat_k: int
+    decay_curve: tuple[int, ...]
+    variance_amplification: int
+    graceful_degradation: int
+    passed: int = field(metadata=HIDDEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """pass^k and pass@k by k over tasks, and the attempts at each task."""
+
+    pass_hat_k: Mapping[str, float | None]
+    pass_at_k: Mapping[str, float | None]
+    runs: int
+    tasks: Sequence[TaskAttempts]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDetail:
+    """ScoreReason and inputs of a session's score."""
+
+    reason: str
+    metadata: Any
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """One conversation and its scores. `derived`: signals computed from tool calls, because no evaluation gave them."""
+
+    id: str
+    runs: tuple[str, ...]
+    start: Instant
+    end: Instant
+    reliability: float | None
+    consistency: float | None
+    reliability_detail: SessionDetail | None
+    consistency_detail: SessionDetail | None
+    derived: tuple[str, ...]
+
+
+# --- Findings ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The points that one part lowers the score by, of the most it can. `points` None: not enough data."""
+
+    name: str
+    points: float | None
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreReason:
+    """One cause in words: its subject, the points it costs (None: it is no part of the score), a sentence and details."""
+
+    title: str
+    points: float | None
+    sentence: str
+    details: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolView:
+    """A tool, the runs that used it and their share. `rare`: fewer than one run in five."""
+
+    tool: str
+    runs: int
+    share: float
+    calls: int
+    rare: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DivergenceView:
+    """The point where the paths of a task (None: of all runs) first diverge, after the steps they share."""
+
+    task_id: str | None
+    shared: tuple[str, ...]
+    turns: tuple[Turn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionView:
+    """A named decision that flipped although the input (`kind` and `name`) was the same, and the runs of each branch."""
+
+    kind: str
+    name: str
+    decision: str
+    branches: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplodingRun:
+    """A run that retried a failing call too often, with the tokens and seconds of its retries."""
+
+    run_id: str
+    trace_id: str
+    tool: str | None
+    retries: int
+    tokens: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class FullRun:
+    """A run that came near the context limit."""
+
+    run_id: str
+    trace_id: str
+    token_pressure: float
+
+
+@dataclass(frozen=True, slots=True)
+class UnusualRun:
+    """A run whose path is far from those of the others of its task."""
+
+    run_id: str
+    trace_id: str
+    path_distance: float
+    task: str | None = field(metadata=HIDDEN)
+    steps: int = field(metadata=HIDDEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The runs, tools and steps behind the numbers; each list begins with what to inspect first."""
+
+    costs: tuple[Cost, ...]
+    reasons: tuple[ScoreReason, ...]
+    tools: tuple[ToolView, ...]
+    divergences: tuple[DivergenceView, ...]
+    decisions: tuple[DecisionView, ...]
+    exploding_runs: tuple[ExplodingRun, ...]
+    runs_nearest_limit: tuple[FullRun, ...]
+    runs_unlike_others: tuple[UnusualRun, ...]
+    tasks_by_effects: tuple[TaskEffects, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Data that `runs` of `of` runs lack: the numbers that need it, and how to add it."""
+
+    missing: str
+    unlocks: str
+    remedy: str
+    runs: int
+    of: int
+
+
+# --- Change of behaviour ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeMark:
+    """A change: about when it began, when it was detected, and its sentence."""
+
+    since: Instant
+    noticed: Instant
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeView:
+    """The result of change detection for an agent.
+
+    `evidence` is what stands behind the sentence: alarms of one recording, tests of two. `state` is one of changed, watching,
+    learning, none (no result) or off; `since` is the command line that shows the agent since its last change.
+    """
+
+    verdict: Result
+    sentence: str
+    state: str = field(metadata=HIDDEN)
+    note: str = ""
+    evidence: Mapping[str, Any] = field(default_factory=dict[str, Any], metadata=MERGED)
+    marks: tuple[ChangeMark, ...] = field(default=(), metadata=HIDDEN)
+    since: str = field(default="", metadata=HIDDEN)
+
+
+# --- One agent, all agents --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePoint:
+    """The score when the newest run had ended at `ns`."""
+
+    ns: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPressure:
+    """The share of the context window that a run filled."""
+
+    run_id: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class RetriedTool:
+    """A tool and its retries: in how many runs, in whose longest chains."""
+
+    tool: str
+    retries: int
+    runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentView(KeyView):
+    """One agent: its score, every reading with the runs behind it, the findings, the missing data and the caveats.
+
+    `runs` leaves perturbed runs out; `start` and `end` are those of its first and last run. `runs_left_out` counts the runs that
+    did not fit into the window. Of the hidden fields, `history` is the score over time (oldest first), `recent` the last whole
+    runs with their path distance (oldest first), `paths` the number of baseline runs by (task, path).
+    """
+
+    runs: int
+    perturbed_runs: Mapping[str, int]
+    start: Instant
+    end: Instant
+    runs_left_out: int
+    score: float | None
+    score_coverage: float | None
+    score_note: str
+    tier: Tier | None
+    badge: str | None
+    flags: tuple[str, ...]
+    outcomes: Mapping[str, int]
+    metrics: Mapping[str, ReadingView]
+    evaluation: Mapping[str, Any]
+    passes: Passes
+    sessions: Sequence[SessionView]
+    tasks: Sequence[TaskRow]
+    findings: Findings
+    missing: Sequence[Gap]
+    caveats: Sequence[str]
+    change: ChangeView | None = None
+
+    key: AgentKey = field(metadata=HIDDEN)
+    task_count: int = field(metadata=HIDDEN)
+    one_sided: bool = field(metadata=HIDDEN)
+    task_outcomes: Mapping[str | None, tuple[int, int]] = field(metadata=HIDDEN)
+    paths: Mapping[tuple[str | None, tuple[str, ...]], int] = field(metadata=HIDDEN)
+    distances: Sequence[float] = field(metadata=HIDDEN)
+    pressures: Sequence[TokenPressure] = field(metadata=HIDDEN)
+    retried: Sequence[RetriedTool] = field(metadata=HIDDEN)
+    history: Sequence[ScorePoint] = field(default=(), metadata=HIDDEN)
+    recent: Sequence[tuple[Run, float | None]] = field(default=(), metadata=HIDDEN)
+
+    @property
+    def passed(self) -> int:
+        """The runs that succeeded."""
+        return self.outcomes["success"]
+
+    @property
+    def known(self) -> int:
+        """The runs with a known outcome."""
+        return self.outcomes["success"] + self.outcomes["failure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One number before and after. `change` is None where either side has no value; `more_than_chance` None: not tested."""
+
+    change: float | None
+    verdict: str
+    more_than_chance: bool | None
+    before: ReadingView
+    after: ReadingView
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """The test behind `more_than_chance`: the level over all numbers compared, and the correction for their number."""
+
+    level: float
+    correction: str
+    compared: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentComparison(KeyView):
+    """An agent of both recordings, and every number that either has."""
+
+    metrics: Mapping[str, Compared]
+    chance: Chance
+    old: AgentView = field(metadata=HIDDEN)
+    new: AgentView = field(metadata=HIDDEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The agents of both recordings, and those of one only."""
+
+    agents: Sequence[AgentComparison]
+    only_before: Sequence[KeyView]
+    only_after: Sequence[KeyView]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportView:
+    """A report on a recording.
+
+    - `agents`: one view an agent, in the order of their keys.
+    - `spans`: the spans by disposition; `span_reasons`: the same by disposition and reason.
+    - `problems`: lines and spans that could not be read, by reason; `evidence_refused`: attributes with values out of range.
+    - `notes`: the limits that were reached, a sentence each.
+    """
+
+    version: int = field(default=0)
+    agents: Sequence[AgentView]
+    spans: Mapping[str, int]
+    span_reasons: Mapping[str, Mapping[str, int]]
+    problems: Mapping[str, int]
+    evidence_refused: Mapping[str, Mapping[str, int]]
+    notes: Sequence[str]
+    baseline: Baseline | None = None

@@ -1,0 +1,295 @@
+"""The table of agents: a line each, filtered, sorted and cut into pages."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+from urllib.parse import quote, urlencode
+
+from otel_reliability.metrics.stability.score import PENALTIES
+from otel_reliability.metrics.stability.tiers import Tier, tier_of
+from otel_reliability.model.reading import Reading
+from otel_reliability.model.run import AgentKey
+from otel_reliability.report.text import agent_name, clean, count, listed, percent, place
+from otel_reliability.report.view import AgentView, ReadingView, ScorePoint
+from otel_reliability.ui.charts import Curve, curve
+from otel_reliability.windows.agent import AgentState
+
+PER_PAGE: Final = 50
+MAX_SERVICES: Final = 200
+"""Services in the filter; the text filter finds the others."""
+UNSCORED: Final = "none"
+"""The tier of agents without a score."""
+UNNAMED: Final = "_"
+"""Replacement in an address for a name that no address can hold."""
+UNADDRESSABLE: Final = frozenset({"", ".", ".."})
+MIN_POINTS: Final = 1.0
+"""Points from which a penalty is named."""
+
+
+class Penalty(NamedTuple):
+    """The largest penalty of a score: its name (None: no part costs a point), the points, a sentence."""
+
+    name: str | None
+    points: float
+    sentence: str
+
+
+class AgentLine(NamedTuple):
+    """One agent in the table. `id` distinguishes agents of one service and name; `last_ns` is when its last run ended."""
+
+    key: AgentKey
+    id: str
+    name: str
+    place: str
+    score: float | None
+    coverage: float | None
+    note: str
+    runs: int
+    penalty: Penalty
+    last_ns: int
+    history: Sequence[ScorePoint]
+    changed: bool
+
+    @property
+    def tier(self) -> Tier | None:
+        """The grade of its score."""
+        return None if self.score is None else tier_of(self.score)
+
+    @property
+    def curve(self) -> Curve | None:
+        """Its score over time."""
+        return curve(self.history)
+
+    @property
+    def trend(self) -> float:
+        """The last score of its curve less the first."""
+        return self.history[-1].score - self.history[0].score if self.history else 0.0
+
+    @property
+    def path(self) -> str:
+        """The address of its page."""
+        names = (self.key.service_name, self.key.agent)
+        parts = (UNNAMED if name in UNADDRESSABLE else quote(name, safe="", errors="replace") for name in names)
+        return f"/agents/{'/'.join(parts)}?id={self.id}"
+
+
+Ask: TypeAlias = Callable[[str], Reading | ReadingView]
+"""Return the reading of that name."""
+
+
+def line_of(state: AgentState, history: Sequence[ScorePoint], *, changed: bool = False) -> AgentLine:
+    """Return the line of an agent, within the engine's turn."""
+    window = state.first_window
+    return _line(state.key, window.reading, window.runs, state.last_run_ns or 0, history, changed=changed)
+
+
+def line_of_view(agent: AgentView) -> AgentLine:
+    """Return the line of an agent of a report."""
+    changed = agent.change is not None and bool(agent.change.marks)
+    return _line(agent.key, agent.metrics.__getitem__, agent.runs, agent.end, agent.history, changed=changed)
+
+
+def _line(
+    key: AgentKey, ask: Ask, runs: int, last_ns: int, history: Sequence[ScorePoint], *, changed: bool
+) -> AgentLine:
+    return AgentLine(
+        key=key,
+        id=id_of(key),
+        name=agent_name(key),
+        place=place(key),
+        score=ask("score").value,
+        coverage=ask("score_coverage").value,
+        note=short(ask("score").note),
+        runs=runs,
+        penalty=top_penalty(ask),
+        last_ns=last_ns,
+        history=history,
+        changed=changed,
+    )
+
+
+def top_penalty(ask: Ask) -> Penalty:
+    """Return the largest penalty, from readings alone: a table of thousands of agents can afford it.
+
+    >>> readings = dict.fromkeys(PENALTIES, Reading(0.0, 9)) | {"token_budget_pressure": Reading(0.9, 9)}
+    >>> top_penalty(readings.__getitem__).sentence
+    'The context window is 90 % full on average.'
+    """
+    values = {name: ask(name).value for name in PENALTIES}
+    costs = {name: PENALTIES[name] * value for name, value in values.items() if value is not None}
+    name = max(costs, key=costs.__getitem__, default=None)
+    if name is None:
+        return Penalty(None, 0.0, "Not enough data for any part of the score yet.")
+    if costs[name] < MIN_POINTS:
+        return Penalty(None, costs[name], "No points lost.")
+    return Penalty(name, costs[name], _sentence(name, values[name] or 0.0, ask))
+
+
+def _sentence(name: str, value: float, ask: Ask) -> str:
+    match name:
+        case "path_entropy":
+            distinct, common = ask("distinct_paths"), ask("modal_path_share")
+            if distinct.value is None or common.value is None:
+                return "The order of tool calls varies from run to run."
+            paths = f"{count(round(distinct.value), 'path')} in {count(distinct.runs, 'run')}"
+            return f"{paths}; {percent(common.value)} took the most common one."
+        case "tool_variance":
+            return f"Runs combine the tools differently ({percent(value)} tool variance)."
+        case "retry_explosion":
+            share, longest = ask("retry_explosion_share"), ask("longest_retry_chain")
+            if share.value is None or longest.value is None:
+                return "A failing call was retried again and again."
+            runs = f"{round(share.value * share.runs)} of {count(share.runs, 'run')}"
+            return f"{runs} kept retrying a failing call, up to {count(round(longest.value), 'time')}."
+        case "branch_instability":
+            return f"Decisions flip although the input is the same ({percent(value)} branch instability)."
+        case _:
+            return f"The context window is {percent(value)} full on average."
+
+
+def short(note: str) -> str:
+    """Return why there is no score, in few words.
+
+    >>> short("no evidence for path_entropy, tool_variance, retry_explosion")
+    'not enough data for path entropy, tool variance and 1 more'
+    """
+    start, lacking, parts = note.partition("no evidence for ")
+    if start or not lacking:
+        return note
+    return "not enough data for " + listed(parts.replace("_", " ").split(", "), 2)
+
+
+def id_of(key: AgentKey) -> str:
+    """Return a short name for an agent: the same in every process.
+
+    >>> id_of(AgentKey("", "shop", "prod", "support"))
+    'a2163e024a'
+    """
+    text = repr(tuple(key)).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=5).hexdigest()
+
+
+class TableChoice(NamedTuple):
+    """The filters, the order and the page of the table that the user chose."""
+
+    text: str = ""
+    service: str = ""
+    tier: str = ""
+    sort: str = "score"
+    page: int = 1
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> TableChoice:
+        """Read an address. Invalid values are ignored.
+
+        >>> TableChoice.of({"q": "desk", "tier": "STABLE", "sort": "colour", "page": "x"})
+        TableChoice(text='desk', service='', tier='STABLE', sort='score', page=1)
+        """
+        page = query.get("page", "")
+        tier, sort = query.get("tier", ""), query.get("sort", "")
+        return cls(
+            text=query.get("q", "").strip()[:200],
+            service=query.get("service", "")[:300],
+            tier=tier if tier in TIERS else "",
+            sort=sort if sort in SORTS else "score",
+            page=int(page) if page.isascii() and page.isdigit() and 0 < len(page) < 7 else 1,
+        )
+
+    @property
+    def filtered(self) -> bool:
+        """True if a filter is set."""
+        return bool(self.text or self.service or self.tier)
+
+    def address(self, **changes: Any) -> str:
+        """Return the address of the table with something else chosen; the page is kept only where nothing else changes.
+
+        >>> (
+        ...     TableChoice(tier="STABLE", page=3).address(page=4),
+        ...     TableChoice(page=3).address(tier="STABLE"),
+        ...     TableChoice().address(),
+        ... )
+        ('/?tier=STABLE&page=4', '/?tier=STABLE', '/')
+        """
+        new = self._replace(**{"page": 1, **changes})
+        parts = {"q": new.text, "service": new.service, "tier": new.tier}
+        parts |= {"sort": "" if new.sort == "score" else new.sort, "page": "" if new.page <= 1 else str(new.page)}
+        query = urlencode({name: value for name, value in parts.items() if value}, errors="replace")
+        return f"/?{query}" if query else "/"
+
+
+TIERS: Final = (*(tier.name for tier in Tier), UNSCORED)
+
+SORTS: Final[Mapping[str, Callable[[AgentLine], Any]]] = {
+    "score": lambda line: (line.score is None, line.score or 0.0),
+    "best": lambda line: (line.score is None, -(line.score or 0.0)),
+    "name": lambda line: line.name.casefold(),
+    "trend": lambda line: line.trend,
+    "runs": lambda line: -line.runs,
+    "last": lambda line: -line.last_ns,
+}
+"""Sort keys of the table; equal agents are sorted by key."""
+
+
+class TierCount(NamedTuple):
+    """The agents of a tier, and their part of a bar: start and width in percent."""
+
+    tier: str
+    agents: int
+    start: float
+    width: float
+
+
+class AgentList(NamedTuple):
+    """A page of the table. `total` counts all agents, `found` those that were chosen."""
+
+    lines: Sequence[AgentLine]
+    total: int
+    found: int
+    pages: int
+    choice: TableChoice
+    tiers: Sequence[TierCount]
+    services: Sequence[str]
+
+
+def list_of(lines: Sequence[AgentLine], choice: TableChoice, per_page: int = PER_PAGE) -> AgentList:
+    """Return the chosen page of the table; the last one, where there are fewer."""
+    found = [line for line in lines if _is_chosen(line, choice)]
+    found.sort(key=lambda line: (SORTS[choice.sort](line), line.key))
+    pages = max(1, -(-len(found) // per_page))
+    page = min(choice.page, pages)
+    return AgentList(
+        lines=found[(page - 1) * per_page : page * per_page],
+        total=len(lines),
+        found=len(found),
+        pages=pages,
+        choice=choice._replace(page=page),
+        tiers=tier_counts(lines),
+        services=sorted({line.key.service_name for line in lines if line.key.service_name})[:MAX_SERVICES],
+    )
+
+
+def tier_counts(lines: Iterable[AgentLine]) -> list[TierCount]:
+    """Return how many agents have each tier, the best first; those without a score last."""
+    counts = Counter(UNSCORED if line.tier is None else line.tier.name for line in lines)
+    total, start, found = counts.total() or 1, 0.0, list[TierCount]()
+    for tier in TIERS:
+        width = 100 * counts[tier] / total
+        found.append(TierCount(tier, counts[tier], round(start, 2), round(width, 2)))
+        start += width
+    return found
+
+
+def _is_chosen(line: AgentLine, choice: TableChoice) -> bool:
+    tier = UNSCORED if line.tier is None else line.tier.name
+    return (
+        choice.service in {"", line.key.service_name}
+        and choice.tier in {"", tier}
+        and choice.text.casefold() in _text(line)
+    )
+
+
+def _text(line: AgentLine) -> str:
+    return f"{line.key.agent}\n{line.place}\n{clean(line.key.service_name)}".casefold()

@@ -1,0 +1,151 @@
+"""A running engine → the view of an agent, its score over time included."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from otel_reliability.change.detector import Evidence, Status
+from otel_reliability.change.result import Result
+from otel_reliability.change.sentences import of_alarm, of_evidence
+from otel_reliability.config import Settings, WindowSettings
+from otel_reliability.engine import Engine
+from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.run import AgentKey
+from otel_reliability.report.build import AgentSource, agent_view, recent_runs
+from otel_reliability.report.changes import mark
+from otel_reliability.report.history import MIN_RUNS, History
+from otel_reliability.report.text import clean, count
+from otel_reliability.report.view import AgentView, ChangeView, ScorePoint
+from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.window import AgentWindow
+
+MAX_EXAMINED: Final = 500
+"""Runs of a window, the newest, in which a service looks for what is behind the numbers. The numbers cover all runs."""
+MAX_RUNS_FOR_INTERVALS: Final = 200
+"""Runs of a window up to which a service computes intervals: they take some 3 ms a run."""
+BURST_POINTS: Final = 500
+"""Points that may be added at once, over all agents: each costs as much as the reading of a score."""
+POINTS_PER_S: Final = 20.0
+"""Points a second that may be added in the long run: a hundredth of a processor. An agent that is skipped adds its next one."""
+MAX_SENTENCE: Final = 2_000
+
+_OFF: Final = ChangeView(Result.NO_RESULT, "Not watched: change detection is switched off", "off")
+_NO_RUNS: Final = ChangeView(Result.NO_RESULT, "No result: no run of it counts for change detection yet", "none")
+
+
+class Histories:
+    """The score over time of every agent of an engine, since this object was made. An agent that expires loses its history.
+
+    It listens within the engine's turn, so it must be read within a turn too. Nothing survives a restart.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._histories: dict[AgentKey, History] = {}
+        self._budget, self._checked = float(BURST_POINTS), engine.now()
+        engine.observers.append(self._observe)
+
+    def __len__(self) -> int:
+        return len(self._histories)
+
+    def of(self, key: AgentKey) -> tuple[ScorePoint, ...]:
+        """Return the points of an agent, oldest first."""
+        history = self._histories.get(key)
+        return () if history is None else tuple(history.points)
+
+    def _observe(self, event: RunEvent, now: float) -> None:
+        if event.change is not RunChange.CLOSED:
+            return
+        key = event.run.key
+        history = self._histories.get(key)
+        if history is not None and not history.is_due():
+            return
+        state = self._engine.fleet.agent(key)
+        if state is None or state.first_window.runs < MIN_RUNS or not self._has_budget(now):
+            return
+        score, end_ns = state.first_window.reading("score").value, state.last_run_ns
+        history = history or self._begin(key)
+        if score is not None and end_ns is not None:
+            history.add(ScorePoint(end_ns, score))
+
+    def _has_budget(self, now: float) -> bool:
+        self._budget = min(float(BURST_POINTS), self._budget + POINTS_PER_S * max(0.0, now - self._checked))
+        self._checked = now
+        if self._budget < 1:
+            return False
+        self._budget -= 1
+        return True
+
+    def _begin(self, key: AgentKey) -> History:
+        fleet = self._engine.fleet
+        if len(self._histories) >= len(fleet):
+            self._histories = {known: one for known, one in self._histories.items() if fleet.agent(known) is not None}
+        return self._histories.setdefault(key, History())
+
+
+def snapshot(engine: Engine, fleet: Fleet, key: AgentKey, histories: Histories | None = None) -> AgentSource | None:
+    """Read an agent within the engine's turn, so that its view can be built outside it; None if it has expired."""
+    state = fleet.agent(key)
+    if state is None:
+        return None
+    window = state.first_window
+    return AgentSource(
+        key=key,
+        window=window,
+        rows=tuple(window.rows()),
+        readings=window.readings() if window.runs > MAX_EXAMINED else {},
+        left_out=window.turnover + window.refused,
+        sessions=engine.sessions.scores(key),
+        recent=recent_runs(state, window),
+        history=() if histories is None else histories.of(key),
+        change=change_of(engine, key),
+    )
+
+
+def live_view(found: AgentSource, settings: Settings) -> AgentView:
+    """Build the view of a snapshot: outside the engine's turn, for it takes a while. It examines a copy of the window."""
+    window = AgentWindow(WindowSettings("newest", last=MAX_EXAMINED), settings)
+    for row in found.rows[-MAX_EXAMINED:]:
+        window.insert(row)
+    source = found._replace(window=window, readings=found.readings or window.readings())
+    return agent_view(source, settings, MAX_RUNS_FOR_INTERVALS)
+
+
+def change_of(engine: Engine, key: AgentKey) -> ChangeView:
+    """Return what the detector of an agent reports, within the engine's turn."""
+    if engine.monitor is None:
+        return _OFF
+    detector = engine.monitor.detector(key)
+    if detector is None:
+        return _NO_RUNS
+    evidence, alarms = detector.evidence(), detector.alarms
+    if alarms:
+        more = (
+            f"Collecting a new baseline: {evidence.blind:,} more units."
+            if evidence.blind
+            else "No further change since."
+        )
+        sentence = f"{clean(of_alarm(alarms[-1]), MAX_SENTENCE)}. {more}"
+        return ChangeView(Result.CHANGED, sentence, "changed", marks=tuple(map(mark, alarms)))
+    if evidence.status is Status.WATCHING:
+        return ChangeView(Result.NO_CHANGE, _so_far(evidence, engine.settings.change.runs_per_false_alarm), "watching")
+    if evidence.status is Status.LEARNING:
+        return ChangeView(Result.NO_RESULT, f"Collecting a baseline: {evidence.blind:,} more units", "learning")
+    return ChangeView(Result.NO_RESULT, clean(of_evidence(evidence), MAX_SENTENCE), "none")
+
+
+def _so_far(evidence: Evidence, alarm_at: float) -> str:
+    """Return how near an alarm is."""
+    found = f"{10 ** (evidence.log10 or 0.0):,.3g}"
+    return f"No change in {count(evidence.observations, 'unit')}: the evidence for one is {found}, an alarm needs {alarm_at:,.0f}"
+
+
+def headed(sentence: str) -> tuple[str, str]:
+    """Split a sentence on change into the result and the data behind its colon.
+
+    >>> headed("no result: it has 3 units"), headed("no change in 90 units")
+    (('No result:', 'it has 3 units.'), ('No change in 90 units.', ''))
+    """
+    head, colon, rest = sentence.partition(": ")
+    ended = rest if rest.endswith(".") else f"{rest}."
+    return f"{head[:1].upper()}{head[1:]}{':' if colon else '.'}", ended if colon else ""

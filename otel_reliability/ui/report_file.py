@@ -1,0 +1,83 @@
+"""A report as one HTML file: the pages of agents, with everything they need inside it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from otel_reliability.report import words
+from otel_reliability.report.markdown import fates
+from otel_reliability.report.terminal import worst_first
+from otel_reliability.report.text import count, span_of_time
+from otel_reliability.report.view import AgentComparison, ReportView
+from otel_reliability.ui.agent_list import AgentLine, line_of_view, tier_counts
+from otel_reliability.ui.rendering import assets, report_page
+
+MAX_AGENTS: Final = 100
+"""Agents that are shown in full, those with the lowest scores; the table names all."""
+STYLES: Final = ("vendor/uplot/uPlot.min.css", "page.css")
+SCRIPTS: Final = ("vendor/uplot/uPlot.iife.min.js", "chart.js")
+
+
+def render(report: ReportView) -> str:
+    """Return the report on a recording."""
+    agents = worst_first(report.agents)
+    lines = [line_of_view(agent) for agent in agents]
+    style, script = (Markup("\n").join(map(_inside, names)) for names in (STYLES, SCRIPTS))
+    return report_page(
+        "report.html",
+        style=style,
+        script=script,
+        policy=f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}",
+        agents=agents[:MAX_AGENTS],
+        linked=frozenset(line.id for line in lines[:MAX_AGENTS]),
+        lines=lines,
+        tiers=tier_counts(lines),
+        link=_link,
+        about_report=_about(report),
+        compared=[] if report.baseline is None else [(each, *_moved(each)) for each in report.baseline.agents],
+    )
+
+
+def _inside(name: str) -> Markup:
+    """Return a static file as part of a page. None of them contains what would end it there."""
+    return Markup(assets()[name].body.decode())  # noqa: S704  the files are ours, not data of spans
+
+
+def _hash(text: str) -> str:
+    """Return the source expression that allows this text in a page's policy."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _link(line: AgentLine) -> str:
+    return f"#agent-{line.id}"
+
+
+def _about(report: ReportView) -> list[str]:
+    agents = report.agents
+    found = [f"{count(len(agents), 'agent')}, {count(sum(agent.runs for agent in agents), 'run')}"]
+    if agents:
+        found[0] += f"; {span_of_time(min(agent.start for agent in agents), max(agent.end for agent in agents))}"
+    found.append(f"{count(report.spans['received'], 'span')} received: {fates(report.spans) or 'nothing'}")
+    if report.problems:
+        unread = ", ".join(f"{number:,} {reason}" for reason, number in sorted(report.problems.items()))
+        found.append(f"could not be read: {unread}")
+    return [*found, *report.notes]
+
+
+def _moved(each: AgentComparison) -> tuple[Sequence[Any], int]:
+    """Return (name, number, how it changed, its style) of each number that moved, and how many stayed the same."""
+    moved, _ = words.moved(each)
+    rows = [
+        (name, one, words.compared(name, one), _style(one.verdict, clear=one.more_than_chance is not False))
+        for name, one in moved.items()
+    ]
+    return rows, len(each.metrics) - len(moved)
+
+
+def _style(verdict: str, *, clear: bool) -> str:
+    return verdict if clear and verdict in {"better", "worse"} else "chance"

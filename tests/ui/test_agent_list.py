@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from itertools import pairwise
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.model.run import AgentKey
+from otel_reliability.report.view import ScorePoint
+from otel_reliability.ui.agent_list import SORTS, TIERS, AgentLine, Penalty, TableChoice, id_of, list_of, tier_counts
+
+SCORES = [95.0, None, 72.0, 55.0, 12.0, 72.0]
+
+
+def line(number: int, score: float | None, **facts: object) -> AgentLine:
+    """One agent."""
+    key = AgentKey("", f"service-{number % 2}", "prod", f"Agent {number}")
+    usual = AgentLine(
+        key=key,
+        id=id_of(key),
+        name=key.agent,
+        place=f"{key.service_name} · prod",
+        score=score,
+        coverage=None if score is None else 100.0,
+        note="" if score else "2 of the 5 runs that a score needs",
+        runs=10 * number,
+        penalty=Penalty(None, 0.0, ""),
+        last_ns=number,
+        history=(),
+        changed=False,
+    )
+    return usual._replace(**facts)
+
+
+LINES = [line(number, score) for number, score in enumerate(SCORES)]
+
+
+def shown(lines: list[AgentLine], **choice: object) -> list[str]:
+    """The names of the agents that are shown."""
+    return [one.name for one in list_of(lines, TableChoice()._replace(**choice)).lines]
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"),
+    [("score", "432501"), ("best", "025341"), ("name", "012345"), ("runs", "543210"), ("last", "543210")],
+)
+def test_agents_are_sorted(sort: str, expected: str) -> None:
+    """Those without a score come last, equal ones by key."""
+    assert shown(LINES[::-1], sort=sort) == [f"Agent {number}" for number in expected]
+
+
+def test_the_largest_fall_comes_first() -> None:
+    """A curve that rises, or is none, comes later."""
+    falls = [(ScorePoint(0, 80.0), ScorePoint(1, 80.0 + change)) for change in (5.0, -30.0, -10.0)]
+    lines = [line(number, 80.0, history=points) for number, points in enumerate([*falls, ()])]
+
+    assert shown(lines, sort="trend") == ["Agent 1", "Agent 2", "Agent 3", "Agent 0"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ({"text": "agent 3"}, ["Agent 3"]),
+        ({"text": "PROD"}, [f"Agent {number}" for number in range(6)]),
+        ({"service": "service-1"}, ["Agent 1", "Agent 3", "Agent 5"]),
+        ({"tier": "VARIABLE"}, ["Agent 2", "Agent 5"]),
+        ({"tier": "none"}, ["Agent 1"]),
+        ({"tier": "VARIABLE", "service": "service-0", "text": "2"}, ["Agent 2"]),
+        ({"text": "nobody"}, []),
+    ],
+)
+def test_agents_are_chosen(choice: dict[str, object], expected: list[str]) -> None:
+    """By text in name, service or environment, by service, by tier, and by all of them together."""
+    assert shown(LINES, sort="name", **choice) == expected
+
+
+def test_pages_hold_all_agents_once() -> None:
+    """A page beyond the last is the last."""
+    lines = [line(number, 50.0) for number in range(23)]
+    pages = [list_of(lines, TableChoice(page=page), per_page=10) for page in (1, 2, 3, 99)]
+
+    assert [len(page.lines) for page in pages] == [10, 10, 3, 3]
+    assert {one.id for page in pages for one in page.lines} == {one.id for one in lines}
+    assert pages[3].choice.page == pages[3].pages == 3
+
+
+@given(
+    st.builds(
+        TableChoice,
+        text=st.text(max_size=30).map(str.strip),
+        service=st.text(max_size=30),
+        tier=st.sampled_from(["", *TIERS]),
+        sort=st.sampled_from(sorted(SORTS)),
+        page=st.integers(1, 99_999),
+    )
+)
+def test_an_address_says_what_is_shown(choice: TableChoice) -> None:
+    """And is read as it was written."""
+    query = dict(parse_qsl(urlsplit(choice.address(page=choice.page)).query))
+
+    if not any("\ud800" <= sign <= "\udfff" for sign in choice.text + choice.service):
+        assert TableChoice.of(query) == choice
+
+
+@given(st.dictionaries(st.sampled_from(["q", "service", "tier", "sort", "page"]), st.text()))
+def test_any_address_shows_something(query: dict[str, str]) -> None:
+    """Whatever somebody typed."""
+    choice = TableChoice.of(query)
+
+    assert choice.tier in {"", *TIERS}
+    assert choice.sort in SORTS
+    assert list_of(LINES, choice).found <= len(LINES)
+
+
+@given(st.lists(st.none() | st.floats(0, 100), max_size=50))
+def test_the_bar_of_tiers_is_full(scores: list[float | None]) -> None:
+    """Its parts follow one another from one end to the other."""
+    counts = tier_counts(line(number, score) for number, score in enumerate(scores))
+
+    assert [one.tier for one in counts] == list(TIERS)
+    assert sum(one.agents for one in counts) == len(scores)
+    assert sum(one.width for one in counts) == pytest.approx(100 if scores else 0, abs=0.1)
+    assert all(later.start == pytest.approx(one.start + one.width, abs=0.02) for one, later in pairwise(counts))
+
+
+def test_agents_that_differ_in_anything_have_different_ids() -> None:
+    """Also where parts of the key change places."""
+    keys = [
+        AgentKey("a", "b", "c", "d"),
+        AgentKey("b", "a", "c", "d"),
+        AgentKey("a", "b", "c", "d", (("x", "1"),)),
+        AgentKey("a", "b", "c", "d", (("x", "2"),)),
+    ]
+
+    assert len({id_of(key) for key in keys}) == len(keys)

@@ -1,0 +1,262 @@
+"""The pages of a running service in a real browser: a fleet of thousands, one agent, nobody; and what happens meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from otel_reliability.model.span import RawSpan
+from otel_reliability.testing import span, traces_protobuf
+from tests.service.running import Running, runs_of, serving
+from tests.ui.browser import DESK, PHONE, Browser, Scheme, faults, is_too_wide
+
+pytestmark = pytest.mark.real
+
+HOSTILE = "<script>alert(1)</script>"
+ENGINE = {"metrics": {"min_runs": 2}}
+MANY = 2_000
+PATHS = (("search", "book"), ("pay",))
+
+
+def told_run(trace: int, tools: str, agent: str, **about: Any) -> list[RawSpan]:
+    """A run that tells its task, its outcome and how full its context was."""
+    facts = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": agent,
+        "reliability.task.id": f"task-{trace % 3}",
+        "reliability.run.success": trace % 4 > 0,
+        "gen_ai.conversation.id": f"talk-{trace // 3}",
+        **about,
+    }
+    start = 20.0 * trace
+    steps = tools.split()
+    model = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.response.model": "m",
+        "gen_ai.usage.input_tokens": 1_000 * (1 + trace % 9),
+        "reliability.context_limit": 10_000,
+    }
+    return [
+        span(1, trace=trace, start=start, end=start + len(steps) + 2, attributes=facts),
+        span(2, 1, trace=trace, start=start, end=start + 0.5, attributes=model),
+        *(
+            span(
+                3 + at,
+                1,
+                trace=trace,
+                start=start + 1 + at,
+                attributes={
+                    "gen_ai.operation.name": "execute_tool",
+                    "gen_ai.tool.name": name,
+                    "gen_ai.tool.call.arguments": f'{{"order": {trace}}}',
+                },
+            )
+            for at, name in enumerate(steps)
+        ),
+    ]
+
+
+def wanderer(agent: str = "wanderer", first: int = 1, runs: int = 24) -> list[RawSpan]:
+    """An agent with something to see in every section."""
+    paths = (
+        "search book",
+        "search book",
+        "search search pay",
+        "look book",
+        "search book mail refund pay look search book end",
+    )
+    return [one for trace in range(first, first + runs) for one in told_run(trace, paths[trace % len(paths)], agent)]
+
+
+def send(running: Running, spans: list[RawSpan]) -> None:
+    """Let these runs happen."""
+    assert running.post("traces", traces_protobuf(spans)).status == 200
+    running.settle()
+
+
+@pytest.fixture(scope="module")
+def many() -> Iterator[Running]:
+    """A service that knows 2,000 agents, one of which has done more than the others."""
+    with serving(ENGINE) as running:
+        for first in range(0, MANY - 1, 500):
+            numbers = range(first, min(first + 500, MANY - 1))
+            spans = [
+                one
+                for number in numbers
+                for one in runs_of(
+                    2, ("search", "book") if number % 5 else ("pay",), f"agent-{number:04}", first=1_000 + 2 * number
+                )
+            ]
+            assert running.post("traces", traces_protobuf(spans)).status == 200
+        send(running, wanderer())
+        yield running
+
+
+@pytest.fixture(scope="module")
+def fifty() -> Iterator[Running]:
+    """A service that knows 50 agents, some with names that were made to do harm."""
+    with serving(ENGINE) as running:
+        spans = [one for number in range(47) for one in runs_of(2, agent=f"agent-{number:02}", first=100 + 2 * number)]
+        spans += wanderer(HOSTILE)
+        spans += runs_of(3, ("x" * 10_000, "\u202e<b>"), "tool-namer", first=300)
+        spans += runs_of(3, ("a",), "..", first=310)
+        send(running, spans)
+        yield running
+
+
+def rows(page: Page) -> list[str]:
+    """The names of the agents in the table."""
+    return page.locator(".agents__name a").all_text_contents()
+
+
+def test_two_thousand_agents_come_in_pages(many: Running, browser: Browser) -> None:
+    """The lowest score first; each page is short, and leads to the next."""
+    with browser.open(many.url("ui", "/")) as page:
+        first = rows(page)
+        page.get_by_role("link", name="Next").click()
+        expect(page.get_by_text("Page 2 of 40")).to_be_visible()
+
+        assert first[0] == "wanderer"
+        assert len(first) == 50
+        assert not set(first) & set(rows(page))
+        expect(page.get_by_role("heading", level=1)).to_have_text("Agents")
+
+
+def test_the_table_is_filtered_as_somebody_types(many: Running, browser: Browser) -> None:
+    """Nothing is loaded anew, the address says what is shown, and it is told to who cannot see it."""
+    with browser.open(many.url("ui", "/")) as page:
+        page.evaluate("window.same = true")
+        page.get_by_role("searchbox").fill("AGENT-00")
+        expect(page.locator(".head__about")).to_have_text("100 of 2,000 agents shown")
+        page.get_by_label("Tier", exact=True).select_option("critical")
+        expect(page.get_by_text("No agent matches these filters.")).to_be_visible()
+        page.get_by_label("Tier", exact=True).select_option("all tiers")
+        page.get_by_label("Sort by").select_option("name")
+        expect(page.locator(".agents__name a").first).to_have_text("agent-0000")
+
+        assert page.evaluate("window.same")
+        assert page.url.endswith("/?q=AGENT-00&sort=name")
+        assert page.evaluate("document.activeElement.name") == "q"
+        expect(page.get_by_role("status")).to_have_text("100 of 2,000 agents shown")
+
+
+def test_the_table_works_without_scripts(many: Running, browser: Browser) -> None:
+    """Filters are a form, curves are drawn by the server."""
+    with browser.open(many.url("ui", "/"), scripts=False) as page:
+        page.get_by_role("searchbox").fill("wander")
+        page.get_by_role("button", name="Show").click()
+        expect(page.locator(".head__about")).to_have_text("1 of 2,000 agents shown")
+        page.get_by_role("link", name="wanderer").click()
+
+        expect(page.locator(".chart svg")).to_be_visible()
+        expect(page.locator(".flow").first).to_be_visible()
+
+
+def test_a_run_shows_by_itself(browser: Browser) -> None:
+    """From the empty page to the first agent to the next run of it, without loading anew, without losing the place."""
+    with serving(ENGINE) as running, browser.open(running.url("ui", "/")) as page:
+        page.evaluate("window.same = true")
+        expect(page.get_by_text(f"http://{running.service.addresses['http']}", exact=True)).to_be_visible()
+        send(running, runs_of(2, ("search",)))
+        link = page.get_by_role("link", name="support")
+        expect(link).to_be_visible()
+        expect(page.get_by_role("status")).to_contain_text("1 agent")
+        link.focus()
+        send(running, runs_of(4, ("search", "book"), first=10))
+        expect(page.locator("td[data-label=Runs]")).to_have_text("6")
+
+        assert page.evaluate("window.same")
+        assert page.evaluate("document.activeElement.textContent") == "support"
+
+
+def test_an_agent_changes_before_your_eyes(browser: Browser) -> None:
+    """What somebody opened stays open, the curve is drawn anew."""
+    with serving(ENGINE) as running:
+        send(running, wanderer(runs=15))
+        with browser.open(running.url("ui", "/agents/shop/wanderer")) as page:
+            expect(page.locator(".uplot canvas")).to_be_visible()
+            page.evaluate("window.same = true")
+            page.get_by_text("The points as a table").click()
+            send(running, wanderer(first=100, runs=15))
+            expect(page.locator(".facts")).to_contain_text("30 runs")
+
+            assert page.evaluate("window.same")
+            expect(page.locator("details.more table").first).to_be_visible()
+            expect(page.locator(".uplot canvas")).to_be_visible()
+
+
+def test_a_lost_service_is_told(browser: Browser) -> None:
+    """The page stays as it was, and says that it is old."""
+    with serving(ENGINE) as running:
+        send(running, runs_of(2))
+        with browser.open(running.url("ui", "/"), refused=503) as page:
+            page.route("**/*", lambda route: route.fulfill(status=503, body=""))
+            page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+            expect(page.locator(".pulse--lost")).to_contain_text("no answer")
+            page.unroute_all()
+            page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+            expect(page.locator("#pulse-text")).to_have_text("live")
+
+            assert rows(page) == ["support"]
+
+
+def test_hostile_names_do_no_harm(fifty: Running, browser: Browser) -> None:
+    """They are read, and that is all; endless ones are cut."""
+    with browser.open(fifty.url("ui", "/?sort=name")) as page:
+        assert HOSTILE in rows(page)
+        assert len(rows(page)) == 50
+        page.get_by_role("link", name=HOSTILE).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE)
+        page.goto(fifty.url("ui", "/?sort=name"))
+        page.get_by_role("link", name="..", exact=True).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("..")
+        page.goto(fifty.url("ui", "/agents/shop/tool-namer"))
+        longest = max(len(text) for text in page.locator(".step, .flow text").all_text_contents())
+
+        assert longest <= 40
+        assert not is_too_wide(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", ["/", "/agents/shop/wanderer", "/?q=nobody"])
+def test_everybody_can_use_it(many: Running, browser: Browser, path: str, scheme: Scheme) -> None:
+    """No serious fault in contrast, labels, headings, roles; in light and in dark."""
+    with browser.open(many.url("ui", path), scheme=scheme) as page:
+        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+
+        assert faults(page) == []
+
+
+@pytest.mark.parametrize("path", ["/", "/agents/shop/wanderer"])
+def test_a_phone_is_wide_enough(many: Running, browser: Browser, path: str) -> None:
+    """Nothing is cut off, and the page scrolls one way only."""
+    with browser.open(many.url("ui", path), width=PHONE) as page:
+        assert not is_too_wide(page)
+        page.set_viewport_size({"width": DESK, "height": 800})
+        assert not is_too_wide(page)
+
+
+def test_a_keyboard_is_enough(many: Running, browser: Browser) -> None:
+    """The first stop skips to the content; from there an agent is a few stops away, and opens with Enter."""
+    with browser.open(many.url("ui", "/?q=wanderer")) as page:
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+        page.keyboard.press("Enter")
+        for _ in range(20):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.textContent") == "wanderer":
+                break
+        page.keyboard.press("Enter")
+
+        expect(page.get_by_role("heading", level=1)).to_have_text("wanderer")
+
+
+def test_a_browser_brings_the_token(browser: Browser) -> None:
+    """It asks once, and everything the page fetches has it."""
+    token = "a-token-of-32-characters-or-more"
+    with serving(token=token) as running, browser.open(running.url("ui", "/"), token=token) as page:
+        expect(page.get_by_text("No agent has run yet")).to_be_visible()
+        expect(page.locator("#pulse-text")).to_have_text("live")

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import cycle
+
+import pytest
+
+from otel_reliability.change.detector import BLIND
+from otel_reliability.config import ChangeSettings, MetricSettings, Settings, WindowSettings
+from otel_reliability.engine import Engine
+from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.run import AgentKey
+from otel_reliability.report.build import AgentSource, agent_view
+from otel_reliability.report.view import AgentView
+from otel_reliability.testing import KEY, call, run
+from otel_reliability.ui import live
+from otel_reliability.ui.live import change_of, live_view, snapshot
+from otel_reliability.ui.runs import run_lines
+from otel_reliability.windows.fleet import Fleet
+
+SETTINGS = Settings(
+    metrics=MetricSettings(min_runs=2),
+    windows=(WindowSettings(last=1_000),),
+    change=ChangeSettings(signals=("calls",), runs_per_false_alarm=100),
+)
+PATHS = ("search book", "search book", "search pay", "look", "search search search book")
+
+
+def engine_of(*paths: str, settings: Settings = SETTINGS) -> Engine:
+    """An engine after these runs."""
+    engine = Engine(settings, clock=lambda: 0.0, wall=None)
+    for number, path in enumerate(paths, start=1):
+        happened = run(path.split(), number, task_id=f"task-{number % 2}", token_pressure=0.5)
+        engine.receive_events([RunEvent(RunChange.CLOSED, happened, None)])
+    return engine
+
+
+def read(engine: Engine, key: AgentKey = KEY) -> AgentSource | None:
+    """The snapshot of an agent."""
+
+    def ask(fleet: Fleet) -> AgentSource | None:
+        return snapshot(engine, fleet, key)
+
+    return engine.read(ask)
+
+
+def viewed(engine: Engine) -> AgentView:
+    """The view of the agent."""
+    found = read(engine)
+    assert found is not None
+    return live_view(found, engine.settings)
+
+
+def whole(engine: Engine, max_runs_for_intervals: int) -> AgentView:
+    """The view of the agent, from its window as a whole."""
+    found = read(engine)
+    assert found is not None
+    source = found._replace(readings=found.window.readings())
+    return agent_view(source, engine.settings, max_runs_for_intervals)
+
+
+def test_a_service_shows_what_a_report_shows() -> None:
+    """Outside the engine's turn, from a copy, number by number."""
+    engine = engine_of(*PATHS * 4)
+    found, expected = (replace(view, sessions=()) for view in (viewed(engine), whole(engine, 200)))
+
+    assert found == expected
+
+
+def test_of_a_long_window_the_numbers_cover_all_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The findings cover the newest."""
+    monkeypatch.setattr(live, "MAX_EXAMINED", 10)
+    engine = engine_of(*["rare once"] * 5, *PATHS * 4)
+    found, expected = viewed(engine), whole(engine, 0)
+
+    values = {name: (reading.value, reading.runs) for name, reading in found.metrics.items()}
+    assert values == {name: (reading.value, reading.runs) for name, reading in expected.metrics.items()}
+    assert (found.runs, found.outcomes, found.paths) == (25, expected.outcomes, expected.paths)
+    assert found.findings.costs == expected.findings.costs
+    assert sum(task.runs for task in found.tasks) == 10
+    assert "rare" not in {use.tool for use in found.findings.tools}
+
+
+def test_an_unknown_agent_has_no_view() -> None:
+    """Like one that has expired."""
+    assert read(engine_of("a"), KEY._replace(agent="nobody")) is None
+
+
+def test_change_detection_collects_a_baseline_then_watches_then_alarms() -> None:
+    """The mark is where the change began."""
+    baseline = change_of(engine_of(*["a b"] * 10), KEY)
+    calls = cycle(["a b", "a b c"])
+    watching = change_of(engine_of(*(next(calls) for _ in range(BLIND + 5))), KEY)
+    changed = change_of(engine_of(*(next(calls) for _ in range(100)), *["a b c d e f g"] * 30), KEY)
+
+    assert (baseline.state, baseline.sentence) == ("learning", f"Collecting a baseline: {BLIND - 10} more units")
+    assert watching.state == "watching"
+    assert watching.sentence.startswith(f"No change in {BLIND + 5} units: the evidence for one is ")
+    assert watching.sentence.endswith("an alarm needs 100")
+    assert changed.state == "changed"
+    assert changed.sentence.startswith("changed about unit ")
+    assert "Collecting a new baseline: " in changed.sentence
+    assert len(changed.marks) == 1
+
+
+def test_without_a_detector_there_is_no_result() -> None:
+    """Because it is off, or because no run of the agent counts."""
+    off = engine_of("a", settings=Settings(change=ChangeSettings(enabled=False)))
+
+    assert change_of(off, KEY).state == "off"
+    assert change_of(engine_of("a"), KEY._replace(agent="nobody")).state == "none"
+
+
+def test_the_common_path_is_not_unusual() -> None:
+    """However far it is from the others; and the step that leaves it is marked."""
+    lines = run_lines(viewed(engine_of(*["search book"] * 6, "search pay", "look far away and wide", "")))
+    by_path = {tuple(step.name for step in one.steps): one for one in lines}
+
+    assert by_path[("search", "book")].degree == 0
+    assert (by_path[("search", "pay")].degree or 0) > 0
+    assert [step.differs for step in by_path[("search", "pay")].steps] == [False, True]
+    assert by_path[()].no_path == "no tool called"
+
+
+def test_arguments_of_calls_are_not_in_a_view() -> None:
+    """Tasks name the tools whose calls differ, and how many attempts made them; never their arguments."""
+    engine = Engine(SETTINGS, clock=lambda: 0.0, wall=None)
+    for number in range(1, 7):
+        effect = b"secret" if number % 2 else b"other secret"
+        calls = (call("refund_order", effect=effect), call("look_up"))
+        facts = {"task_id": f"task-{number % 3}", "tool_calls": calls}
+        engine.receive_events([RunEvent(RunChange.CLOSED, run(["refund_order", "look_up"], number, **facts), None)])
+    found = viewed(engine)
+
+    assert [one.disagreement for one in found.findings.tasks_by_effects] == [1.0, 1.0, 1.0]
+    assert "2 different calls, each by 1 of 2" in repr(found.findings.reasons)
+    assert "secret" not in repr((found.findings, found.tasks))

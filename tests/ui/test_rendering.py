@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from otel_reliability.config import MetricSettings, Settings
+from otel_reliability.model.bounded import bounded
+from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.report.build import AgentSource, agent_view, recent_runs
+from otel_reliability.report.view import AgentView, ScorePoint
+from otel_reliability.testing import call, run
+from otel_reliability.ui.agent_list import TableChoice, line_of_view, list_of
+from otel_reliability.ui.rendering import STATIC, Endpoints, agent_page, agents_page, assets
+from otel_reliability.windows.fleet import Fleet
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+SETTINGS = Settings(metrics=MetricSettings(min_runs=2))
+
+
+def view_of(*runs: Run) -> AgentView:
+    """The view of the one agent of these runs."""
+    fleet = Fleet(SETTINGS)
+    for each in runs:
+        fleet.apply(RunEvent(RunChange.CLOSED, each, None), 0.0)
+    [key] = fleet.keys()
+    state = fleet.agent(key)
+    assert state is not None
+    window = state.windows["recent"]
+    source = AgentSource(
+        key,
+        window,
+        window.rows(),
+        window.readings(),
+        left_out=0,
+        sessions=(),
+        recent=recent_runs(state, window),
+        history=(ScorePoint(10**18, 80.0), ScorePoint(2 * 10**18, 60.0)),
+    )
+    return agent_view(source, SETTINGS, 0)
+
+
+class Tags(HTMLParser):
+    """The tags of a page, with their attributes; and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_what_others_published_is_here_byte_for_byte() -> None:
+    """With its version, its licence and a digest of each file; nothing lies there that is not named."""
+    packages: dict[str, Any] = tomllib.loads((STATIC / "vendor" / "sources.toml").read_text(encoding="utf-8"))
+
+    for name, package in packages.items():
+        folder = STATIC / "vendor" / name
+        digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir()}
+        assert digests == package["sha256"]
+        assert f"v{package['version']})".encode() in (folder / "uPlot.iife.min.js").read_bytes()[:100]
+        assert package["licence"] in (folder / "LICENSE").read_text(encoding="utf-8")
+
+
+def test_pages_bring_along_what_they_name_and_nothing_else() -> None:
+    """Every file that a page asks for is there, and every file that is there is asked for."""
+    text = agent_page(view_of(run(["a"], 1), run(["a"], 2)), window="last 100 runs", since_ns=0)
+    named = re.findall(r'"/static/([^"?]+)\?', text)
+
+    assert sorted(named) == sorted(assets())
+
+
+@pytest.mark.parametrize("name", [HOSTILE, "x" * 10_000, "\x1b[2J\u202e", "\ud800", "{{ 7 * 7 }}", ""])
+def test_no_name_can_do_more_than_be_read(name: str) -> None:
+    """Wherever it stands: agent, service, environment, tool, task, session, decision."""
+    kept = bounded(name)
+    key = AgentKey(kept, kept, kept, kept, ((kept or "x", kept),))
+    calls = (call(name, ok=False), call(name, retry=True, chain=1), call(name, ok=False, effect=b"1"))
+    facts: dict[str, Any] = {"key": key, "task_id": name or None, "branches": ((name, name),), "tool_calls": calls}
+    view = view_of(run([name, name], 1, **facts), run([name], 2, **facts), run(["other"], 3, **facts))
+    agents = list_of([line_of_view(view)], TableChoice(text=name, service=name))
+    plain = view_of(run(["a", "a"], 1), run(["a"], 2), run(["other"], 3))
+
+    for text in (
+        agent_page(view, window="last 100 runs", since_ns=0),
+        agents_page(agents, Endpoints(name, name), window="last 100 runs", since_ns=0),
+    ):
+        tags = Tags(text)
+        assert not [tag for tag, about in tags.found if tag == "img" or (tag == "script" and "src" not in about)]
+        assert not [about for _, about in tags.found if any(key.startswith("on") or key == "style" for key in about)]
+        assert "49" not in re.findall(r"<h1>(.*?)</h1>", text)
+        assert not {"\x1b", "\u202e", "\ud800"} & set(tags.text)
+        assert len(text) < len(agent_page(plain, window="last 100 runs", since_ns=0)) + 60_000
+
+
+def test_what_has_no_evidence_says_why() -> None:
+    """And is never 0."""
+    view = view_of(run(None, 1), run(None, 2))
+    text = agent_page(view, window="last 100 runs", since_ns=0)
+
+    assert re.search(r'verdict__number[^>]*">–</span>', text)
+    assert 'class="flow"' not in text
+    assert "penalty__points" not in text
+    assert text.count("not enough data: ") > 10
+    assert "the tool calls of no run are observable" in text
+    assert "tools not observable" in text
+
+
+def test_the_waterfall_leads_from_a_hundred_down_to_the_score() -> None:
+    """The largest penalty first, each where the one before ends."""
+    view = view_of(*(run(path.split(), at) for at, path in enumerate(["a b", "a b", "b", "c a", "a a a"], 1)))
+    text = agent_page(view, window="last 100 runs", since_ns=0)
+    parts = [
+        tuple(map(float, found)) for found in re.findall(r'waterfall__cost--\d" x="([\d.]+)" width="([\d.]+)"', text)
+    ]
+
+    assert parts
+    assert all(
+        x + width == pytest.approx(before, abs=0.02)
+        for (x, width), before in zip(parts, (100.0, *(x for x, _ in parts)), strict=False)
+    )
+    assert parts[-1][0] == pytest.approx(100.0 - sum(cost.points or 0.0 for cost in view.findings.costs), abs=0.05)
