@@ -64,29 +64,12 @@ class Ceiling(NamedTuple):
 class Engine:
     """Spans in; windows, settled runs and an account of every span out.
 
-    >>> from otel_reliability.model.span import Resource
+    >>> from otel_reliability.testing import agent, tool
     >>> engine = Engine(clock=lambda: 0.0, wall=lambda: 0)
-    >>> span = RawSpan(
-    ...     b"t" * 16,
-    ...     b"s" * 8,
-    ...     None,
-    ...     "invoke_agent a",
-    ...     1,
-    ...     0,
-    ...     10**9,
-    ...     0,
-    ...     False,
-    ...     {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a"},
-    ...     (),
-    ...     (),
-    ...     "",
-    ...     "",
-    ...     Resource(),
-    ... )
-    >>> engine.receive([span]) and engine.flush(CloseReason.END_OF_INPUT)
+    >>> engine.receive([tool(2, 1, "search"), agent(1, called="a")]) and engine.flush(CloseReason.END_OF_INPUT)
     True
     >>> [(run.key.agent, run.path) for run in engine.take_settled()]
-    [('a', ())]
+    [('a', ('search',))]
     """
 
     def __init__(
