@@ -45,5 +45,6 @@ def _report(path: Path) -> Used:
 
 
 if __name__ == "__main__":
-    for one in rows(*map(int, sys.argv[1:])):
-        print(*one, sep=" · ")
+    found = rows(*map(int, sys.argv[1:]))
+    print(*found, sep="\n")
+    sys.exit(any(one.over for one in found))

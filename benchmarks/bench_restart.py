@@ -47,5 +47,6 @@ def rows(agents: int = AGENTS) -> list[Row]:
 
 
 if __name__ == "__main__":
-    for one in rows(*map(int, sys.argv[1:])):
-        print(*one, sep=" · ")
+    found = rows(*map(int, sys.argv[1:]))
+    print(*found, sep="\n")
+    sys.exit(any(one.over for one in found))

@@ -87,8 +87,7 @@ def agents(*, chaotic: bool) -> float:
             job.receive(next(runs))
         job.wait(LATER_S)
 
-    fill("other")
-    return _grown(lambda: fill("agent")) / AGENTS
+    return _grown(lambda: fill("other"), lambda: fill("agent")) / AGENTS
 
 
 def open_runs() -> float:
@@ -100,13 +99,15 @@ def open_runs() -> float:
         for _ in range(OPEN_RUNS):
             job.receive(request(next(runs)[:SPANS]).SerializeToString())
 
-    return _grown(fill) / OPEN_RUNS
+    return _grown(lambda: None, fill) / OPEN_RUNS
 
 
-def _grown(fill: Callable[[], Any]) -> float:
-    gc.collect()
+def _grown(prepare: Callable[[], Any], fill: Callable[[], Any]) -> float:
+    """Return the bytes that `fill` adds. Memory is traced from before `prepare`, so that what is replaced counts as freed."""
     tracemalloc.start(1)
     try:
+        prepare()
+        gc.collect()
         before = tracemalloc.get_traced_memory()[0]
         fill()
         gc.collect()
