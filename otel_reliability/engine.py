@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from otel_reliability import conventions
 from otel_reliability.assembly.assembler import Assembler
@@ -23,6 +23,7 @@ from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.limit import Limit
 from otel_reliability.model.run import AgentKey, CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan, SpanId, SpanRef, TraceId
 from otel_reliability.windows.fleet import OTHER_AGENT, Fleet
@@ -50,15 +51,6 @@ _SPANS_PER_READ: Final = 512
 Opened: TypeAlias = tuple[TraceId, SpanId, SpanId | None]
 Observer: TypeAlias = Callable[[RunEvent, float], None]
 Accounts: TypeAlias = Counter[tuple[str, str]]
-
-
-class Ceiling(NamedTuple):
-    """A limit, its use, and how often it was hit. `used` is None for a limit that applies to each run or agent."""
-
-    name: str
-    used: int | None
-    limit: int
-    hits: int
 
 
 class Engine:
@@ -278,39 +270,22 @@ class Engine:
         return self._told
 
     @property
-    def late_runs(self) -> Counter[str]:
-        """Runs that sorted below a window and its spares when they closed, by window."""
-        return Counter({window: number for (what, window), number in self._fleet.accounts.items() if what == "refused"})
-
-    @property
-    def clamped_runs(self) -> int:
-        """Runs that ended more than five minutes in the future, and were clamped."""
-        return self._fleet.accounts["clamped", "future_end"]
-
-    @property
-    def expired_agents(self) -> int:
-        """Agents that expired because they had no run for long."""
-        return self._fleet.accounts["expired", "idle"]
-
-    @property
     def refused_evaluations(self) -> Counter[str]:
         """Evaluations that joined no run, by reason."""
         accounts = self._assembler.accounts
         found = {reason: number for (what, reason), number in accounts.items() if what == "evaluation_refused"}
         return Counter(found) + Counter({"late": accounts["evaluation_late", ""]})
 
-    def ceilings(self) -> tuple[Ceiling, ...]:
+    def limits(self) -> tuple[Limit, ...]:
         """Return every limit with its use."""
-        limits, fleet, sessions = self.settings.limits, self._fleet.accounts, self._sessions.accounts
-        assembly, let_go = self._assembler.accounts, ("ceiling", "closed_early", "forgotten")
-        hits = _hits(assembly)
+        limits, agents, sessions = self.settings.limits, self._fleet.accounts, self._sessions.accounts
+        forgotten = sum(sessions["sessions", why] for why in ("ceiling", "closed_early", "forgotten"))
         return (
-            *(Ceiling(name, used, limit, hits[name]) for name, (used, limit) in self._assembler.levels.items()),
-            Ceiling("run_spans", None, limits.span_limit, assembly["closed", CloseReason.SPAN_LIMIT.value]),
-            Ceiling("agents", len(self._fleet), limits.agents, fleet["agents", "ceiling"]),
-            Ceiling("tasks", None, limits.tasks, fleet["tasks", "ceiling"]),
-            Ceiling("sessions", len(self._sessions), limits.sessions, sum(sessions["sessions", why] for why in let_go)),
-            Ceiling("untaken_runs", len(self._settled) + len(self._revised), MAX_UNTAKEN, self.untaken),
+            *self._assembler.limits,
+            Limit("agents", len(self._fleet), limits.agents, agents["agents", "ceiling"]),
+            Limit("tasks", None, limits.tasks, agents["tasks", "ceiling"]),
+            Limit("sessions", len(self._sessions), limits.sessions, forgotten),
+            Limit("untaken_runs", len(self._settled) + len(self._revised), MAX_UNTAKEN, self.untaken),
         )
 
     # --- Over a restart -----------------------------------------------------------------------------------------------
@@ -452,20 +427,6 @@ class Engine:
             if entered:
                 self._owner = 0
                 self._lock.release()
-
-
-def _hits(accounts: Accounts) -> Counter[str]:
-    """How often each limit of assembly was hit."""
-    return Counter(
-        {
-            "open_runs": accounts["closed", CloseReason.OPEN_RUNS.value],
-            "open_bytes": accounts["closed", CloseReason.MEMORY.value],
-            "reopenable_bytes": accounts["ceiling", "reopenable_bytes"],
-            "closed_ids": accounts["ceiling", "remembered_ids"],
-            "other_spans": accounts["ceiling", "other_spans"],
-            "waiting_evaluations": accounts["evaluation_refused", "ceiling"],
-        }
-    )
 
 
 def _taken(items: deque[T]) -> list[T]:

@@ -267,7 +267,7 @@ def test_runs_that_nobody_takes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
 
     assert len(engine.take_settled()) == 3
     assert engine.untaken == 2
-    assert {ceiling.name: ceiling.hits for ceiling in engine.ceilings()}["untaken_runs"] == 2
+    assert {ceiling.name: ceiling.hits for ceiling in engine.limits()}["untaken_runs"] == 2
 
 
 def test_every_ceiling_says_how_full_it_is() -> None:
@@ -275,11 +275,11 @@ def test_every_ceiling_says_how_full_it_is() -> None:
     settings = Settings(limits=LimitSettings(agents=1, open_runs=7))
     engine = made(FakeClock(), settings)
     engine.receive([agent(1, trace=1), agent(1, called="another", trace=2)])
-    ceilings = {ceiling.name: ceiling for ceiling in engine.ceilings()}
+    ceilings = {ceiling.name: ceiling for ceiling in engine.limits()}
     assert (ceilings["open_runs"].used, ceilings["open_runs"].limit) == (2, 7)
 
     engine.flush(CloseReason.FLUSH)
-    ceilings = {ceiling.name: ceiling for ceiling in engine.ceilings()}
+    ceilings = {ceiling.name: ceiling for ceiling in engine.limits()}
     assert (ceilings["agents"].used, ceilings["agents"].limit, ceilings["agents"].hits) == (1, 1, 1)
 
 

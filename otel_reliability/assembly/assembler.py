@@ -21,6 +21,7 @@ from otel_reliability.assembly.open_spans import OpenSpans
 from otel_reliability.assembly.trace_buffer import TraceBuffer
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.limit import Limit
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, Kind, SpanId, TraceId
 
@@ -58,17 +59,22 @@ class Assembler:
         return len(self._buffers) + len(self._buffers.closed)
 
     @property
-    def levels(self) -> dict[str, tuple[int, int]]:
-        """Every limit of this stage: its use and its value."""
-        limits, buffers = self._limits, self._buffers
-        return {
-            "open_runs": (len(buffers.growing), limits.open_runs),
-            "open_bytes": (buffers.open_spans * SPAN_BYTES, limits.open_bytes),
-            "reopenable_bytes": (buffers.reopenable_spans * SPAN_BYTES, limits.reopenable_bytes),
-            "other_spans": (buffers.other_spans + buffers.closed.spans, limits.other_spans),
-            "closed_ids": (buffers.closed.ids, limits.closed_ids),
-            "waiting_evaluations": (self._evaluations.count, limits.evaluations),
-        }
+    def limits(self) -> tuple[Limit, ...]:
+        """Every limit of this stage."""
+        limits, buffers, accounts = self._limits, self._buffers, self.accounts
+        open_bytes, reopenable_bytes = buffers.open_spans * SPAN_BYTES, buffers.reopenable_spans * SPAN_BYTES
+        other_spans, waiting = buffers.other_spans + buffers.closed.spans, self._evaluations.count
+        return (
+            Limit("open_runs", len(buffers.growing), limits.open_runs, accounts["closed", CloseReason.OPEN_RUNS.value]),
+            Limit("open_bytes", open_bytes, limits.open_bytes, accounts["closed", CloseReason.MEMORY.value]),
+            Limit(
+                "reopenable_bytes", reopenable_bytes, limits.reopenable_bytes, accounts["ceiling", "reopenable_bytes"]
+            ),
+            Limit("other_spans", other_spans, limits.other_spans, accounts["ceiling", "other_spans"]),
+            Limit("closed_ids", buffers.closed.ids, limits.closed_ids, accounts["ceiling", "remembered_ids"]),
+            Limit("waiting_evaluations", waiting, limits.evaluations, accounts["evaluation_refused", "ceiling"]),
+            Limit("run_spans", None, limits.span_limit, accounts["closed", CloseReason.SPAN_LIMIT.value]),
+        )
 
     def spans(self) -> Iterator[AgentSpan]:
         """All spans of traces with runs that are not final."""

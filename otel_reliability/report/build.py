@@ -124,7 +124,7 @@ def report_of(
         evidence_refused=_by_reason(engine.refused_evidence),
         notes=[
             f"The limit of {each.limit:,} {each.name.replace('_', ' ')} was reached {count(each.hits, 'time')}"
-            for each in engine.ceilings()
+            for each in engine.limits()
             if each.hits
         ],
         baseline=baseline,

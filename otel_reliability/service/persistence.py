@@ -21,8 +21,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from otel_reliability.assembly.final_runs import MAX_RUNS
-from otel_reliability.engine import Ceiling
 from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.limit import Limit
 from otel_reliability.model.record import (
     Damaged,
     agent_key,
@@ -105,7 +105,7 @@ class Volatile:
         if now >= self._save_at and self._state.recording.record():
             self._save_at = now + SAVE_INTERVAL_S
 
-    def ceilings(self) -> Iterable[Ceiling]:
+    def limits(self) -> Iterable[Limit]:
         """Return the size of the database and its limit, where there is one."""
         return ()
 
@@ -157,10 +157,10 @@ class Persistent(Volatile):
         self._parts = parts_of(state.engine, state.recording, state.logs)
         state.engine.observers.append(self._observe)
 
-    def ceilings(self) -> Iterable[Ceiling]:
+    def limits(self) -> Iterable[Limit]:
         """Return the size of the database and its limit."""
         if self._store is not None and self._limit is not None:
-            yield Ceiling("state_bytes", self.used, self._limit, self.refused)
+            yield Limit("state_bytes", self.used, self._limit, self.refused)
 
     # --- Requests -----------------------------------------------------------------------------------------------------
 

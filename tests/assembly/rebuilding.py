@@ -61,6 +61,11 @@ def take(assembler: Assembler, one: Told, now: float) -> None:
         assembler.add(one, now)
 
 
+def used(assembler: Assembler) -> dict[str, int]:
+    """Return the use of every limit."""
+    return {limit.name: limit.used for limit in assembler.limits if limit.used is not None}
+
+
 class Watched:
     """An assembler on a clock that is wound by hand, ticking once a second, as a live one does."""
 

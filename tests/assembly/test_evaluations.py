@@ -9,6 +9,7 @@ from otel_reliability.assembly.evaluations import WAIT
 from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.model.span import Evaluation
 from otel_reliability.testing import agent, trace_id
+from tests.assembly.rebuilding import used
 
 GOOD = Evaluation("success", 1.0, None, 1)
 OF_A_TRACE = [GOOD._replace(trace_id=trace_id(number)) for number in (1, 2)]
@@ -22,11 +23,11 @@ def test_of_one_beyond_the_ceiling_nothing_is_left(told: list[Evaluation]) -> No
     for one in told:
         assembler.evaluate(one, 0.0)
     assembler.tick(1.0)
-    assert assembler.levels["waiting_evaluations"] == (1, 1)
+    assert used(assembler)["waiting_evaluations"] == 1
     assert assembler.accounts == {("evaluation_refused", "ceiling"): 1}
 
     assembler.tick(WAIT + 1.0)
-    assert assembler.levels["waiting_evaluations"] == (0, 1)
+    assert used(assembler)["waiting_evaluations"] == 0
     assert assembler.accounts["evaluation_refused", "no_run"] == 1
 
 

@@ -9,7 +9,7 @@ from otel_reliability.model.event import RunChange
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, Notes
 from otel_reliability.testing import agent, model, other, span_id, tool, trace_id
-from tests.assembly.rebuilding import Watched
+from tests.assembly.rebuilding import Watched, used
 
 CLOSED, REVISED, WITHDRAWN, FINAL = RunChange.CLOSED, RunChange.REVISED, RunChange.WITHDRAWN, RunChange.SETTLED
 
@@ -73,7 +73,7 @@ def test_a_trace_is_forgotten_in_time() -> None:
     assembler.wait(60)
 
     assert assembler.assembler.remembered == 0
-    assert {name: used for name, (used, _) in assembler.assembler.levels.items() if used} == {}
+    assert not any(used(assembler.assembler).values())
 
 
 # --- Parts of a trace -------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_the_runs_of_an_endless_trace_close_and_leave_it(pause: int) -> None:
     for turn in range(1, 400 // pause):
         assembler.add(agent(2 * turn, start=turn), tool(2 * turn + 1, 2 * turn, start=turn))
         final += changes(assembler.wait(pause)).count(FINAL)
-        assert assembler.assembler.levels["open_bytes"][0] <= 900 * 2 * 330
+        assert used(assembler.assembler)["open_bytes"] <= 900 * 2 * 330
     assert final > 50
     final += changes(assembler.wait(60)).count(FINAL)
 

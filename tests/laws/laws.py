@@ -211,7 +211,7 @@ def ceilings(data: st.DataObject) -> None:
 
 def within_ceilings(engine: Engine) -> None:
     """What an engine holds is no more than it may."""
-    levels: Iterable[tuple[str, int | None, int]] = ((one.name, one.used, one.limit) for one in engine.ceilings())
+    levels: Iterable[tuple[str, int | None, int]] = ((one.name, one.used, one.limit) for one in engine.limits())
     over: Sequence[tuple[str, int, int]] = [
         (name, used, limit) for name, used, limit in levels if used is not None and used > limit
     ]

@@ -62,6 +62,6 @@ def test_tools_keep_the_first_places_and_the_rest_is_other(
     own = [pair for pair, name in named.items() if name != names.OTHER]
     assert 2 * len(own) + 2 * (settings.limits.agents + 1) <= BUDGET
     assert all(sum(agent == other for other, _ in own) <= tools for agent, _ in own)
-    (ceiling,) = ledger.ceilings()
+    (ceiling,) = ledger.limits()
     assert ceiling.used == len(own) <= ceiling.limit
     assert ceiling.hits == sum(named[pair] == names.OTHER for pair in asked)
