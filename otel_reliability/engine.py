@@ -41,7 +41,7 @@ MAX_UNTAKEN: Final = 100_000
 _TOTALS: Final = ("incomplete", "revised", "untaken", "event_lag")
 """What is counted in plain numbers."""
 
-_CLOSED, _SETTLED = RunChange.CLOSED, RunChange.SETTLED
+_CLOSED, _FINAL = RunChange.CLOSED, RunChange.FINAL
 
 SPANS_PER_TICK: Final = 4_096
 """Spans of one batch after which limits are enforced: a batch may have any size."""
@@ -54,13 +54,13 @@ Accounts: TypeAlias = Counter[tuple[str, str]]
 
 
 class Engine:
-    """Spans in; windows, settled runs and an account of every span out.
+    """Spans in; windows, final runs and an account of every span out.
 
     >>> from otel_reliability.testing import agent, tool
     >>> engine = Engine(clock=lambda: 0.0, wall=lambda: 0)
     >>> engine.receive([tool(2, 1, "search"), agent(1, called="a")]) and engine.flush(CloseReason.END_OF_INPUT)
     True
-    >>> [(run.key.agent, run.path) for run in engine.take_settled()]
+    >>> [(run.key.agent, run.path) for run in engine.take_final()]
     [('a', ('search',))]
     """
 
@@ -95,7 +95,7 @@ class Engine:
         self._fleet = Fleet(self.settings, places_return=self._places_return)
         self._sessions = Sessions(self.settings, self._is_known)
         self._monitor = Monitor(self.settings, self._pinned) if self.settings.change.enabled else None
-        self._settled: deque[Run] = deque()
+        self._final: deque[Run] = deque()
         self._revised: deque[Run] = deque()
         self._scored: deque[SessionEvent] = deque()
         self._counts: Accounts = Counter()
@@ -211,9 +211,9 @@ class Engine:
         with self._turn(wait) as entered:
             return ask(self._fleet) if entered else None
 
-    def take_settled(self) -> list[Run]:
+    def take_final(self) -> list[Run]:
         """Return the runs that became final, each once: counters and histograms record them."""
-        return _taken(self._settled)
+        return _taken(self._final)
 
     def take_revised(self) -> list[Run]:
         """Return the runs that late spans changed or withdrew after they had closed."""
@@ -231,7 +231,7 @@ class Engine:
     def waiting(self) -> int:
         """Number of runs, sessions and changes that wait to be recorded."""
         changes = 0 if self._monitor is None else self._monitor.untaken
-        return len(self._settled) + len(self._revised) + len(self._scored) + changes
+        return len(self._final) + len(self._revised) + len(self._scored) + changes
 
     @property
     def sessions(self) -> Sessions:
@@ -285,7 +285,7 @@ class Engine:
             Limit("agents", len(self._fleet), limits.agents, agents["agents", "ceiling"]),
             Limit("tasks", None, limits.tasks, agents["tasks", "ceiling"]),
             Limit("sessions", len(self._sessions), limits.sessions, forgotten),
-            Limit("untaken_runs", len(self._settled) + len(self._revised), MAX_UNTAKEN, self.untaken),
+            Limit("untaken_runs", len(self._final) + len(self._revised), MAX_UNTAKEN, self.untaken),
         )
 
     # --- Over a restart -----------------------------------------------------------------------------------------------
@@ -381,7 +381,7 @@ class Engine:
         windows, sessions, monitor, observers = self._fleet.apply, self._sessions.apply, self._monitor, self.observers
         for event in events:
             windows(event, now, wall)
-            if event[0] is not _SETTLED:  # a session has a run from its closing on
+            if event[0] is not _FINAL:  # a session has a run from its closing on
                 sessions(event, now)
             if monitor is not None:
                 monitor.apply(event, now)
@@ -390,18 +390,18 @@ class Engine:
         self._record(events)
 
     def _record(self, events: Iterable[RunEvent]) -> None:
-        settled: list[Run] = []
+        final: list[Run] = []
         for change, run, _ in events:
-            if change is _SETTLED:
-                settled.append(run)
+            if change is _FINAL:
+                final.append(run)
             elif change is _CLOSED:
                 self.closed[run.closed_by._value_] += 1
                 self.incomplete += run.incomplete
             else:
                 self.revised += 1
                 self._keep(self._revised, (run,))
-        self.recorded.update([(run.outcome_source, run.closed_by._value_, run.nested) for run in settled])
-        self._keep(self._settled, settled)
+        self.recorded.update([(run.outcome_source, run.closed_by._value_, run.nested) for run in final])
+        self._keep(self._final, final)
 
     def _is_known(self, key: AgentKey) -> bool:
         """Whether an agent is under the limit: beyond it, there are counters only."""

@@ -95,7 +95,7 @@ class Observed:
     def result(self) -> dict[str, Any]:
         """Return runs, readings, sessions and what became of the spans, as JSON."""
         engine = self.engine
-        runs = {run.run_id: {**plain(run), "closed_by": None} for run in engine.take_settled()}
+        runs = {run.run_id: {**plain(run), "closed_by": None} for run in engine.take_final()}
         scored = [
             [plain(event.key), event.closed[0], event.reliability, event.consistency, event.first, len(event.traces)]
             for event in engine.take_scored()

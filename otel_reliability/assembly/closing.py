@@ -25,7 +25,7 @@ from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import Evaluation, SpanRef
 
 _ROOT: Final = CloseReason.ROOT
-_CLOSED, _FINAL = RunChange.CLOSED, RunChange.SETTLED
+_CLOSED, _FINAL = RunChange.CLOSED, RunChange.FINAL
 
 
 class Closing:

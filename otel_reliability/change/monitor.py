@@ -22,7 +22,7 @@ FORGET_AFTER: Final = 90 * 86_400.0
 _MARGIN: Final = 1e-3
 """Seconds by which `advance` runs early: a difference of times rounds differently from a sum."""
 
-_SETTLED, _WITHDRAWN = RunChange.SETTLED, RunChange.WITHDRAWN
+_FINAL, _WITHDRAWN = RunChange.FINAL, RunChange.WITHDRAWN
 
 MAX_PENDING_CHANGES: Final = 10_000
 """Maximum number of changes that wait to be emitted."""
@@ -89,7 +89,7 @@ class Monitor:
         if now >= self._due:
             self.advance(now)
         change, run, previous = event
-        if change is _SETTLED:
+        if change is _FINAL:
             return
         before = run if change is _WITHDRAWN else previous
         entered = before is not None and counts_for_change(before) and not self._withdrawn(before)

@@ -21,7 +21,7 @@ from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
 from otel_reliability.service.open_traces import OpenTraces
 from otel_reliability.service.parts import ClosedTraces
 
-_FINAL: Final = frozenset({RunChange.SETTLED, RunChange.WITHDRAWN})
+_FINAL: Final = frozenset({RunChange.FINAL, RunChange.WITHDRAWN})
 _SPANS, _CLOSED, _HEAD = "span", "closed", "head"
 
 

@@ -68,7 +68,7 @@ class Readings:
         self._open: OrderedDict[str, _Known] = OrderedDict()
         self._final: OrderedDict[str, float] = OrderedDict()
         self._changed: dict[str, None] = {}
-        self._settled: dict[str, Run] = {}
+        self._final: dict[str, Run] = {}
         self._row = 0
         self._save_at = 0.0
         self._restore()
@@ -118,8 +118,8 @@ class Readings:
         for run_id in changed:
             self._values.put(_OPEN, run_id, self._open_data(run_id))
             self._values.put(_FINAL, run_id, self._final.get(run_id))
-        settled, self._settled = self._settled, {}
-        for run in settled.values():
+        final, self._final = self._final, {}
+        for run in final.values():
             self._store(run)
         while self._final and next(iter(self._final.values())) < self.now - REMEMBER_FINAL_S:
             self._values.put(_FINAL, self._final.popitem(last=False)[0], None)
@@ -136,7 +136,7 @@ class Readings:
         """Yield what a record changes. Records may come twice, late and in any order."""
         run, change, run_id = record.run, record.change, record.run.run_id
         if run_id in self._final:
-            self.accounts["duplicate" if change is RunChange.SETTLED else "late"] += 1
+            self.accounts["duplicate" if change is RunChange.FINAL else "late"] += 1
             return
         known = self._open.pop(run_id, None)
         if known is not None and record.revision <= known.revision:
@@ -155,24 +155,24 @@ class Readings:
             yield RunEvent(RunChange.CLOSED, run)
         elif before != run:
             yield RunEvent(RunChange.REVISED, run, before)
-        if change is RunChange.SETTLED:
+        if change is RunChange.FINAL:
             yield from self._end(run_id, run)
         else:
             self._open[run_id] = _Known(record.revision, run, self.now)
 
     def _is_over(self, oldest: _Known) -> bool:
         is_early = len(self._open) > MAX_OPEN
-        self.accounts["settled_early"] += is_early
+        self.accounts["final_early"] += is_early
         return is_early or oldest.since <= self.now - self._wait
 
     def _end(self, run_id: str, run: Run | None) -> list[RunEvent]:
         self._final[run_id] = self.now
         self._changed[run_id] = None
-        return [] if run is None else [RunEvent(RunChange.SETTLED, run)]
+        return [] if run is None else [RunEvent(RunChange.FINAL, run)]
 
     def _observe(self, event: RunEvent, now: float) -> None:
-        if event.change is RunChange.SETTLED:
-            self._settled[event.run.run_id] = event.run
+        if event.change is RunChange.FINAL:
+            self._final[event.run.run_id] = event.run
 
     # --- State --------------------------------------------------------------------------------------------------------
 

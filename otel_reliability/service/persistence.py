@@ -221,7 +221,7 @@ class Persistent(Volatile):
         change, run, _ = event
         self._has_changed, self._is_quiet = True, False
         final, revised, withdrawn = self._changed
-        if change is RunChange.SETTLED:
+        if change is RunChange.FINAL:
             final[run.run_id] = self._in_time(run)
             self._open.due[run.trace_id] = None
         elif change is RunChange.WITHDRAWN:

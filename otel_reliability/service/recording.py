@@ -42,18 +42,18 @@ class Recording:
         """
         engine, book, recorder = self._engine, self.book, self._recorder
         closed, self._closed = self._closed, []
-        settled, revised = engine.take_settled(), engine.take_revised()
+        final, revised = engine.take_final(), engine.take_revised()
         scored, changes = engine.take_scored(), engine.take_changes()
         keys = {run.key for run in closed}
         counted_as = engine.read(lambda fleet: {key: fleet.counted_as(key) for key in keys}) or {}
-        runs = (*settled, *revised)
+        runs = (*final, *revised)
         readings = (engine.read(partial(readings_of, runs)) if runs else None) or {}
         self._sweep()
         with book.lock:
             if closed:
                 recorder.begin(closed, counted_as.__getitem__)
-            if settled:
-                recorder.record(settled, readings)
+            if final:
+                recorder.record(final, readings)
             if revised:
                 recorder.revise(revised, readings)
             recorder.score(scored)
@@ -66,7 +66,7 @@ class Recording:
     def discard(self) -> None:
         """Forget what became final while arrivals were applied again that are recorded already."""
         self._closed.clear()
-        for take in (self._engine.take_settled, self._engine.take_revised, self._engine.take_scored):
+        for take in (self._engine.take_final, self._engine.take_revised, self._engine.take_scored):
             take()
         self._engine.take_changes()
 

@@ -183,7 +183,7 @@ class Live:
         return True
 
     def _final(self, fleet: Fleet) -> tuple[Sequence[Run], Sequence[Run], dict[str, RunReadings]]:
-        final, revised = self.engine.take_settled(), self.engine.take_revised()
+        final, revised = self.engine.take_final(), self.engine.take_revised()
         return final, revised, readings_of((*final, *revised), fleet)
 
     def _warn_if_unread(self) -> None:

@@ -145,7 +145,7 @@ REQUESTS_WAITING: Final = _own("requests.waiting", "up_down_counter", "{request}
 LOG_RECORDS: Final = _own("log_records", "counter", "{record}",
     "Received log records: evaluations, runs, others, and malformed ones by reason.", "disposition", "reason")
 RUN_RECORDS: Final = _own("run_records", "counter", "{record}",
-    "Received run records: taken, duplicate, late, settled_early.", "disposition")
+    "Received run records: taken, duplicate, late, final_early.", "disposition")
 READY: Final = _own("ready", "gauge", "{state}", "Whether requests are accepted now (1) or refused for the time being (0).")
 EXPORTS: Final = _own("exports", "counter", "{request}", "Exported requests, by content and outcome.", "sink", "outcome")
 EXPORT_DURATION: Final = _own("export.duration", "gauge", "s", "Time that the last export took, by content.", "sink")

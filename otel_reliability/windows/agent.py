@@ -105,13 +105,13 @@ class AgentState:
                 window.remove(row)
             self._forget_dropped()
 
-    def settle(self, run: Run | Row) -> None:
+    def finalize(self, run: Run | Row) -> None:
         """Note that a run is final; do nothing if it is not here."""
         end_ns = self._reopenable.pop(run.run_id, None)
         if end_ns is not None:
-            self.recent.settle(end_ns, run.run_id)
+            self.recent.finalize(end_ns, run.run_id)
             for window in self.windows.values():
-                window.settle(end_ns, run.run_id)
+                window.finalize(end_ns, run.run_id)
             self._forget_dropped()
 
     def load(self, runs: Iterable[Run]) -> None:
@@ -119,7 +119,7 @@ class AgentState:
         accounts, self._accounts = self._accounts, Counter[tuple[str, str]]()
         for run in runs:
             self.close(run)
-            self.settle(run)
+            self.finalize(run)
         self._accounts = accounts
 
     def _task_of(self, run: Run) -> str | None:

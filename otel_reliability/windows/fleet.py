@@ -69,10 +69,10 @@ class Fleet:
         more than five minutes later is clamped to that. None: a recording, whose times are used as they are.
         """
         change, run, previous = event
-        if change is RunChange.SETTLED:
+        if change is RunChange.FINAL:
             state = self.agent(run.key)
             if state is not None:
-                state.settle(run)
+                state.finalize(run)
             return
         closed = change is not RunChange.WITHDRAWN
         replaced = previous if closed else run

@@ -59,7 +59,7 @@ class RecentRuns:
         if at is not None:
             del self._orders[at], self._runs[at]
 
-    def settle(self, end_ns: int, run_id: str) -> None:
+    def finalize(self, end_ns: int, run_id: str) -> None:
         """Note that a run is final; do nothing if it is not here."""
         at = self._index(end_ns, run_id)
         run = None if at is None else self._runs[at]

@@ -11,7 +11,7 @@ from otel_reliability.model.span import AgentSpan, Evaluation, Notes
 from otel_reliability.testing import agent, model, other, span_id, tool, trace_id
 from tests.assembly.rebuilding import Watched, used
 
-CLOSED, REVISED, WITHDRAWN, FINAL = RunChange.CLOSED, RunChange.REVISED, RunChange.WITHDRAWN, RunChange.SETTLED
+CLOSED, REVISED, WITHDRAWN, FINAL = RunChange.CLOSED, RunChange.REVISED, RunChange.WITHDRAWN, RunChange.FINAL
 
 
 def watched(remember: float = 30.0, **limits: int) -> Watched:

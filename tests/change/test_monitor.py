@@ -71,12 +71,12 @@ def test_agents_do_not_mix() -> None:
 
 
 def test_a_unit_enters_once_as_it_first_closed() -> None:
-    """Late spans, a withdrawal and the settling of a run change nothing that has entered."""
+    """Late spans, a withdrawal and the finalizing of a run change nothing that has entered."""
     plain, revised = Monitor(SETTINGS), Monitor(SETTINGS)
     fed(plain, (closed(short(n)) for n in range(100)))
     for n in range(100):
         one = short(n)
-        fed(revised, [closed(one), RunEvent(RunChange.REVISED, long(n), one), RunEvent(RunChange.SETTLED, long(n))])
+        fed(revised, [closed(one), RunEvent(RunChange.REVISED, long(n), one), RunEvent(RunChange.FINAL, long(n))])
     fed(revised, [RunEvent(RunChange.WITHDRAWN, long(3))])
     assert states(revised) == states(plain)
 

@@ -54,7 +54,7 @@ def runs(*spans: RawSpan, **settings: Any) -> list[Run]:
     engine = Engine(Settings.from_mapping(settings), clock=lambda: 0.0, wall=None, reader=reader(**settings))
     engine.receive(spans)
     engine.flush(CloseReason.END_OF_INPUT)
-    return sorted(engine.take_settled(), key=lambda run: (run.nested, run.start_ns, run.run_id))
+    return sorted(engine.take_final(), key=lambda run: (run.nested, run.start_ns, run.run_id))
 
 
 def run(*spans: RawSpan, **settings: Any) -> Run:

@@ -48,7 +48,7 @@ def test_a_take_over_changes_no_number() -> None:
     store = MemoryValues()
     undisturbed, readings = Readings(SETTINGS, MemoryValues(), {}), Readings(SETTINGS, store, {})
     for number in range(1, 60):
-        some = [told(number, change, f"agent {number % 2}") for change in (RunChange.CLOSED, RunChange.SETTLED)]
+        some = [told(number, change, f"agent {number % 2}") for change in (RunChange.CLOSED, RunChange.FINAL)]
         late = told(number + 100, RunChange.CLOSED, f"agent {number % 2}")
         for one in (undisturbed, readings):
             take(one, *some, late, now=BEGIN + 2 * number)
@@ -65,7 +65,7 @@ def test_agents_are_loaded_when_they_are_needed() -> None:
     undisturbed, before = Readings(SETTINGS, MemoryValues(), {}), Readings(SETTINGS, store, {})
     names = [f"agent {number}" for number in range(5)]
     for number in range(1, 40):
-        some = [told(number, change, names[number % 5]) for change in (RunChange.CLOSED, RunChange.SETTLED)]
+        some = [told(number, change, names[number % 5]) for change in (RunChange.CLOSED, RunChange.FINAL)]
         for readings in (undisturbed, before):
             take(readings, *some, now=BEGIN + number)
     after = Readings(SETTINGS, store, {})
@@ -86,7 +86,7 @@ def test_large_values_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryValues()
     readings = Readings(SETTINGS, store, {})
     for number in range(1, 9):
-        take(readings, told(number, RunChange.CLOSED), told(number, RunChange.SETTLED), now=BEGIN + 2 * number)
+        take(readings, told(number, RunChange.CLOSED), told(number, RunChange.FINAL), now=BEGIN + 2 * number)
 
     assert max(map(len, store.kept.values())) <= 1_000
     assert numbers(Readings(SETTINGS, store, {})) == numbers(readings)
@@ -97,7 +97,7 @@ def test_runs_that_no_window_needs_are_deleted() -> None:
     store = MemoryValues()
     readings = Readings(SETTINGS, store, {})
     for number in range(1, 600):
-        take(readings, told(number, RunChange.CLOSED), told(number, RunChange.SETTLED), now=BEGIN + number)
+        take(readings, told(number, RunChange.CLOSED), told(number, RunChange.FINAL), now=BEGIN + number)
 
     assert sum(place.startswith(b"run") for place in store.kept) <= 250
 
@@ -106,7 +106,7 @@ def test_an_agent_without_runs_for_a_day_is_let_go() -> None:
     """With its runs, and its series end."""
     store = MemoryValues()
     readings = Readings(SETTINGS, store, {})
-    take(readings, told(1, RunChange.CLOSED), told(1, RunChange.SETTLED))
+    take(readings, told(1, RunChange.CLOSED), told(1, RunChange.FINAL))
     for day in (1, 2):
         readings.tick(BEGIN + day * 90_000)
         readings.save()
@@ -129,7 +129,7 @@ def test_a_damaged_run_costs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryValues()
     readings = Readings(SETTINGS, store, {})
     for number in range(1, 10):
-        take(readings, told(number, RunChange.CLOSED), told(number, RunChange.SETTLED), now=BEGIN + number)
+        take(readings, told(number, RunChange.CLOSED), told(number, RunChange.FINAL), now=BEGIN + number)
     place = next(place for place in store.kept if place.startswith(b"run"))
     store.kept[place] = store.kept[place][:-3] + b"xyz"
     after = Readings(SETTINGS, store, {})
@@ -146,7 +146,7 @@ def test_a_damaged_run_costs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_records_may_come_twice_late_and_in_any_order() -> None:
     """Of one run the record with the greatest revision stands; after a run is final nothing changes it."""
     readings = Readings(SETTINGS, MemoryValues(), {})
-    closed, settled = told(1, RunChange.CLOSED), told(1, RunChange.SETTLED)
-    take(readings, closed, closed, settled, settled, closed)
+    closed, final = told(1, RunChange.CLOSED), told(1, RunChange.FINAL)
+    take(readings, closed, closed, final, final, closed)
 
-    assert readings.accounts == {"taken": 2, "duplicate": 2, "late": 1, "settled_early": 0}
+    assert readings.accounts == {"taken": 2, "duplicate": 2, "late": 1, "final_early": 0}

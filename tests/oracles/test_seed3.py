@@ -70,7 +70,7 @@ def heard(case: dict[str, Any]) -> tuple[AgentWindow, list[Run]]:
     (key,) = engine.fleet.keys()
     state = engine.fleet.agent(key)
     assert state is not None
-    return state.windows["recent"], sorted(engine.take_settled(), key=lambda run: run.start_ns)
+    return state.windows["recent"], sorted(engine.take_final(), key=lambda run: run.start_ns)
 
 
 def alike(case: dict[str, Any]) -> bool:

@@ -21,7 +21,7 @@ SPANS = runs("search reply", "search", "reply search", "", task="refund")
 def test_runs_close_at_the_end_of_the_input_and_no_sooner(tmp_path: Path) -> None:
     """However far apart in time the spans of a run are, and whatever lies between, the end of the file closes it."""
     told: list[Run] = []
-    recording = Recording(settled=told.extend)
+    recording = Recording(final=told.extend)
     recording.read(write_otlp(tmp_path / "spans.jsonl", [*SPANS[1:], SPANS[0]], batch=1))
 
     assert told == []

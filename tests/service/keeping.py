@@ -75,8 +75,8 @@ class Kept:
         self.state.advance()
         self._advanced()
 
-    def settle(self) -> None:
-        """Let so much time pass that every run is closed and settled."""
+    def finalize(self) -> None:
+        """Let so much time pass that every run is closed and final."""
         for _ in range(3):
             self.wind(700.0)
 

@@ -72,7 +72,7 @@ TRIALS: Final = (
     ),
     Trial(
         "windows",
-        "runs that come, change, settle and go at random: every number of every window is exactly what its rows alone give",
+        "runs that come, change, become final and go at random: every number of every window is exactly what its rows alone give",
         "100,000 changes, looked at 500 times",
         ("tests/windows/test_soak.py::test_a_hundred_thousand_runs_leave_nothing_behind",),
     ),

@@ -48,7 +48,7 @@ def held_up(running: Running, number: int, seed: int) -> Counter[Problem | None]
             good += 1
             for one in run_of(10_000 + good, CONTROL, "control", 5.0 * good):
                 running.call(body_of([one]))
-    running.settle()
+    running.finalize()
     assert running.sum("agent_reliability_runs_total", gen_ai_agent_name="control") == good
     for tool in CONTROL:
         assert (
@@ -97,7 +97,7 @@ def test_a_hundred_thousand_bad_requests_harm_nobody() -> None:
         for seed in range(4, 24):
             found = cases(seed, 5_000)
             assert {taken(running, case) for case in found} <= {None, *EXPECTED}
-            running.settle()
+            running.finalize()
         gc.collect()
 
         assert resident() - before < 100 * MEGABYTE
@@ -252,8 +252,8 @@ def test_no_end_of_names_is_an_end_of_series(number: int) -> None:
             ]
             assert running.post("traces", body_of(spans)).status == 200
             if first % 10_000 == 0:
-                running.settle()
-        running.settle()
+                running.finalize()
+        running.finalize()
         text = running.metrics()
         agents = {
             line.partition('agent_name="')[2].partition('"')[0] for line in text.splitlines() if "agent_name=" in line

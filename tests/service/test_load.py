@@ -85,7 +85,7 @@ def test_more_than_it_can_take(seconds: float) -> None:
         ended = time.monotonic()
         until(lambda: running.service.intake.room.used == 0, "the queue to be empty")
         current = time.monotonic() - ended
-        running.settle()
+        running.finalize()
         acknowledged = sum(client.acknowledged for client in clients)
         refusals = sum((client.refusals for client in clients), Counter[str]())
 

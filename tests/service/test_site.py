@@ -28,7 +28,7 @@ def running() -> Iterator[Running]:
     with serving({"metrics": {"min_runs": 2}}) as found:
         found.post("traces", traces_protobuf(runs_of(6, ("search", "book"))))
         found.post("traces", traces_protobuf([_elsewhere(200, "prod"), _elsewhere(201, "test")]))
-        found.settle()
+        found.finalize()
         yield found
 
 
@@ -186,7 +186,7 @@ def test_pages_leave_turns_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
         names = (f"agent-{number}" for number in range(120))
         spans = [one for number, name in enumerate(names) for one in runs_of(1, agent=name, first=number + 1)]
         running.post("traces", traces_protobuf(spans))
-        running.settle()
+        running.finalize()
         turns = list[int]()
         read = running.service.engine.read
 

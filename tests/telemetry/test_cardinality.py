@@ -21,7 +21,7 @@ TWO = Settings(
 
 
 def feed(live: Live, agents: int, tools: int, *, first: int = 0) -> None:
-    """Runs of so many agents, with so many tools each and every outcome, closed and settled."""
+    """Runs of so many agents, with so many tools each and every outcome, closed and final."""
     events: list[RunEvent] = []
     for agent in range(first, first + agents):
         name = f"agent-{agent}"
@@ -39,7 +39,7 @@ def feed(live: Live, agents: int, tools: int, *, first: int = 0) -> None:
             )
             events += [
                 RunEvent(RunChange.CLOSED, made),
-                RunEvent(RunChange.SETTLED, made),
+                RunEvent(RunChange.FINAL, made),
                 RunEvent(RunChange.REVISED, made),
             ]
     live.engine.receive_events(events)

@@ -19,7 +19,7 @@ from otel_reliability.windows.paths import PathTable
 from otel_reliability.windows.row_range import RowRange, Rule
 from otel_reliability.windows.rows import row_of
 from tests.metrics.reference import NAIVE, naive
-from tests.windows.runs import KEY, closed, histories, revised, run, settled, withdrawn
+from tests.windows.runs import KEY, closed, final, histories, revised, run, withdrawn
 
 WINDOWS = (
     WindowSettings("last", last=3),
@@ -174,7 +174,7 @@ def test_a_spare_returns_when_a_run_is_withdrawn() -> None:
 
 
 def test_spares_are_kept_while_runs_may_be_withdrawn_and_no_longer() -> None:
-    """Below a window of settled runs nothing is kept; below one that may shrink, as many settled runs as it may lose."""
+    """Below a window of final runs nothing is kept; below one that may shrink, as many final runs as it may lose."""
     fleet = small(last=2)
     runs = [run(f"{at:02}", at) for at in range(10)]
     for one in runs:
@@ -183,19 +183,19 @@ def test_spares_are_kept_while_runs_may_be_withdrawn_and_no_longer() -> None:
     assert state is not None
     assert state.windows["recent"].spares == 8
     for one in runs[:9]:
-        fleet.apply(settled(one), 0.0)
+        fleet.apply(final(one), 0.0)
     assert state.windows["recent"].spares == 1
-    fleet.apply(settled(runs[9]), 0.0)
+    fleet.apply(final(runs[9]), 0.0)
     assert state.windows["recent"].spares == 0
 
 
-def test_a_run_below_a_settled_window_is_refused_and_counted() -> None:
-    """A run that ended before a full window of settled runs began cannot count, and that is said."""
+def test_a_run_below_a_final_window_is_refused_and_counted() -> None:
+    """A run that ended before a full window of final runs began cannot count, and that is said."""
     fleet = small(last=2)
     for end in (5, 6):
         one = run(f"run-{end}", end)
         fleet.apply(closed(one), 0.0)
-        fleet.apply(settled(one), 0.0)
+        fleet.apply(final(one), 0.0)
     fleet.apply(closed(run("late", 1)), 0.0)
     assert ids(fleet) == ["run-5", "run-6"]
     assert fleet.accounts["refused", "recent"] == 1
@@ -261,10 +261,10 @@ def test_a_run_told_twice_counts_once() -> None:
 def test_what_nobody_knows_changes_nothing() -> None:
     """Events of agents or runs that are gone are no error."""
     fleet = small()
-    for event in (withdrawn(run("a")), settled(run("a")), revised(run("b"), run("a"))):
+    for event in (withdrawn(run("a")), final(run("a")), revised(run("b"), run("a"))):
         fleet.apply(event, 0.0)
     assert ids(fleet) == ["b"]
-    fleet.apply(settled(run("c")), 0.0)
+    fleet.apply(final(run("c")), 0.0)
     fleet.apply(withdrawn(run("c")), 0.0)
     assert ids(fleet) == ["b"]
 
@@ -349,7 +349,7 @@ def test_tasks_beyond_the_ceiling_are_no_group() -> None:
     for end, task in enumerate(["x", "y", "y"]):
         one = run(f"run-{end}", end, "a", task_id=task)
         fleet.apply(closed(one), 0.0)
-        fleet.apply(settled(one), 0.0)
+        fleet.apply(final(one), 0.0)
     state = fleet.agent(KEY)
     assert state is not None
     window = state.windows["recent"]
@@ -359,7 +359,7 @@ def test_tasks_beyond_the_ceiling_are_no_group() -> None:
     for end in (3, 4, 5):
         one = run(f"run-{end}", end, "a", task_id="z")
         fleet.apply(closed(one), 0.0)
-        fleet.apply(settled(one), 0.0)
+        fleet.apply(final(one), 0.0)
     assert window.reading("path_entropy").runs == 2
 
 
@@ -369,7 +369,7 @@ def test_each_window_has_its_own_runs() -> None:
     for end in range(5):
         one = run(f"run-{end}", end)
         fleet.apply(closed(one), 0.0)
-        fleet.apply(settled(one), 0.0)
+        fleet.apply(final(one), 0.0)
     assert ids(fleet, "short") == ["run-4"]
     assert ids(fleet, "long") == ["run-2", "run-3", "run-4"]
     state = fleet.agent(KEY)

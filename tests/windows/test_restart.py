@@ -11,7 +11,7 @@ from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows.fleet import Fleet
-from tests.windows.runs import KEY, closed, histories, run, settled
+from tests.windows.runs import KEY, closed, final, histories, run
 
 SETTINGS = Settings(
     windows=(
@@ -34,7 +34,7 @@ def stored(events: Sequence[RunEvent]) -> tuple[list[Run], list[Run]]:
     final, open_runs = list[Run](), dict[str, Run]()
     for change, one, _ in events:
         open_runs.pop(one.run_id, None)
-        if change is RunChange.SETTLED:
+        if change is RunChange.FINAL:
             final.append(one)
         elif change is not RunChange.WITHDRAWN:
             open_runs[one.run_id] = one
@@ -84,7 +84,7 @@ def values(fleet: Fleet) -> list[object]:
 def lived() -> Fleet:
     """A fleet after a restart with one agent of one final run."""
     one = run("a", 1, "search")
-    events = [closed(one), settled(one)]
+    events = [closed(one), final(one)]
     return restarted(apply(Fleet(SETTINGS), events), events)
 
 

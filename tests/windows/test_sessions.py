@@ -15,7 +15,7 @@ from otel_reliability.windows import sessions as module
 from otel_reliability.windows.recent_sessions import RecentSessions
 from otel_reliability.windows.session import closed_of
 from otel_reliability.windows.sessions import SessionEvent, Sessions
-from tests.windows.runs import closed, revised, settled, withdrawn
+from tests.windows.runs import closed, final, revised, withdrawn
 
 KEY = AgentKey("", "shop", "", "support")
 OTHER = KEY._replace(agent="other")
@@ -138,11 +138,11 @@ def test_a_withdrawn_run_leaves_its_session() -> None:
     assert sessions.recent(KEY) is None
 
 
-def test_a_settled_run_changes_nothing() -> None:
+def test_a_final_run_changes_nothing() -> None:
     """It was told when it closed."""
     sessions = told(judged(1, confidence=0.9))
     sessions.tick(IDLE)
-    sessions.apply(settled(judged(1, confidence=0.9)), IDLE + 60)
+    sessions.apply(final(judged(1, confidence=0.9)), IDLE + 60)
 
     assert sessions.tick(IDLE + 60) == []
 
@@ -347,7 +347,7 @@ def mixed_up(runs: list[Run], others: list[Run], seed: Any, step: float) -> Sess
         mixed.apply(closed(former.get(run.run_id, run)), second * step)
         mixed.tick(second * step)
     for run in arrival:
-        mixed.apply(revised(run, former[run.run_id]) if run.run_id in former else settled(run), 10**6)
+        mixed.apply(revised(run, former[run.run_id]) if run.run_id in former else final(run), 10**6)
     for run in arrival:
         if run not in runs:
             mixed.apply(withdrawn(run), 10**6)

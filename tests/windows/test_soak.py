@@ -41,7 +41,7 @@ def told(dice: random.Random, number: int) -> Run:
 
 
 def changes(dice: random.Random, number: int) -> Iterator[RunEvent]:
-    """So many runs that come, change, are withdrawn, and settle."""
+    """So many runs that come, change, are withdrawn, and become final."""
     open_runs: list[Run] = []
     for at in range(number):
         chance = dice.random()
@@ -56,7 +56,7 @@ def changes(dice: random.Random, number: int) -> Iterator[RunEvent]:
             open_runs.append(told(dice, at))
             yield RunEvent(RunChange.CLOSED, open_runs[-1])
         while len(open_runs) > 12:
-            yield RunEvent(RunChange.SETTLED, open_runs.pop(0))
+            yield RunEvent(RunChange.FINAL, open_runs.pop(0))
 
 
 def anew(state: AgentState, window: AgentWindow) -> AgentWindow:

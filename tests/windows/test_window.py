@@ -12,7 +12,7 @@ from otel_reliability.model.run import Outcome, Run
 from otel_reliability.windows.fleet import Fleet
 from otel_reliability.windows.row_range import rule_of
 from otel_reliability.windows.window import AgentWindow
-from tests.windows.runs import KEY, closed, run, settled
+from tests.windows.runs import KEY, closed, final, run
 
 
 def window_of(*runs: Run, settings: Settings | None = None) -> AgentWindow:
@@ -41,7 +41,7 @@ def test_readings_are_kept_until_the_window_changes() -> None:
     first, series = window.reading("window.runs"), window.series()
     assert window.reading("window.runs") is first
     assert window.series() is series
-    fleet.apply(settled(run("a", 1, "x")), 0.0)
+    fleet.apply(final(run("a", 1, "x")), 0.0)
     assert window.reading("window.runs") is first
     fleet.apply(closed(run("b", 2, "x")), 0.0)
     assert window.reading("window.runs").value == 2
