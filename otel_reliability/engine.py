@@ -35,10 +35,10 @@ DISPOSITIONS: Final = frozenset({"received", "used", "other", "late", "duplicate
 """The dispositions of spans in the accounts."""
 _LAST: Final = frozenset({CloseReason.SHUTDOWN, CloseReason.END_OF_INPUT})
 """Reasons after which nothing more arrives, so that sessions close too."""
-MAX_UNTAKEN: Final = 100_000
+MAX_UNREAD: Final = 100_000
 """Maximum number of final or revised runs that wait to be recorded; beyond, the oldest are dropped and counted."""
 
-_TOTALS: Final = ("incomplete", "revised", "untaken", "event_lag")
+_TOTALS: Final = ("incomplete", "revised", "unread", "event_lag")
 """What is counted in plain numbers."""
 
 _CLOSED, _FINAL = RunChange.CLOSED, RunChange.FINAL
@@ -107,7 +107,7 @@ class Engine:
         """Runs closed, by reason."""
         self.recorded: Counter[tuple[str, str, bool]] = Counter()
         """Final runs, by (source of the outcome, why closed, whether nested)."""
-        self.incomplete = self.revised = self.untaken = 0
+        self.incomplete = self.revised = self.unread = 0
         """Closed runs whose own root never arrived; runs changed after closing; runs that were not recorded in time."""
         self.event_lag = 0.0
         """Seconds between the end of the last span received and its receipt."""
@@ -230,7 +230,7 @@ class Engine:
     @property
     def waiting(self) -> int:
         """Number of runs, sessions and changes that wait to be recorded."""
-        changes = 0 if self._monitor is None else self._monitor.untaken
+        changes = 0 if self._monitor is None else self._monitor.unread
         return len(self._final) + len(self._revised) + len(self._scored) + changes
 
     @property
@@ -279,13 +279,13 @@ class Engine:
     def limits(self) -> tuple[Limit, ...]:
         """Return every limit with its use."""
         limits, agents, sessions = self.settings.limits, self._fleet.accounts, self._sessions.accounts
-        forgotten = sum(sessions["sessions", why] for why in ("ceiling", "closed_early", "forgotten"))
+        forgotten = sum(sessions["sessions", why] for why in ("limit", "closed_early", "forgotten"))
         return (
             *self._assembler.limits,
-            Limit("agents", len(self._fleet), limits.agents, agents["agents", "ceiling"]),
-            Limit("tasks", None, limits.tasks, agents["tasks", "ceiling"]),
+            Limit("agents", len(self._fleet), limits.agents, agents["agents", "limit"]),
+            Limit("tasks", None, limits.tasks, agents["tasks", "limit"]),
             Limit("sessions", len(self._sessions), limits.sessions, forgotten),
-            Limit("untaken_runs", len(self._final) + len(self._revised), MAX_UNTAKEN, self.untaken),
+            Limit("unread_runs", len(self._final) + len(self._revised), MAX_UNREAD, self.unread),
         )
 
     # --- Over a restart -----------------------------------------------------------------------------------------------
@@ -410,9 +410,9 @@ class Engine:
     def _keep(self, kept: deque[T], items: Iterable[T]) -> None:
         """Keep these until they are recorded."""
         kept.extend(items)
-        while len(kept) > MAX_UNTAKEN:
+        while len(kept) > MAX_UNREAD:
             kept.popleft()
-            self.untaken += 1
+            self.unread += 1
 
     @contextmanager
     def _turn(self, wait: float) -> Generator[bool]:

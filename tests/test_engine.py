@@ -259,28 +259,28 @@ def test_a_restarted_engine_has_seen_nothing() -> None:
 
 def test_runs_that_nobody_takes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody records final runs the oldest are let go, and counted."""
-    monkeypatch.setattr(engine_module, "MAX_UNTAKEN", 3)
+    monkeypatch.setattr(engine_module, "MAX_UNREAD", 3)
     engine = made(FakeClock())
     for number in range(1, 6):
         engine.receive(run_of(number))
     engine.flush(CloseReason.FLUSH)
 
     assert len(engine.take_final()) == 3
-    assert engine.untaken == 2
-    assert {ceiling.name: ceiling.hits for ceiling in engine.limits()}["untaken_runs"] == 2
+    assert engine.unread == 2
+    assert {limit.name: limit.hits for limit in engine.limits()}["unread_runs"] == 2
 
 
-def test_every_ceiling_says_how_full_it_is() -> None:
-    """Ceilings name what they hold, how much they may hold, and what found no place."""
+def test_every_limit_says_how_full_it_is() -> None:
+    """Limits name what they hold, how much they may hold, and what found no place."""
     settings = Settings(limits=LimitSettings(agents=1, open_runs=7))
     engine = made(FakeClock(), settings)
     engine.receive([agent(1, trace=1), agent(1, called="another", trace=2)])
-    ceilings = {ceiling.name: ceiling for ceiling in engine.limits()}
-    assert (ceilings["open_runs"].used, ceilings["open_runs"].limit) == (2, 7)
+    limits = {limit.name: limit for limit in engine.limits()}
+    assert (limits["open_runs"].used, limits["open_runs"].limit) == (2, 7)
 
     engine.flush(CloseReason.FLUSH)
-    ceilings = {ceiling.name: ceiling for ceiling in engine.limits()}
-    assert (ceilings["agents"].used, ceilings["agents"].limit, ceilings["agents"].hits) == (1, 1, 1)
+    limits = {limit.name: limit for limit in engine.limits()}
+    assert (limits["agents"].used, limits["agents"].limit, limits["agents"].hits) == (1, 1, 1)
 
 
 @st.composite

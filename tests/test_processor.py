@@ -396,7 +396,7 @@ def test_spans_that_began_unseen_are_looked_at_closely() -> None:
 
 
 def test_an_ordinary_span_whose_beginning_was_forgotten_is_counted() -> None:
-    """Beyond the ceiling of notes it is not known where such a span stood."""
+    """Beyond the limit of notes it is not known where such a span stood."""
     host = Host()
     for _ in range(2):
         host.tracer.start_span("GET").end()

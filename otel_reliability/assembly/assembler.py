@@ -36,7 +36,7 @@ class Assembler:
     """Rebuilds runs from agent spans.
 
     `accounts` counts spans by (what became of them, why): `used`, `other` (no_convention, beside_agent, no_agent, no_run),
-    `late`, `duplicate`, `refused`; runs `closed`, by reason; evaluations that were lost; what hit a limit (`ceiling`).
+    `late`, `duplicate`, `refused`; runs `closed`, by reason; evaluations that were lost; what hit a limit (`limit`).
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -67,12 +67,10 @@ class Assembler:
         return (
             Limit("open_runs", len(buffers.growing), limits.open_runs, accounts["closed", CloseReason.OPEN_RUNS.value]),
             Limit("open_bytes", open_bytes, limits.open_bytes, accounts["closed", CloseReason.MEMORY.value]),
-            Limit(
-                "reopenable_bytes", reopenable_bytes, limits.reopenable_bytes, accounts["ceiling", "reopenable_bytes"]
-            ),
-            Limit("other_spans", other_spans, limits.other_spans, accounts["ceiling", "other_spans"]),
-            Limit("closed_ids", buffers.closed.ids, limits.closed_ids, accounts["ceiling", "remembered_ids"]),
-            Limit("waiting_evaluations", waiting, limits.evaluations, accounts["evaluation_refused", "ceiling"]),
+            Limit("reopenable_bytes", reopenable_bytes, limits.reopenable_bytes, accounts["limit", "reopenable_bytes"]),
+            Limit("other_spans", other_spans, limits.other_spans, accounts["limit", "other_spans"]),
+            Limit("closed_ids", buffers.closed.ids, limits.closed_ids, accounts["limit", "remembered_ids"]),
+            Limit("waiting_evaluations", waiting, limits.evaluations, accounts["evaluation_refused", "limit"]),
             Limit("run_spans", None, limits.span_limit, accounts["closed", CloseReason.SPAN_LIMIT.value]),
         )
 
@@ -114,7 +112,7 @@ class Assembler:
                 if span[7] is _OTHER and span[13] is None and not span[14]:
                     if buffers.other_spans + buffers.closed.spans >= self._limits.other_spans:
                         self.accounts[NO_CONVENTION] += 1
-                        self.accounts["ceiling", "other_spans"] += 1
+                        self.accounts["limit", "other_spans"] += 1
                         continue
                     buffer.others += 1
                     buffers.other_spans += 1
@@ -175,7 +173,7 @@ class Assembler:
             self._evaluate_final(evaluation, trace_id)
         elif evaluation not in buffer.evaluations:
             if len(buffer.evaluations) >= MAX_PER_TRACE:
-                self.accounts["evaluation_refused", "ceiling"] += 1
+                self.accounts["evaluation_refused", "limit"] += 1
                 return True
             if buffer.last_seen != now or buffer.closed_at is not None:
                 self._buffers.touch(buffer, now)
@@ -256,7 +254,7 @@ class Assembler:
             self._close_heaviest(0, size - limits.open_bytes + limits.open_bytes // _SHARE, CloseReason.MEMORY, now)
         while buffers.reopenable and buffers.reopenable_spans * SPAN_BYTES > limits.reopenable_bytes:
             self._closing.finalize(next(iter(buffers.reopenable)), now)
-            self.accounts["ceiling", "reopenable_bytes"] += 1
+            self.accounts["limit", "reopenable_bytes"] += 1
 
     def _close_heaviest(self, number: int, size: int, reason: CloseReason, now: float) -> None:
         growing = self._buffers.growing
@@ -286,13 +284,13 @@ class Assembler:
     def _forget_oldest(self, is_enough: Callable[[], bool]) -> None:
         while not is_enough() and (trace_id := self._buffers.closed.take_oldest()) is not None:
             self._final.forget(trace_id)
-            self.accounts["ceiling", "remembered_ids"] += 1
+            self.accounts["limit", "remembered_ids"] += 1
 
     def _forget_live_ids(self, number: int) -> None:
         """Forget ids of final runs of traces of which spans still arrive, the most numerous first."""
         if number <= 0:
             return
-        self.accounts["ceiling", "remembered_ids"] += 1
+        self.accounts["limit", "remembered_ids"] += 1
         live = [one for buffer in self._buffers if buffer.closed for one in buffer.closed.values()]
         for closed in sorted(live, key=len, reverse=True):
             for ids in (closed.ids, closed.anchors):

@@ -19,7 +19,7 @@ SHARED_CODE: Final = "\U0010ffff"
 _SUCCESS, _FAILURE = Outcome.SUCCESS, Outcome.FAILURE
 
 OTHER_TASK: Final = "__other__"
-"""The task of runs beyond the ceiling of tasks: a mixture, so no group of its own and part of none."""
+"""The task of runs beyond the limit of tasks: a mixture, so no group of its own and part of none."""
 
 
 class Path:

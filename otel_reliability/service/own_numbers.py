@@ -19,7 +19,7 @@ from otel_reliability.telemetry.instruments import Point
 from otel_reliability.telemetry.self import Health
 
 _OF_A_HOST: Final = frozenset({names.QUEUE_LENGTH.name, names.QUEUE_CAPACITY.name})
-"""What a door in the host's process has, and the service has otherwise: its queue is measured in bytes, as a ceiling."""
+"""What a door in the host's process has, and the service has otherwise: its queue is measured in bytes, as a limit."""
 
 
 class OwnNumbers:

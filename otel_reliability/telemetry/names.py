@@ -119,9 +119,9 @@ CLAMPED_RUNS: Final = _own("runs.clamped", "counter", "{run}", "Runs that ended 
 AGENTS: Final = _own("agents", "up_down_counter", "{agent}", "Agents that have runs now.")
 EXPIRED_AGENTS: Final = _own("agents.expired", "counter", "{agent}", "Agents that expired because they were idle.")
 SESSIONS: Final = _own("sessions", "up_down_counter", "{session}", "Sessions that are remembered, open or closed.", "state")
-CEILING_USED: Final = _own("ceiling.used", "gauge", "{item}", "How much of a limit is used.", "ceiling")
-CEILING_LIMIT: Final = _own("ceiling.limit", "gauge", "{item}", "The limit itself.", "ceiling")
-CEILING_HITS: Final = _own("ceiling.hits", "counter", "{item}", "Items beyond a limit.", "ceiling")
+LIMIT_USED: Final = _own("limit.used", "gauge", "{item}", "How much of a limit is used.", "limit")
+LIMIT_VALUE: Final = _own("limit.value", "gauge", "{item}", "The limit itself.", "limit")
+LIMIT_HITS: Final = _own("limit.hits", "counter", "{item}", "Items beyond a limit.", "limit")
 QUEUE_LENGTH: Final = _own("queue.length", "up_down_counter", "{span}", "Spans that wait to be read.")
 QUEUE_CAPACITY: Final = _own("queue.capacity", "up_down_counter", "{span}", "Queue length from which the host's threads help.")
 EVENT_LAG: Final = _own("event_lag", "gauge", "s", "Time between the end of the last received span and its receipt.")
@@ -134,7 +134,7 @@ FAULTS: Final = _own("faults", "counter", "{fault}", "Errors of this package tha
 
 SELF: Final = (
     SPANS, SELF_RUNS, OPEN_RUNS, CLOSED_RUNS, INCOMPLETE_RUNS, REVISED_RUNS, LATE_RUNS, CLAMPED_RUNS, AGENTS, EXPIRED_AGENTS,
-    SESSIONS, CEILING_USED, CEILING_LIMIT, CEILING_HITS, QUEUE_LENGTH, QUEUE_CAPACITY, EVENT_LAG, COLLECT_DURATION,
+    SESSIONS, LIMIT_USED, LIMIT_VALUE, LIMIT_HITS, QUEUE_LENGTH, QUEUE_CAPACITY, EVENT_LAG, COLLECT_DURATION,
     EVIDENCE_REFUSED, EVALUATIONS_REFUSED, FAULTS,
 )
 """Self-telemetry of every deployment mode."""

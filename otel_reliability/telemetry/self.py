@@ -65,11 +65,11 @@ def _runs(engine: Engine) -> Iterator[Point]:
 def of_limits(limits: Iterable[Limit]) -> Iterator[Point]:
     """Yield the use of each limit, the limit, and how often it was hit."""
     for limit in limits:
-        labels = {"ceiling": limit.name}
+        labels = {"limit": limit.name}
         if limit.used is not None:
-            yield names.CEILING_USED.name, limit.used, labels
-        yield names.CEILING_LIMIT.name, limit.limit, labels
-        yield names.CEILING_HITS.name, limit.hits, labels
+            yield names.LIMIT_USED.name, limit.used, labels
+        yield names.LIMIT_VALUE.name, limit.limit, labels
+        yield names.LIMIT_HITS.name, limit.hits, labels
 
 
 def _labels(**labels: str) -> dict[str, str | bool]:

@@ -128,7 +128,7 @@ class AgentState:
         if task is None:
             return None
         if task not in self._tasks and len(self._tasks) >= self._max_tasks:
-            self._accounts["tasks", "ceiling"] += 1
+            self._accounts["tasks", "limit"] += 1
             return OTHER_TASK
         self._tasks[task] += 1
         return task

@@ -26,7 +26,7 @@ class Fleet:
     """The windows of every agent, kept up to date with the events of runs.
 
     `accounts` counts, by (what, why): runs ("refused", window) that came too late for a window, ("clamped", "future_end"),
-    of agents ("agents", "ceiling") and tasks ("tasks", "ceiling") beyond the limit; and agents ("expired", "idle").
+    of agents ("agents", "limit") and tasks ("tasks", "limit") beyond the limit; and agents ("expired", "idle").
 
     `places_return`: whether an expired agent frees its place under the limit of agents. In the host's process it does not:
     the SDK counts the attribute sets of ended series too.
@@ -124,7 +124,7 @@ class Fleet:
         key = run.key
         state = self.agent(key) or self._begin(key)
         if state is None:
-            self.accounts["agents", "ceiling"] += 1
+            self.accounts["agents", "limit"] += 1
             return
         if wall_ns is not None:
             unclamped, run = run, clamped(run, wall_ns)

@@ -247,7 +247,7 @@ def test_above_the_limit_of_bytes_the_heaviest_are_closed() -> None:
     found = assembler.wait(1)
 
     assert [(change, run.trace_id) for change, run in found] == [(CLOSED, trace_id(2)), (FINAL, trace_id(2))]
-    assert assembler.assembler.accounts["ceiling", "reopenable_bytes"] == 1
+    assert assembler.assembler.accounts["limit", "reopenable_bytes"] == 1
 
 
 def test_an_evaluation_of_a_final_run_revises_it() -> None:

@@ -190,11 +190,11 @@ TIGHT = replace(
         span_limit=8, open_runs=4, open_bytes=12_000, reopenable_bytes=8_000, closed_ids=20, other_spans=6
     ),
 )
-"""Ceilings that a few runs hit."""
+"""Limits that a few runs hit."""
 
 
-def ceilings(data: st.DataObject) -> None:
-    """Whatever comes, and however fast, nothing grows beyond its ceiling, and runs are still told in order."""
+def limits(data: st.DataObject) -> None:
+    """Whatever comes, and however fast, nothing grows beyond its limit, and runs are still told in order."""
     told = read(data.draw(cases(hostile=data.draw(st.booleans()))).everything)
     clock = FakeClock()
     engine = Engine(TIGHT, clock=clock, wall=clock.wall, reader=READER)
@@ -202,14 +202,14 @@ def ceilings(data: st.DataObject) -> None:
         clock.advance(pause)
         engine.receive(span for span in batch if not isinstance(span, Evaluation))
         engine.tick()
-        within_ceilings(engine)
+        within_limits(engine)
     waited(engine, clock)
-    within_ceilings(engine)
+    within_limits(engine)
     assert engine.open_runs == 0
     assert sum(engine.accounts.values()) == 2 * len(told)
 
 
-def within_ceilings(engine: Engine) -> None:
+def within_limits(engine: Engine) -> None:
     """What an engine holds is no more than it may."""
     levels: Iterable[tuple[str, int | None, int]] = ((one.name, one.used, one.limit) for one in engine.limits())
     over: Sequence[tuple[str, int, int]] = [

@@ -96,6 +96,6 @@ def test_every_span_is_accounted_for(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_memory_stays_under_its_ceilings(data: st.DataObject) -> None:
-    """No ceiling is ever passed."""
-    laws.ceilings(data)
+def test_memory_stays_under_its_limits(data: st.DataObject) -> None:
+    """No limit is ever passed."""
+    laws.limits(data)

@@ -189,10 +189,10 @@ def test_a_limit_that_is_not_held(monkeypatch: Plant) -> None:
     """Not holding the limit of open runs, or that of remembered ids, is caught."""
     with monkeypatch.context() as one:
         one.setattr(Assembler, "_close_heaviest", does_nothing)
-        assert_caught(laws.ceilings)
+        assert_caught(laws.limits)
     with monkeypatch.context() as one:
         one.setattr(Assembler, "_forget_oldest", does_nothing)
-        assert_caught(laws.ceilings)
+        assert_caught(laws.limits)
 
 
 def test_a_run_that_is_final_twice(monkeypatch: Plant) -> None:

@@ -62,7 +62,7 @@ def _told(
         "judgements": +recording.engine.refused_evaluations,
         "problems": recording.problems,
         "sessions": {key: list(recording.sessions(key)) for key in recording.agents()},
-        "ceilings": [(ceiling.name, ceiling.hits) for ceiling in recording.engine.limits()],
+        "limits": [(limit.name, limit.hits) for limit in recording.engine.limits()],
     }, tellings
 
 

@@ -60,7 +60,7 @@ TRIALS: Final = (
     ),
     Trial(
         "names",
-        "agents, tools and sessions without end: series stay within their ceilings",
+        "agents, tools and sessions without end: series stay within their limits",
         "1,000,000 names",
         ("tests/service/test_hostile.py::test_no_end_of_names_is_an_end_of_series[a million]",),
     ),

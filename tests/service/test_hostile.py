@@ -241,9 +241,9 @@ def test_an_attribute_of_a_hundred_megabytes_is_refused() -> None:
 
 @pytest.mark.parametrize("number", [2_000, pytest.param(1_000_000, marks=pytest.mark.soak)], ids=["short", "a million"])
 def test_no_end_of_names_is_an_end_of_series(number: int) -> None:
-    """Agents, tools and sessions without end: series stay within their ceilings, and what found no place is counted."""
-    ceilings = {"agents": 50, "tools": 10, "sessions": 100}
-    with serving({"limits": ceilings}) as running:
+    """Agents, tools and sessions without end: series stay within their limits, and what found no place is counted."""
+    limits = {"agents": 50, "tools": 10, "sessions": 100}
+    with serving({"limits": limits}) as running:
         for first in range(0, number, 500):
             spans = [
                 one._replace(attributes={**one.attributes, "gen_ai.conversation.id": f"session-{at}"})
@@ -263,7 +263,7 @@ def test_no_end_of_names_is_an_end_of_series(number: int) -> None:
         assert "__other__" in agents
         assert running.sum("agent_reliability_runs_total") == number
         assert running.sum("agent_reliability_tool_calls_total") == number
-        assert running.sum("otel_reliability_ceiling_hits_total", ceiling="agents") > 0
+        assert running.sum("otel_reliability_limit_hits_total", limit="agents") > 0
         assert text.count('gen_ai_agent_name="agent-same",gen_ai_tool_name=') <= 11
         assert len(running.service.engine.sessions) <= 100
         unharmed(running)

@@ -32,7 +32,7 @@ def test_a_counter_begins_at_0_when_its_first_run_closes() -> None:
 
 
 def test_what_counts_together_begins_together() -> None:
-    """Beyond the ceiling of agents there is one series for all of them, and none of their own."""
+    """Beyond the limit of agents there is one series for all of them, and none of their own."""
     with serving({"limits": {"agents": 1}}) as running:
         running.post("traces", traces_protobuf([*runs_of(1), *runs_of(1, agent="refunds", first=5)]))
         running.clock.advance(5)
@@ -61,7 +61,7 @@ def test_the_series_of_an_agent_end_with_it() -> None:
 
 
 def test_the_series_of_all_others_never_end() -> None:
-    """What is beyond the ceiling has no agent that could expire."""
+    """What is beyond the limit has no agent that could expire."""
     with serving({"limits": {"agents": 1, "agent_idle": 3600}}) as running:
         running.post("traces", traces_protobuf([*runs_of(1), *runs_of(1, agent="refunds", first=5)]))
         running.finalize()

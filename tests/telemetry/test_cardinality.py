@@ -78,7 +78,7 @@ def test_no_instrument_passes_its_budget(settings: Settings, agents: int) -> Non
     assert len(named) == agents
     assert "__other__" not in named
     look = meters.look()
-    assert sum(look.values("ceiling.hits", "ceiling")[name] > 0 for name in ("agents", "tools")) == 2
+    assert sum(look.values("limit.hits", "limit")[name] > 0 for name in ("agents", "tools")) == 2
     total = sum(point.value for point in look.points("agent.reliability.runs"))
     assert total == 480 * len(Outcome)
     assert sum(point.value for point in look.points("tool_calls")) == 480 * len(Outcome) * 4

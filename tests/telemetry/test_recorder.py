@@ -101,7 +101,7 @@ def test_a_run_without_a_root_leaves_no_exemplar() -> None:
     assert not [exemplar for name in found.metrics for point in found.points(name) for exemplar in point.exemplars]
 
 
-def test_agents_beyond_the_ceiling_share_counters_and_have_no_histograms() -> None:
+def test_agents_beyond_the_limit_share_counters_and_have_no_histograms() -> None:
     """A mixture of agents can be counted, but it has no distance, pressure or score; nor are its tools named."""
     found = recorded(run(["search"], token_pressure=0.5), readings=RunReadings(OTHER_AGENT))
 

@@ -222,7 +222,7 @@ def test_a_period_ends_where_the_latest_run_ended() -> None:
     assert ids(fleet) == ["run-01", "run-10"]
 
 
-def test_no_window_holds_more_than_the_ceiling() -> None:
+def test_no_window_holds_more_than_the_limit() -> None:
     """However long its period, a window holds at most `limits.rows` runs, the newest."""
     fleet = small(last=None, period=1e9, rows=3)
     for end in range(5):
@@ -326,7 +326,7 @@ def test_idle_agents_expire_and_return_anew() -> None:
 
 
 @pytest.mark.parametrize("places_return", [False, True])
-def test_agents_beyond_the_ceiling_have_counters_only(*, places_return: bool) -> None:
+def test_agents_beyond_the_limit_have_counters_only(*, places_return: bool) -> None:
     """They get no window and count as `__other__`; whether an expired agent's place is free again depends on the door."""
     fleet = Fleet(Settings(limits=LimitSettings(agents=1, agent_idle=60.0)), places_return=places_return)
     other = KEY._replace(agent="second")
@@ -335,7 +335,7 @@ def test_agents_beyond_the_ceiling_have_counters_only(*, places_return: bool) ->
     assert fleet.agent(other) is None
     assert fleet.counted_as(KEY) == KEY
     assert fleet.counted_as(other) == OTHER_AGENT
-    assert fleet.accounts["agents", "ceiling"] == 1
+    assert fleet.accounts["agents", "limit"] == 1
     fleet.advance(60.0)
     fleet.apply(closed(run("c", 2, key=other)), 60.0)
     assert (fleet.agent(other) is not None) is places_return
@@ -343,8 +343,8 @@ def test_agents_beyond_the_ceiling_have_counters_only(*, places_return: bool) ->
     assert (fleet.agent(KEY) is not None) is not places_return
 
 
-def test_tasks_beyond_the_ceiling_are_no_group() -> None:
-    """Runs of tasks beyond the ceiling are no evidence per task, are counted, and have room again when a task is gone."""
+def test_tasks_beyond_the_limit_are_no_group() -> None:
+    """Runs of tasks beyond the limit are no evidence per task, are counted, and have room again when a task is gone."""
     fleet = small(last=3, tasks=1)
     for end, task in enumerate(["x", "y", "y"]):
         one = run(f"run-{end}", end, "a", task_id=task)
@@ -355,7 +355,7 @@ def test_tasks_beyond_the_ceiling_are_no_group() -> None:
     window = state.windows["recent"]
     assert window.reading("path_entropy").value is None
     assert window.reading("window.runs").value == 3
-    assert fleet.accounts["tasks", "ceiling"] == 2
+    assert fleet.accounts["tasks", "limit"] == 2
     for end in (3, 4, 5):
         one = run(f"run-{end}", end, "a", task_id="z")
         fleet.apply(closed(one), 0.0)

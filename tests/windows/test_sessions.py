@@ -198,7 +198,7 @@ def test_weights_are_those_of_the_settings() -> None:
 
 
 def test_agents_that_are_not_known_have_no_sessions() -> None:
-    """An agent beyond the ceiling of agents keeps nothing here either."""
+    """An agent beyond the limit of agents keeps nothing here either."""
     sessions = Sessions(JUDGED_ONLY, known=lambda key: key == KEY)
     sessions.apply(closed(judged(1, key=OTHER, confidence=0.9)), 0.0)
 
@@ -218,7 +218,7 @@ def test_an_expired_agent_is_forgotten_whole() -> None:
     assert [event.scores.session_id for event in sessions.close_all()] == []
 
 
-def test_beyond_the_ceiling_the_first_to_have_closed_is_forgotten() -> None:
+def test_beyond_the_limit_the_first_to_have_closed_is_forgotten() -> None:
     """Its score stays in the gauges; only what would come late for it is lost, and it is counted."""
     settings = Settings(sessions=SessionSettings(derive=False), limits=LimitSettings(sessions=2))
     sessions = told(judged(1, "a", confidence=0.9), judged(2, "b", confidence=0.8), settings=settings)
@@ -234,7 +234,7 @@ def test_beyond_the_ceiling_the_first_to_have_closed_is_forgotten() -> None:
     assert [one.session_id for one in recent.sessions()] == ["a", "b"]
 
 
-def test_beyond_the_ceiling_the_longest_idle_session_closes_early() -> None:
+def test_beyond_the_limit_the_longest_idle_session_closes_early() -> None:
     """Where none has closed yet; its score is said at the next tick, so nothing is lost silently."""
     settings = Settings(sessions=SessionSettings(derive=False), limits=LimitSettings(sessions=1))
     sessions = told(judged(1, "a", confidence=0.9), judged(2, "b", confidence=0.8), settings=settings)
@@ -251,7 +251,7 @@ def test_an_endless_session_keeps_its_newest_runs(monkeypatch: pytest.MonkeyPatc
 
     [event] = sessions.close_all()
     assert event.scores.runs == ("run-3", "run-4")
-    assert sessions.accounts == {("session_runs", "ceiling"): 2}
+    assert sessions.accounts == {("session_runs", "limit"): 2}
     assert sessions.traces == 2
 
 
@@ -276,7 +276,7 @@ def test_a_run_may_leave_a_session_empty_where_there_is_no_room_for_another() ->
     assert sessions.accounts == {}
 
 
-def test_runs_of_all_sessions_together_have_a_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_all_sessions_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the sessions are, no more runs are remembered."""
     monkeypatch.setattr(module, "MAX_TRACES", 3)
     sessions = told(*(judged(number, f"s{number % 2}", confidence=0.5) for number in range(1, 9)))

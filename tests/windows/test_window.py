@@ -93,7 +93,7 @@ def test_perturbed_runs_are_in_the_window_and_no_baseline() -> None:
 
 
 def test_rules_hold_together() -> None:
-    """With a count and a period both must hold, and no window passes the ceiling."""
+    """With a count and a period both must hold, and no window passes the limit."""
     both = rule_of(WindowSettings("w", last=7, period=2.5), 5)
     assert repr(both) == "Rule(n=5, period_ns=2500000000)"
 
