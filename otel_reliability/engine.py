@@ -26,7 +26,7 @@ from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.run import AgentKey, CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan, SpanId, SpanRef, TraceId
-from otel_reliability.windows.fleet import OTHER_AGENT, Fleet
+from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
 from otel_reliability.windows.sessions import SessionEvent, Sessions
 
 T = TypeVar("T")
@@ -77,8 +77,8 @@ class Engine:
         """Begin empty.
 
         `clock` counts seconds, for deadlines. `wall` is the Unix time in nanoseconds, which bounds times of spans from the
-        future; None for recordings, whose times are used as they are. `places_return`: see `Fleet`. `pinned`: the units of a
-        recording that change is measured against, by agent (`reference.pinned_by` reads them).
+        future; None for recordings, whose times are used as they are. `places_return`: see `AgentRegistry`. `pinned`: the
+        observations of a recording that change is measured against, by agent (`reference.pinned_by` reads them).
         """
         self.settings = Settings() if settings is None else settings
         self.reader = Reader(self.settings, conventions.TABLE) if reader is None else reader
@@ -92,7 +92,7 @@ class Engine:
         """Begin again with nothing received, as a forked child does: a thread that does not exist may hold the lock."""
         self._lock, self._owner = threading.Lock(), 0
         self._assembler = Assembler(self.settings)
-        self._fleet = Fleet(self.settings, places_return=self._places_return)
+        self._agents = AgentRegistry(self.settings, places_return=self._places_return)
         self._sessions = Sessions(self.settings, self._is_known)
         self._monitor = Monitor(self.settings, self._pinned) if self.settings.change.enabled else None
         self._final: deque[Run] = deque()
@@ -173,7 +173,7 @@ class Engine:
             if entered:
                 now = self._clock()
                 self._apply(self._assembler.tick(now), now)
-                self._sessions.forget(*self._fleet.advance(now))
+                self._sessions.forget(*self._agents.advance(now))
                 self._keep(self._scored, self._sessions.tick(now))
                 if self._monitor is not None:
                     self._monitor.advance(now)
@@ -206,10 +206,10 @@ class Engine:
 
     # --- Out ----------------------------------------------------------------------------------------------------------
 
-    def read(self, ask: Callable[[Fleet], T], *, wait: float = -1) -> T | None:
+    def read(self, ask: Callable[[AgentRegistry], T], *, wait: float = -1) -> T | None:
         """Return what `ask` returns for the windows as they are now; None when the engine is busy. `ask` must not call back."""
         with self._turn(wait) as entered:
-            return ask(self._fleet) if entered else None
+            return ask(self._agents) if entered else None
 
     def take_final(self) -> list[Run]:
         """Return the runs that became final, each once: counters and histograms record them."""
@@ -244,9 +244,9 @@ class Engine:
         return self._monitor
 
     @property
-    def fleet(self) -> Fleet:
+    def agents(self) -> AgentRegistry:
         """The windows, for callers that are alone with the engine (reports, tests)."""
-        return self._fleet
+        return self._agents
 
     @property
     def accounts(self) -> Accounts:
@@ -278,11 +278,11 @@ class Engine:
 
     def limits(self) -> tuple[Limit, ...]:
         """Return every limit with its use."""
-        limits, agents, sessions = self.settings.limits, self._fleet.accounts, self._sessions.accounts
+        limits, agents, sessions = self.settings.limits, self._agents.accounts, self._sessions.accounts
         forgotten = sum(sessions["sessions", why] for why in ("limit", "closed_early", "forgotten"))
         return (
             *self._assembler.limits,
-            Limit("agents", len(self._fleet), limits.agents, agents["agents", "limit"]),
+            Limit("agents", len(self._agents), limits.agents, agents["agents", "limit"]),
             Limit("tasks", None, limits.tasks, agents["tasks", "limit"]),
             Limit("sessions", len(self._sessions), limits.sessions, forgotten),
             Limit("unread_runs", len(self._final) + len(self._revised), MAX_UNREAD, self.unread),
@@ -308,7 +308,7 @@ class Engine:
     def restore_agents(self, agents: Mapping[AgentKey, tuple[float, Callable[[], Iterable[Run]]]]) -> None:
         """Let agents be known, each with when it last had a run; its final runs are asked for when it is."""
         with self._turn(-1):
-            self._fleet.restore_runs(agents)
+            self._agents.restore_runs(agents)
 
     def holds(self, trace_id: TraceId) -> bool:
         """Return whether a trace has spans that are still needed to assemble it."""
@@ -339,7 +339,7 @@ class Engine:
             "closed": self.closed,
             "recorded": self.recorded,
             "assembly": self._assembler.accounts,
-            "windows": self._fleet.accounts,
+            "windows": self._agents.accounts,
             "sessions": self._sessions.accounts,
         }
         return found if self._monitor is None else {**found, "change": self._monitor.accounts}
@@ -378,7 +378,7 @@ class Engine:
 
     def _apply(self, events: list[RunEvent], now: float) -> None:
         wall = None if self._wall is None else self._wall()
-        windows, sessions, monitor, observers = self._fleet.apply, self._sessions.apply, self._monitor, self.observers
+        windows, sessions, monitor, observers = self._agents.apply, self._sessions.apply, self._monitor, self.observers
         for event in events:
             windows(event, now, wall)
             if event[0] is not _FINAL:  # a session has a run from its closing on
@@ -405,7 +405,7 @@ class Engine:
 
     def _is_known(self, key: AgentKey) -> bool:
         """Whether an agent is under the limit: beyond it, there are counters only."""
-        return self._fleet.counted_as(key) != OTHER_AGENT
+        return self._agents.counted_as(key) != OTHER_AGENT
 
     def _keep(self, kept: deque[T], items: Iterable[T]) -> None:
         """Keep these until they are recorded."""

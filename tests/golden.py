@@ -101,8 +101,8 @@ class Observed:
             for event in engine.take_scored()
         ]
         readings: dict[str, Any] = {}
-        for key in engine.fleet.keys():  # noqa: SIM118  it is no mapping
-            state = engine.fleet.agent(key)
+        for key in engine.agents.keys():  # noqa: SIM118  it is no mapping
+            state = engine.agents.agent(key)
             assert state is not None
             for name, window in state.windows.items():
                 readings["|".join([*key[:4], name])] = {

@@ -34,7 +34,7 @@ def run_of(trace: int = 1, tools: str = "search", start: float = 0.0) -> list[Ag
 
 def window_runs(engine: Engine) -> int:
     """How many runs the windows hold, over all agents."""
-    states = (engine.fleet.agent(key) for key in engine.fleet.keys())  # noqa: SIM118  a fleet is no mapping
+    states = (engine.agents.agent(key) for key in engine.agents.keys())  # noqa: SIM118  a agents is no mapping
     return sum(state.windows["recent"].runs for state in states if state is not None)
 
 
@@ -169,7 +169,7 @@ def test_a_stamp_from_the_future_is_clamped_in_live_doors_only() -> None:
     for engine in (live, recording):
         engine.receive(ahead)
         engine.flush(CloseReason.END_OF_INPUT)
-        state = engine.fleet.agent(engine.fleet.keys()[0])
+        state = engine.agents.agent(engine.agents.keys()[0])
         assert state is not None
         ends.append(state.last_run_ns or 0)
 
@@ -182,11 +182,11 @@ def test_an_idle_agent_expires_by_the_engines_clock() -> None:
     engine = made(clock)
     engine.receive(run_of())
     engine.flush(CloseReason.FLUSH)
-    assert len(engine.fleet) == 1
+    assert len(engine.agents) == 1
 
     clock.advance(86_401)
     engine.tick()
-    assert len(engine.fleet) == 0
+    assert len(engine.agents) == 0
 
 
 def test_event_lag_is_the_age_of_the_span_last_received() -> None:
@@ -254,7 +254,7 @@ def test_a_restarted_engine_has_seen_nothing() -> None:
     engine.restart()
 
     assert engine.receive([], wait=0)
-    assert (len(engine.fleet), engine.take_final(), engine.accounts, engine.closed) == (0, [], Counter(), Counter())
+    assert (len(engine.agents), engine.take_final(), engine.accounts, engine.closed) == (0, [], Counter(), Counter())
 
 
 def test_runs_that_nobody_takes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

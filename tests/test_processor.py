@@ -132,7 +132,7 @@ def test_attributes_may_be_members_of_enumerations() -> None:
 
     assert look.value("runs", outcome="completed") == 3
     assert look.values("tool_calls", "gen_ai.tool.name") == {"search": 3}
-    state = host.live.engine.read(lambda fleet: fleet.agent(fleet.keys()[0]))
+    state = host.live.engine.read(lambda agents: agents.agent(agents.keys()[0]))
     assert state is not None
     for kept in state.recent:
         words = (*kept.key[:4], kept.session_id, kept.task_id, kept.condition, *(kept.path or ()))

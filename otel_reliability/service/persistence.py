@@ -56,7 +56,7 @@ from otel_reliability.service.store import (
     copy_of,
 )
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.agents import AgentRegistry
 
 _logger = logging.getLogger("otel_reliability.service")
 
@@ -235,7 +235,7 @@ class Persistent(Volatile):
         """Return the run with the end that windows have of it: one from the future was clamped when it closed."""
         if run.end_ns <= self._clock.wall():
             return run
-        agent = self._state.engine.fleet.agent(run.key)
+        agent = self._state.engine.agents.agent(run.key)
         row = None if agent is None else agent.row(run.run_id)
         return run if row is None else run._replace(end_ns=row.end_ns)
 
@@ -274,8 +274,8 @@ class Persistent(Volatile):
         yield "INSERT OR REPLACE INTO saved VALUES (1, ?, ?, ?)", [(self._seq, *self._moment)]
 
     def _write_agents(self, keys: set[AgentKey]) -> Iterator[Statement]:
-        fleet = self._state.engine.fleet
-        gone = [key for key in self._agents if fleet.seen(key) is None] if len(self._agents) > len(fleet) else []
+        agents = self._state.engine.agents
+        gone = [key for key in self._agents if agents.seen(key) is None] if len(self._agents) > len(agents) else []
         for key in gone:
             number = self._agents.pop(key)
             yield "DELETE FROM run WHERE agent = ?", [(number,)]
@@ -284,7 +284,7 @@ class Persistent(Volatile):
             self._agents[key] = 1 + max(self._agents.values(), default=0)
         yield (
             "INSERT OR REPLACE INTO agent VALUES (?, ?, ?)",
-            [(self._agents[key], pack(key), fleet.seen(key) or self._clock()) for key in keys],
+            [(self._agents[key], pack(key), agents.seen(key) or self._clock()) for key in keys],
         )
 
     def _write_part(self, name: str, part: Part) -> Iterator[Statement]:
@@ -512,8 +512,8 @@ def _no_collections() -> Generator[None]:
             gc.enable()
 
 
-def _load_some(fleet: Fleet) -> None:
+def _load_some(agents: AgentRegistry) -> None:
     """Load some of the agents that nothing has asked for yet, so that one who asks for all need not wait for all."""
     ends = time.monotonic() + LOAD_S
-    while fleet.asleep and time.monotonic() < ends:
-        fleet.wake()
+    while agents.asleep and time.monotonic() < ends:
+        agents.wake()

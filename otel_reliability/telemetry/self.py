@@ -51,12 +51,12 @@ def _runs(engine: Engine) -> Iterator[Point]:
     yield names.OPEN_RUNS.name, engine.open_runs, {}
     yield names.INCOMPLETE_RUNS.name, engine.incomplete, {}
     yield names.REVISED_RUNS.name, engine.revised, {}
-    windows = engine.fleet.accounts
+    windows = engine.agents.accounts
     yield names.CLAMPED_RUNS.name, windows["clamped", "future_end"], {}
     for (what, window), number in windows.items():
         if what == "refused":
             yield names.LATE_RUNS.name, number, {"window": window}
-    yield names.AGENTS.name, len(engine.fleet), {}
+    yield names.AGENTS.name, len(engine.agents), {}
     yield names.EXPIRED_AGENTS.name, windows["expired", "idle"], {}
     yield names.SESSIONS.name, engine.sessions.open, {"state": "open"}
     yield names.SESSIONS.name, len(engine.sessions) - engine.sessions.open, {"state": "closed"}

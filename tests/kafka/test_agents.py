@@ -111,7 +111,7 @@ def test_an_agent_without_runs_for_a_day_is_let_go() -> None:
         readings.tick(BEGIN + day * 90_000)
         readings.save()
 
-    assert len(readings.engine.fleet) == 0
+    assert len(readings.engine.agents) == 0
     assert not any(place.startswith((b"run", b"agent")) for place in store.kept)
     assert not any("runs_total" in series for series in numbers(readings))
 
@@ -121,7 +121,7 @@ def test_agents_beyond_the_limit_are_counted_together() -> None:
     readings = Readings(replace(SETTINGS, limits=LimitSettings(agents=1)), MemoryValues(), {})
     take(readings, told(1, RunChange.CLOSED), told(2, RunChange.CLOSED, "another"), told(3, RunChange.CLOSED))
 
-    assert len(readings.engine.fleet) == 1
+    assert len(readings.engine.agents) == 1
 
 
 def test_a_damaged_run_costs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,8 +137,8 @@ def test_a_damaged_run_costs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         after.take(b"{}", BEGIN)
 
     after.load(math.inf)
-    (key,) = after.engine.fleet.keys()
-    agent = after.engine.fleet.agent(key)
+    (key,) = after.engine.agents.keys()
+    agent = after.engine.agents.agent(key)
     assert agent is not None
     assert agent.first_window.runs == 8
 

@@ -110,7 +110,7 @@ def _plain(run: Run) -> Run:
 
 
 def _readings(engine: Engine) -> dict[tuple[AgentKey, str], Mapping[str, Reading]]:
-    states = (engine.fleet.agent(key) for key in engine.fleet.keys())  # noqa: SIM118  a fleet is no mapping
+    states = (engine.agents.agent(key) for key in engine.agents.keys())  # noqa: SIM118  a agents is no mapping
     return {
         (state.key, name): dict(window.readings())
         for state in states

@@ -146,4 +146,4 @@ def test_agents_beyond_the_limit_have_no_window(tmp_path: Path) -> None:
     recording = recorded(tmp_path, spans, for_report(Settings(limits=LimitSettings(agents=1))))
 
     assert [key.agent for key in recording.agents()] == ["one"]
-    assert recording.engine.fleet.accounts["agents", "limit"] == 2
+    assert recording.engine.agents.accounts["agents", "limit"] == 2

@@ -95,8 +95,8 @@ class Kept:
 
     def look(self) -> Look:
         """Everything that is told of the state."""
-        fleet = self.engine.fleet
-        windows = {key.agent: fleet.agent(key) for key in sorted(fleet.keys())}
+        registry = self.engine.agents
+        windows = {key.agent: registry.agent(key) for key in sorted(registry.keys())}
         return Look(
             {
                 name: {
@@ -107,7 +107,7 @@ class Kept:
                 if state is not None
             },
             self.series(),
-            {key: self.engine.sessions.scores(key) for key in fleet.keys()},  # noqa: SIM118 (no dictionary)
+            {key: self.engine.sessions.scores(key) for key in registry.keys()},  # noqa: SIM118 (no dictionary)
             {key: number for key, number in self.engine.accounts.items() if number},
             self.engine.open_runs,
         )

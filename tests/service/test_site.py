@@ -16,7 +16,7 @@ from otel_reliability.service.readiness import RECOVERING
 from otel_reliability.service.site import Standing
 from otel_reliability.testing import span, traces_protobuf
 from otel_reliability.ui.agent_list import id_of
-from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.agents import AgentRegistry
 from tests.service.running import Running, runs_of, serving
 
 TOKEN: Final = "a-token-of-32-characters-or-more"
@@ -160,7 +160,7 @@ def test_the_api_and_the_pages_name_the_same_agents(running: Running) -> None:
     """Each line of the one leads to a page of the other."""
     told = json.loads(running.get("ui", "/api/v1/agents").body)["agents"]
     shown = links(running.get("ui", "/").text)
-    ids = {id_of(key) for key in running.service.engine.read(lambda fleet: fleet.keys()) or ()}
+    ids = {id_of(key) for key in running.service.engine.read(lambda agents: agents.keys()) or ()}
 
     assert len(told) == len(shown) == 3
     assert {link.rpartition("=")[2] for link in shown} == ids
@@ -190,7 +190,7 @@ def test_pages_leave_turns_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
         turns = list[int]()
         read = running.service.engine.read
 
-        def counted(ask: Callable[[Fleet], Any]) -> Any:
+        def counted(ask: Callable[[AgentRegistry], Any]) -> Any:
             turns.append(threading.get_ident())
             return read(ask)
 

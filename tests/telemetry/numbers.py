@@ -70,7 +70,7 @@ class Recorded(NamedTuple):
 
     def record(self, runs: list[Run]) -> None:
         """Record runs as final."""
-        self.recorder.record(runs, readings_of(runs, self.engine.fleet))
+        self.recorder.record(runs, readings_of(runs, self.engine.agents))
 
 
 def recorded(*agents: str, runs: int = 12, settings: Settings | None = None, own: Iterable[Any] = ()) -> Recorded:

@@ -63,5 +63,5 @@ def test_tools_keep_the_first_places_and_the_rest_is_other(
     assert 2 * len(own) + 2 * (settings.limits.agents + 1) <= BUDGET
     assert all(sum(agent == other for other, _ in own) <= tools for agent, _ in own)
     (limit,) = ledger.limits()
-    assert limit.used == len(own) <= limit.value
+    assert limit.used == len(own) <= limit.limit
     assert limit.hits == sum(named[pair] == names.OTHER for pair in asked)

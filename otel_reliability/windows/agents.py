@@ -22,7 +22,7 @@ Load: TypeAlias = Callable[[], Iterable[Run]]
 """Reads an agent's final runs from where they were stored before a restart."""
 
 
-class Fleet:
+class AgentRegistry:
     """The windows of every agent, kept up to date with the events of runs.
 
     `accounts` counts, by (what, why): runs ("refused", window) that came too late for a window, ("clamped", "future_end"),
