@@ -6,7 +6,7 @@ import importlib
 import logging
 from typing import Any, Final
 
-FITS: Final = 8
+FITS: Final = 9
 """Version of the interface to the extension. An extension with another version is not used: its objects would be misread."""
 
 _logger = logging.getLogger("otel_reliability")

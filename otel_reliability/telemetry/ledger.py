@@ -1,7 +1,7 @@
 """The agents and tools that have series of their own.
 
 The SDK keeps every attribute set an instrument ever saw, and from 1.45 on folds all beyond 2,000 into one. So each tool is
-admitted once, for the life of the process, first come, first served. Agents are admitted by `windows.fleet`.
+admitted once, for the life of the process, first come, first served. Agents are admitted by `windows.agents`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def widest(settings: Settings) -> int:
 def fitting(settings: Settings) -> Settings:
     """Return the settings with the limit of agents lowered to what the widest instrument can hold.
 
-    >>>     from otel_reliability.config import WindowSettings
+    >>> from otel_reliability.config import WindowSettings
     >>> two = (WindowSettings("recent", last=100), WindowSettings("day", period=86400.0))
     >>> fitting(Settings()).limits.agents, fitting(Settings(windows=two)).limits.agents
     (270, 236)

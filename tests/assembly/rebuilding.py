@@ -69,9 +69,9 @@ def used(assembler: Assembler) -> dict[str, int]:
 class Watched:
     """An assembler on a clock that is wound by hand, ticking once a second, as a live one does."""
 
-    def __init__(self, settings: AssemblySettings | None = None, limits: LimitSettings | None = None) -> None:
+    def __init__(self, settings: AssemblySettings | None = None, **limits: int) -> None:
         self.clock = FakeClock()
-        self.assembler = Assembler(Settings(assembly=settings or AssemblySettings(), limits=limits or LimitSettings()))
+        self.assembler = Assembler(Settings(assembly=settings or AssemblySettings(), limits=LimitSettings(**limits)))
         self.events: list[RunEvent] = []
 
     def add(self, *told: Told) -> None:

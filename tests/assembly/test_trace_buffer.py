@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from otel_reliability.config import AssemblySettings, LimitSettings
+from otel_reliability.config import AssemblySettings
 from otel_reliability.model.event import RunChange
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, Notes
@@ -17,7 +17,7 @@ CLOSED, REVISED, WITHDRAWN, FINAL = RunChange.CLOSED, RunChange.REVISED, RunChan
 def watched(remember: float = 30.0, **limits: int) -> Watched:
     """Return an assembler with short times."""
     times = AssemblySettings(linger=2.0, idle_timeout=12.0, reopen=20.0, remember=remember)
-    return Watched(times, LimitSettings(**limits))
+    return Watched(times, **limits)
 
 
 def changes(found: list[tuple[RunChange, Run]]) -> list[RunChange]:
