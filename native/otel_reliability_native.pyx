@@ -15,7 +15,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 FITS = 10
-"""`otel_reliability.native` says what that is."""
+"""`otel_reliability.sources.native_extension` says what that is."""
 
 cdef extern from "Python.h":
     object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)

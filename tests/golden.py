@@ -103,14 +103,14 @@ class Observed:
     def result(self) -> dict[str, Any]:
         """Return runs, readings, sessions and what became of the spans, as JSON."""
         engine = self.engine
-        runs = {run.run_id: _comparable(run) for run in engine.take_settled()}
+        runs = {run.run_id: _comparable(run) for run in engine.take_final()}
         scored = [
             [plain(event.key), event.closed[0], event.reliability, event.consistency, event.first, len(event.traces)]
             for event in engine.take_scored()
         ]
         readings: dict[str, Any] = {}
-        for key in engine.fleet.keys():  # noqa: SIM118  it is no mapping
-            state = engine.fleet.agent(key)
+        for key in engine.agents.keys():  # noqa: SIM118  it is no mapping
+            state = engine.agents.agent(key)
             assert state is not None
             for name, window in state.windows.items():
                 readings["|".join([*key[:4], name])] = {

@@ -105,6 +105,9 @@ def close(closed: dict[TraceId, ClosedIds], built: Assembled, part: Part, *, sea
             anchors.anchors.add(ref[1])
             if sealed:
                 anchors.sealed.add(ref[1])
+    for key, at in built.keyed.items():
+        if at[0] in inside:
+            closed.setdefault(RUN_KEYS + key, ClosedIds()).ids.add(key)
     for node in tree.invocations:
         if node.at in inside:
             known = closed[node.span[0]]
@@ -116,10 +119,8 @@ def close(closed: dict[TraceId, ClosedIds], built: Assembled, part: Part, *, sea
 
 def records(buffer: TraceBuffer, now: float) -> Iterator[tuple[TraceId, Record]]:
     """Return what is to be remembered of the traces of a buffer of which all runs are final."""
-    if buffer.lenders is not None:
-        yield buffer.traces[0], (now, buffer.traces[0][len(RUN_KEYS) :], b"", b"", (), False, ())
-        return
     connections = _connections(buffer) if buffer.others else {}
+    keys = {run.run_id.rpartition("-")[2] for run in buffer.emitted.values() if run.implicit}
     for trace_id in buffer.traces:
         known = None if buffer.closed is None else buffer.closed.get(trace_id)
         spans = buffer.spans if len(buffer.traces) == 1 else [span for span in buffer.spans if span[0] == trace_id]
@@ -130,6 +131,8 @@ def records(buffer: TraceBuffer, now: float) -> Iterator[tuple[TraceId, Record]]
         names = {facts.name for facts in agents if facts.name and not facts.weak}
         had_invocation = any(not run.implicit for run in buffer.emitted.values())
         ids, sealed = [span[1] for span in own], b""
+        if trace_id.startswith(RUN_KEYS) and (key := trace_id[len(RUN_KEYS) :]).hex() in keys:
+            ids = [key]
         if known is not None:
             names |= known.agents
             had_invocation = had_invocation or known.had_invocation

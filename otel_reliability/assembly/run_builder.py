@@ -18,8 +18,7 @@ from otel_reliability.assembly.sampling import weight
 from otel_reliability.assembly.span_tree import NONE, SpanTree, is_kept
 from otel_reliability.assembly.steps import Step
 from otel_reliability.config import Settings
-from otel_reliability.model.model_calls import ModelCall
-from otel_reliability.model.run import AgentKey, CloseReason, Run, Tools
+from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Run, ToolCall, Tools
 from otel_reliability.model.span import (
     AgentSpan,
     Call,
@@ -33,7 +32,6 @@ from otel_reliability.model.span import (
     Tokens,
     ToolFacts,
 )  # fmt: skip
-from otel_reliability.model.tool_calls import ToolCall
 from otel_reliability.model.tools import ToolRules, has_effect
 
 UNKNOWN_AGENT: Final = "unknown"
@@ -307,8 +305,8 @@ def _evaluations_of(
     if tree.evaluations:
         found += [evaluation for i in own for evaluation in tree.evaluations.get(i, ())]
         if root is None or root.above is None:
-            unit = tree.units[members[0] if root is None else root.at]
-            found += tree.evaluations.get(~unit, ())
+            units = {tree.units[i] for i in (members if root is None else (root.at,))}
+            found += [evaluation for unit in units for evaluation in tree.evaluations.get(~unit, ())]
     return latest(found)
 
 

@@ -18,8 +18,7 @@ import msgspec
 
 from otel_reliability.model.bounded import LONGEST
 from otel_reliability.model.event import RunChange
-from otel_reliability.model.model_calls import ModelCall
-from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.model.run import AgentKey, ModelCall, Run, ToolCall
 from otel_reliability.model.span import (
     AgentSpan,
     HandoffFacts,
@@ -29,7 +28,6 @@ from otel_reliability.model.span import (
     Resource,
     ToolFacts,
 )
-from otel_reliability.model.tool_calls import ToolCall
 
 VERSION: Final = 2
 """Version of run records; raised when a reader of the version before could no longer understand one."""

@@ -19,7 +19,7 @@ SHARED_CODE: Final = "\U0010ffff"
 _SUCCESS, _FAILURE = Outcome.SUCCESS, Outcome.FAILURE
 
 OTHER_TASK: Final = "__other__"
-"""The task of runs beyond the ceiling of tasks: a mixture, so no group of its own and part of none."""
+"""The task of runs beyond the limit of tasks: a mixture, so no group of its own and part of none."""
 
 
 class Path:
@@ -139,11 +139,3 @@ class Row(NamedTuple):
     def baseline(self) -> bool:
         """Whether the run was undisturbed: perturbed runs count for robustness only."""
         return self.condition == BASELINE
-
-
-_PATH: Final = Row._fields.index("path")
-
-
-def with_path(row: Row, path: Path | None) -> Row:
-    """The same row, had it taken this path."""
-    return Row._make((*row[:_PATH], path, *row[_PATH + 1 :]))

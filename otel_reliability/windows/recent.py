@@ -52,7 +52,7 @@ class RecentRuns:
         at, found = self._find(end_ns, run_id)
         del self._runs[at : at + found]
 
-    def settle(self, end_ns: int, run_id: str) -> None:
+    def finalize(self, end_ns: int, run_id: str) -> None:
         """Note that a run is final; do nothing if it is not here."""
         at, found = self._find(end_ns, run_id)
         run = self._runs[at] if found else None

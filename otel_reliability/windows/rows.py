@@ -6,11 +6,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final
 
-from otel_reliability.model.model_calls import ModelCall
 from otel_reliability.model.row import Retries, Row
-from otel_reliability.model.run import Run
+from otel_reliability.model.run import ModelCall, Run, ToolCall
 from otel_reliability.model.span import Evaluation
-from otel_reliability.model.tool_calls import ToolCall
 from otel_reliability.model.tools import effects_of
 from otel_reliability.windows.paths import PathTable
 

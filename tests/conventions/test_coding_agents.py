@@ -52,7 +52,7 @@ def rebuilt(*received: RawSpan | RawLog, **settings: Any) -> list[Run]:
             else:
                 engine.receive([one])
         engine.flush(CloseReason.END_OF_INPUT)
-        found.append(sorted(engine.take_settled(), key=lambda run: (run.nested, run.start_ns, run.run_id)))
+        found.append(sorted(engine.take_final(), key=lambda run: (run.nested, run.start_ns, run.run_id)))
     assert found[0] == found[1] == found[2]
     return found[0]
 

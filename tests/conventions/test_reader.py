@@ -196,7 +196,7 @@ def test_sampling_thresholds(trace_state: str, found: int | None) -> None:
     assert read(span(trace_state=trace_state)).threshold == threshold(trace_state) == found
 
 
-def test_scopes_beyond_the_ceiling_are_still_read() -> None:
+def test_scopes_beyond_the_limit_are_still_read() -> None:
     """A sender with a scope a span costs no memory without end."""
     own = reader()
     spans = [span(attributes={OPERATION: "chat"}, scope=f"scope-{number}") for number in range(5_000)]

@@ -110,7 +110,7 @@ def rebuilt_from(received: Sequence[RawSpan | RawLog]) -> list[Run]:
         sum(number for (what, _), number in engine.accounts.items() if what != "received")
         == (engine.accounts["received", ""])
     )
-    return engine.take_settled()
+    return engine.take_final()
 
 
 @functools.cache
@@ -257,7 +257,7 @@ def test_live_runs_are_those_of_the_file(capture: str, signal: str) -> None:
     for _ in range(30):
         now += 60
         engine.tick()
-    found = {run.run_id: run._replace(closed_by=CloseReason.ROOT) for run in engine.take_settled()}
+    found = {run.run_id: run._replace(closed_by=CloseReason.ROOT) for run in engine.take_final()}
 
     assert engine.open_runs == 0
     assert found == {run.run_id: run._replace(closed_by=CloseReason.ROOT) for run in rebuilt(capture, signal)}

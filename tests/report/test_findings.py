@@ -44,11 +44,11 @@ def test_a_sample_is_called_one(tmp_path: Path) -> None:
 
 
 def test_runs_that_were_left_out_are_counted(tmp_path: Path) -> None:
-    """Because of a window, or of the ceiling of a report."""
+    """Because of a window, or of the limit of a report."""
     few = for_report(REPORT_SETTINGS, WindowSettings(last=2))
-    ceiling = replace(REPORT_SETTINGS, limits=LimitSettings(rows=2))
+    limit = replace(REPORT_SETTINGS, limits=LimitSettings(rows=2))
 
-    for settings in (few, ceiling):
+    for settings in (few, limit):
         assert agent_of(tmp_path, runs("a", "a", "a"), settings).caveats == [
             "1 older run left out: the report covers the newest 2"
         ]
@@ -71,7 +71,7 @@ def _without_arguments(span: RawSpan) -> dict[str, object]:
     return {key: value for key, value in span.attributes.items() if "arguments" not in key}
 
 
-def test_a_ceiling_that_was_hit_is_a_note(tmp_path: Path) -> None:
+def test_a_limit_that_was_hit_is_a_note(tmp_path: Path) -> None:
     """Of agents, and of tasks."""
     crowded = for_report(replace(REPORT_SETTINGS, limits=LimitSettings(agents=1, tasks=1)))
     spans = [*runs("a", task="one"), *runs("a", first=2, task="two"), *runs("a", first=3, agent="other")]
