@@ -624,24 +624,28 @@ class Assembler:
     def _rest(self, buffer: TraceBuffer, now: float) -> None:
         """Put a trace that has no agent spans aside: its spans may come to connect others."""
         self._uncount(buffer)
-        unique = {(span[0], span[1]) for span in buffer.spans}
-        self.accounts[NO_CONVENTION] += len(unique)
-        self.accounts[DUPLICATE] += len(buffer.spans) - len(unique)
-        self._forget_buffer(buffer, now)
+        received = len(buffer.spans)
+        kept = self._forget_buffer(buffer, now)
+        self.accounts[NO_CONVENTION] += kept
+        if received > kept:
+            self.accounts[DUPLICATE] += received - kept
 
-    def _forget_buffer(self, buffer: TraceBuffer, now: float) -> None:
-        """Keep of a buffer what is to be remembered."""
+    def _forget_buffer(self, buffer: TraceBuffer, now: float) -> int:
+        """Keep of a buffer what is to be remembered; return how many spans that connect others are."""
+        kept = 0
         evaluations = self._unused_evaluations(buffer)
         self._other_spans -= buffer.others
         if buffer.closed is not None:
             self._live_ids -= sum(map(len, buffer.closed.values()))
         for trace_id, record in late.records(buffer, now):
             self._closed.put(trace_id, record)
+            kept += len(record[6])
         for trace_id in buffer.traces:
             del self._buffers[trace_id]
         buffer.traces, buffer.spans, buffer.others, buffer.closed_at, buffer.closed = (), [], 0, None, None
         for evaluation in evaluations:
             self._evaluations.add(evaluation, now)
+        return kept
 
     def _unused_evaluations(self, buffer: TraceBuffer) -> Sequence[Evaluation]:
         """Evaluations that no run of a buffer has, so that they wait on."""

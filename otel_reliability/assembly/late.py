@@ -18,6 +18,7 @@ SEALED: Final[Account] = ("refused", "span_limit")
 _INVOCATIONS: Final = (Kind.AGENT, Kind.WORKFLOW)
 _MAX_NAMES: Final = 2
 """Names of agents that are remembered: more make no difference."""
+_NO_RUNS: Final = (b"", b"", b"", (), False)
 
 
 def account_of(closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> Account | None:
@@ -119,31 +120,38 @@ def records(buffer: TraceBuffer, now: float) -> Iterator[tuple[TraceId, Record]]
         yield buffer.traces[0], (now, buffer.traces[0][len(RUN_KEYS) :], b"", b"", (), False, ())
         return
     connections = _connections(buffer) if buffer.others else {}
+    had_runs = bool(buffer.weight or buffer.emitted or buffer.anchors) or buffer.closed is not None
     for trace_id in buffer.traces:
-        known = None if buffer.closed is None else buffer.closed.get(trace_id)
-        spans = buffer.spans if len(buffer.traces) == 1 else [span for span in buffer.spans if span[0] == trace_id]
-        own = [span for span in spans if REF(span) not in connections] if connections else spans
-        anchors = [ref[1] for ref in buffer.anchors if ref[0] == trace_id]
-        kept = tuple([span for ref, span in connections.items() if ref[0] == trace_id]) if connections else ()
-        agents = [facts for span in own if span[7] is Kind.AGENT and isinstance(facts := span[9], InvocationFacts)]
-        names = {facts.name for facts in agents if facts.name and not facts.weak}
-        had_invocation = any(not run.implicit for run in buffer.emitted.values())
-        ids, sealed = [span[1] for span in own], b""
-        if known is not None:
-            names |= known.agents
-            had_invocation = had_invocation or known.had_invocation
-            ids, anchors, sealed = [*known.ids, *ids], [*known.anchors, *anchors], b"".join(known.sealed)
-        if ids or anchors or kept:
-            joined = b"".join(ids)
-            yield (
-                trace_id,
-                (now, joined, b"".join(anchors), sealed, tuple(sorted(names)[:_MAX_NAMES]), had_invocation, kept),
-            )
+        kept = tuple([span for span in connections.values() if span[0] == trace_id])
+        closed = _closed_part(buffer, trace_id, connections) if had_runs else _NO_RUNS
+        if closed[0] or closed[1] or kept:
+            yield trace_id, (now, *closed, kept)
+
+
+def _closed_part(
+    buffer: TraceBuffer, trace_id: TraceId, connections: Mapping[SpanRef, AgentSpan]
+) -> tuple[bytes, bytes, bytes, tuple[str, ...], bool]:
+    """Return the part of a record that is about final runs: ids, anchors, sealed ids, agents, whether it had an invocation."""
+    known = None if buffer.closed is None else buffer.closed.get(trace_id)
+    spans = buffer.spans if len(buffer.traces) == 1 else [span for span in buffer.spans if span[0] == trace_id]
+    own = [span for span in spans if REF(span) not in connections] if connections else spans
+    anchors = [ref[1] for ref in buffer.anchors if ref[0] == trace_id]
+    agents = [facts for span in own if span[7] is Kind.AGENT and isinstance(facts := span[9], InvocationFacts)]
+    names = {facts.name for facts in agents if facts.name and not facts.weak}
+    had_invocation = any(not run.implicit for run in buffer.emitted.values())
+    ids, sealed = [span[1] for span in own], b""
+    if known is not None:
+        names |= known.agents
+        had_invocation = had_invocation or known.had_invocation
+        ids, anchors, sealed = [*known.ids, *ids], [*known.anchors, *anchors], b"".join(known.sealed)
+    return b"".join(ids), b"".join(anchors), sealed, tuple(sorted(names)[:_MAX_NAMES]), had_invocation
 
 
 def _connections(buffer: TraceBuffer) -> dict[SpanRef, AgentSpan]:
     """The spans that lie in no run, each once: later spans may connect through them."""
     index = {REF(span): span for span in latest_versions(buffer.spans, REF)}
+    if not buffer.weight:
+        return index
     in_run: dict[SpanRef, bool] = {}
     for ref in index:
         chain: list[SpanRef] = []

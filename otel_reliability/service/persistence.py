@@ -379,8 +379,11 @@ class Persistent(Volatile):
 
     def _load_agents(self, store: Store) -> None:
         """Let every agent be known by its key. Its runs are read when something asks for it."""
-        rows = store.rows("SELECT id, key, seen FROM agent ORDER BY id")
-        found = list(self._intact(lambda number, key, seen: (agent_key(unpack(key)), number, seen), rows))
+
+        def agent(number: int, key: bytes, seen: float) -> tuple[AgentKey, int, float]:
+            return agent_key(unpack(key)), number, seen
+
+        found = list(self._intact(agent, store.rows("SELECT id, key, seen FROM agent ORDER BY id")))
         self._agents = {key: number for key, number, _ in found}
         self._state.engine.restore_agents({key: (seen, partial(self._runs_of, number)) for key, number, seen in found})
 
