@@ -109,7 +109,7 @@ def _allowed(kind: Any) -> str:
     if isinstance(kind, DictType):
         return f"a mapping; each value: {_allowed(kind.value_type)}"
     if isinstance(kind, StructType):
-        return "a window, see below"
+        return "a section, see below"
     if isinstance(kind, LiteralType):
         return " or ".join(f"`{word}`" for word in kind.values)
     return str(extra_of(kind).get("allowed") or bounds_of(kind))

@@ -14,7 +14,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
 
-FITS = 8
+FITS = 9
 """`otel_reliability.native` says what that is."""
 
 cdef extern from "Python.h":
@@ -361,7 +361,7 @@ cdef class Scanner:
     """Reads requests by a `reader` of conventions; `python` has what this needs of the package (`sources.native_decoder`)."""
 
     cdef object _reader, _python, _span, _model, _invocation, _tool, _call, _tokens, _session, _decoded
-    cdef object _digest, _hash_arguments, _hash_value, _fault, _raw, _identifier, _rank
+    cdef object _digest, _hash_arguments, _read_result, _fault, _raw, _identifier, _rank
     cdef dict _groups, _readers, _builders
     cdef object _generation, _no_tokens
     cdef bytes _last_trace, _last_session
@@ -374,7 +374,7 @@ cdef class Scanner:
         self._call, self._tokens, self._session = python.Call, python.Tokens, python.Session
         self._decoded, self._fault, self._raw = python.decoded, python.fault, python.raw
         hasher = reader.hasher
-        self._digest, self._hash_arguments, self._hash_value = hasher.digest, hasher.hashed_arguments, hasher.hashed_value
+        self._digest, self._hash_arguments, self._read_result = hasher.digest, hasher.hashed_arguments, hasher.result
         self._identifier, self._rank = reader.readers[2], reader.convention_rank
         self._readers = dict(zip(reader.readers, (AN_INTEGER, A_TEXT, A_TEXT, AS_IT_IS)))
         self._builders = {} if reader.has_rules else dict(zip(reader.builders, (A_MODEL, AN_INVOCATION, A_TOOL)))
@@ -663,8 +663,11 @@ cdef class Scanner:
         cdef list parts = filled.parts.copy()
         cdef Own own
         for own in filled.own:
-            if filled.builds == A_TOOL and (own.place == 2 or own.place == 4):
-                parts[own.place] = self._hashed(own, span, own.place == 2)
+            if filled.builds == A_TOOL and own.place == 2:
+                parts[2] = self._arguments(own, span)
+            elif filled.builds == A_TOOL and own.place == 4:
+                parts[4], has_failed = self._result(own, span)
+                parts[3] = parts[3] or has_failed
             else:
                 parts[own.place] = self._own(own, span)
         if filled.builds == A_MODEL and not parts[6] and type(parts[2]) is not self._tokens:
@@ -681,17 +684,33 @@ cdef class Scanner:
             return _new(self._tool, ((_new(self._call, (name, call_id, digest, failed, result, effect)),), False))
         return filled.build(parts)
 
-    cdef object _hashed(self, Own own, Wire *span, bint is_arguments):
-        """The hash of a value: of arguments with that of their effect, where the two differ."""
+    cdef object _arguments(self, Own own, Wire *span):
+        """The hash of arguments with that of their effect, where the two differ."""
         cdef Part text
         if own.reads == AS_IT_IS and len(own.at) == 1 and _text(span.values[<int>own.at[0]], &text):
             try:
                 found = _string(text)  # it must be sound
             except UnicodeDecodeError:
                 return None
-            known = canonical(text.at, text.size, is_arguments)
+            known = canonical(text.at, text.size, True)
             if known is not None:
                 return self._digest(known)
         else:
             found = self._own(own, span)
-        return self._hash_arguments(found) if is_arguments else self._hash_value(found)
+        return self._hash_arguments(found)
+
+    cdef tuple _result(self, Own own, Wire *span):
+        """The hash of a result, and whether the call failed by it. Only Python opens envelopes, which begin with one of `{["c`."""
+        cdef Part text
+        if own.reads == AS_IT_IS and len(own.at) == 1 and _text(span.values[<int>own.at[0]], &text):
+            try:
+                found = _string(text)
+            except UnicodeDecodeError:
+                return None, False
+            if text.size > 0 and text.at[0] not in (0x7B, 0x5B, 0x22, 0x63):
+                known = canonical(text.at, text.size, False)
+                if known is not None:
+                    return self._digest(known), False
+        else:
+            found = self._own(own, span)
+        return (None, False) if found is None else self._read_result(found)[:2]

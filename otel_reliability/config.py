@@ -148,6 +148,43 @@ class ToolSettings(Struct, frozen=True):
                 raise contradiction(f"soft_errors[{index}]", "a regular expression", f"{remedy}") from None
 
 
+class SpanRule(Struct, frozen=True, kw_only=True):
+    """A rule for spans of your own: the spans that it matches, what they are, and the attribute keys of their parts.
+
+    A span must match `name`, `scope` and every pattern of `attributes`; the first rule that matches decides. A tool or an agent
+    without a key for its name is called by what the one `*` of `name` stands for.
+    """
+
+    kind: Literal["agent", "workflow", "chain", "model", "tool", "handoff", "retrieval", "other"]
+    """What the spans are; `other` spans are no step."""
+    name: Text = "*"
+    """Pattern of the span's name, a shell glob."""
+    scope: Text = "*"
+    """Pattern of the name of the instrumentation scope."""
+    attributes: Mapping[str, Text] = {}
+    """Attribute key → pattern of its value as text."""
+    agent: Text | None = None
+    """Key of the agent's name; of a hand-off, of the agent that takes over."""
+    tool: Text | None = None
+    """Key of the tool's name."""
+    arguments: Text | None = None
+    """Key of the arguments of a tool call."""
+    result: Text | None = None
+    """Key of the result of a tool call."""
+    model: Text | None = None
+    """Key of the model's name."""
+    input_tokens: Text | None = None
+    """Key of the input tokens, cached ones included."""
+    output_tokens: Text | None = None
+    """Key of the output tokens."""
+    session: Text | None = None
+    """Key of the conversation's id."""
+    task: Text | None = None
+    """Key of what makes two runs attempts at the same work."""
+    outcome: Text | None = None
+    """Key of the outcome: a boolean, or a word like `success` or `failed`; of a run, or of a tool or model call."""
+
+
 class MappingSettings(Struct, frozen=True):
     """Attributes of yours that hold what a convention does not: attribute keys, of which the first present is read."""
 
@@ -163,6 +200,8 @@ class MappingSettings(Struct, frozen=True):
     """How sure the agent was, from 0 to 1."""
     cost: tuple[Text, ...] = ()
     """What the run cost."""
+    spans: tuple[SpanRule, ...] = ()
+    """What spans of your own are. `inspect` proposes rules for a recording."""
 
 
 class LimitSettings(Struct, frozen=True):
@@ -245,7 +284,8 @@ class TelemetrySettings(Struct, frozen=True):
     """What is emitted."""
 
     standard_metrics: bool = False
-    """Whether the semantic conventions' own `gen_ai.invoke_agent.*` are emitted too, for instrumentations that do not."""
+    """Whether the semantic conventions' own `gen_ai.invoke_agent.*` and `gen_ai.execute_tool.duration` are emitted too, for
+    instrumentations that do not."""
 
 
 class Settings(Struct, frozen=True):

@@ -49,6 +49,7 @@ from otel_reliability.model.span import (
     ToolFacts,
     TraceId,
 )
+from otel_reliability.model.tools import has_effect
 from otel_reliability.sources.otlp_write import logs_json, traces_json, traces_protobuf
 from otel_reliability.windows.paths import PathTable
 from otel_reliability.windows.rows import row_of
@@ -263,7 +264,8 @@ def call(name: str = "tool", second: float = 0.0, **facts: Any) -> ToolCall:
     False
     """
     usual = ToolCall(name, True, False, False, 0, "agent", at(second), at(second + 1), b"arguments", None, None)
-    return usual._replace(**facts)
+    made = usual._replace(**facts)
+    return made if "has_effect" in facts else made._replace(has_effect=made.ok and has_effect(name, made.effect))
 
 
 def run(path: Sequence[str] | None = (), number: int = 1, **facts: Any) -> Run:

@@ -26,7 +26,7 @@ from typing import Any, Final, Unpack, cast
 from otel_reliability.config import AssemblySettings, SessionSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.event import RunEvent
-from otel_reliability.model.run import CloseReason
+from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Call, Evaluation, Kind, Notes, RawSpan, Session, ToolFacts
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.testing import (
@@ -80,6 +80,14 @@ def plain(value: Any) -> Any:
     return value
 
 
+def _comparable(run: Run) -> dict[str, Any]:
+    """Return a run without what depends on arrival, and without `has_effect`, which the recorded truth does not have."""
+    found = {**plain(run), "closed_by": None}
+    for call in found["tool_calls"] or ():
+        del call["has_effect"]
+    return found
+
+
 class Observed:
     """Everything that an engine emits while `feed` uses it."""
 
@@ -95,7 +103,7 @@ class Observed:
     def result(self) -> dict[str, Any]:
         """Return runs, readings, sessions and what became of the spans, as JSON."""
         engine = self.engine
-        runs = {run.run_id: {**plain(run), "closed_by": None} for run in engine.take_settled()}
+        runs = {run.run_id: _comparable(run) for run in engine.take_settled()}
         scored = [
             [plain(event.key), event.closed[0], event.reliability, event.consistency, event.first, len(event.traces)]
             for event in engine.take_scored()

@@ -26,6 +26,7 @@ from otel_reliability.service.settings import ServiceSettings
 
 CANDIDATES: Final = (
     '[{"last": 7}]',
+    '[{"kind": "tool"}]',
     "13m",
     "7",
     "0.5",

@@ -93,5 +93,5 @@ def test_a_wheel_brings_everything_that_is_not_python(tmp_path: Path) -> None:
     )
 
     assert {file.relative_to(PROJECT).as_posix() for file in files if file.suffix != ".py"} <= packed
-    assert any(name.endswith("pages/templates/agent.html") for name in packed)
+    assert any(name.endswith("ui/templates/agent.html") for name in packed)
     assert any(name.endswith("vendor/uplot/LICENSE") for name in packed)

@@ -11,40 +11,88 @@ from otel_reliability.model.span import Call
 
 Mark: TypeAlias = tuple[bool, bool, int]
 """(retry, repeat, number of retries in a row up to this call)."""
+Same: TypeAlias = tuple[str | None, bytes | None]
+"""Tool and arguments of a call."""
 FIRST: Final[Mark] = (False, False, 0)
+REPEAT: Final[Mark] = (False, True, 0)
+CYCLES: Final = (2, 3, 4)
+"""Numbers of calls in a cycle."""
 
 
-def marks(steps: Sequence[Step]) -> list[Mark]:
-    """Mark calls, which are in the order of the clock.
+def marks(steps: Sequence[Step], effects: Sequence[bool]) -> list[Mark]:
+    """Mark calls, which are in the order of the clock. `effects`: whether each call succeeded and changed something.
 
     A call is a retry if the latest earlier call of the same tool and arguments that ended before it started failed (where the
     arguments of either are unknown: of the same tool). A success ends the chain. A repeat follows a success, with the same
-    result where results are known.
+    result where results are known, and no other call with an effect ended between the starts of the two. The calls of a cycle
+    are no effects between its rounds.
     """
     names = [step.call[0] for step in steps]
     if len(set(names)) == len(names):
         return [FIRST] * len(names)
     found: list[Mark] = []
-    by_arguments: dict[tuple[str | None, bytes | None], int] = {}
-    by_name: dict[str | None, int] = {}
-    running: list[tuple[int, int]] = []
+    ended = _Ended(steps, effects)
+    in_changed_world: set[int] = set()
     for position, step in enumerate(steps):
-        while running and running[0][0] <= step.start_ns:
-            ended = heapq.heappop(running)[1]
-            name, _, arguments = steps[ended].call[:3]
-            if by_arguments.get((name, arguments), -1) < ended:
-                by_arguments[name, arguments] = ended
-            if by_name.get(name, -1) < ended:
-                by_name[name] = ended
-        call = step.call
-        name, arguments = call[0], call[2]
-        if arguments is None:
-            earlier = by_name.get(name, -1)
-        else:
-            earlier = max(by_arguments.get((name, arguments), -1), by_arguments.get((name, None), -1))
-        found.append(FIRST if earlier < 0 else _compared(call, steps[earlier].call, found[earlier][2]))
-        heapq.heappush(running, (step.end_ns, position))
+        ended.by(step.start_ns)
+        earlier = ended.latest(*_same(step))
+        mark = FIRST if earlier < 0 else _compared(step.call, steps[earlier].call, found[earlier][2])
+        if mark is REPEAT and ended.has_changed_world_since(earlier, _same(step)):
+            in_changed_world.add(position)
+        found.append(mark)
+        ended.add(position)
+    if in_changed_world:
+        for position in in_changed_world - _in_cycles([_same(step) for step in steps]):
+            found[position] = FIRST
     return found
+
+
+class _Ended:
+    """The calls that have ended by some time: the latest of each tool and arguments, and those with an effect."""
+
+    def __init__(self, steps: Sequence[Step], effects: Sequence[bool]) -> None:
+        self._steps, self._effects = steps, effects
+        self._by_arguments: dict[Same, int] = {}
+        self._by_name: dict[str | None, int] = {}
+        self._running: list[tuple[int, int]] = []
+        self._changes: list[int] = []
+        """Calls with an effect in the order of their ends; of several equal calls in a row the last."""
+
+    def add(self, position: int) -> None:
+        """Add a call that has started."""
+        heapq.heappush(self._running, (self._steps[position].end_ns, position))
+
+    def by(self, now_ns: int) -> None:
+        """Move the time forward."""
+        while self._running and self._running[0][0] <= now_ns:
+            position = heapq.heappop(self._running)[1]
+            same = _same(self._steps[position])
+            self._by_arguments[same] = max(position, self._by_arguments.get(same, -1))
+            self._by_name[same[0]] = max(position, self._by_name.get(same[0], -1))
+            if self._effects[position]:
+                if self._changes and _same(self._steps[self._changes[-1]]) == same:
+                    self._changes.pop()
+                self._changes.append(position)
+
+    def latest(self, name: str | None, arguments: bytes | None) -> int:
+        """Return the latest call of a tool with these arguments, or with unknown ones on either side; -1 where there is none."""
+        if arguments is None:
+            return self._by_name.get(name, -1)
+        return max(self._by_arguments.get((name, arguments), -1), self._by_arguments.get((name, None), -1))
+
+    def has_changed_world_since(self, earlier: int, same: Same) -> bool:
+        """Return whether a call with an effect, other than the same one, ended after a call started."""
+        started = self._steps[earlier].start_ns
+        for position in reversed(self._changes):  # neighbours differ, so two are enough
+            if (self._steps[position].end_ns, position) <= (started, earlier):
+                return False
+            if _same(self._steps[position]) != same:
+                return True
+        return False
+
+
+def _same(step: Step) -> Same:
+    return step.call[0], step.call[2]
 
 
 def _compared(call: Call, earlier: Call, chain: int) -> Mark:
@@ -52,4 +100,18 @@ def _compared(call: Call, earlier: Call, chain: int) -> Mark:
         return (True, False, chain + 1)
     known = call.arguments is not None and earlier.arguments is not None
     same_result = call.result is None or earlier.result is None or call.result == earlier.result
-    return (False, known and same_result and not call.failed, 0)
+    return REPEAT if known and same_result and not call.failed else FIRST
+
+
+def _in_cycles(calls: Sequence[Same]) -> set[int]:
+    """Return the positions after the first round of cycles: of 2 to 4 different calls that occur twice in direct succession."""
+    found: set[int] = set()
+    for length in CYCLES:
+        start = length
+        for position in range(length, len(calls) + 1):
+            if position < len(calls) and calls[position] == calls[position - length] and calls[position][1] is not None:
+                continue
+            if position - start >= length and len(set(calls[start : start + length])) == length:
+                found.update(range(start, position))
+            start = position + 1
+    return found

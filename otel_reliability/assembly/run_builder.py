@@ -33,6 +33,7 @@ from otel_reliability.model.span import (
     ToolFacts,
 )  # fmt: skip
 from otel_reliability.model.tool_calls import ToolCall
+from otel_reliability.model.tools import ToolRules, has_effect
 
 UNKNOWN_AGENT: Final = "unknown"
 _UNNAMED_SERVICE: Final = "unknown_service"
@@ -52,6 +53,7 @@ class RunBuilder:
         self._limits = ContextLimits(settings.context_limits)
         self._parallel: tool_steps.Parallel = settings.assembly.parallel
         self._outcome = settings.outcome
+        self._rules = ToolRules(settings.tools.helpers, settings.tools.effects, settings.tools.reads)
         self._keys: dict[tuple[str | None, int, tuple[tuple[str, str], ...]], tuple[Resource, AgentKey]] = {}
 
     def run_of(self, tree: SpanTree, root: Invocation, members: Sequence[int]) -> Run | None:
@@ -239,13 +241,15 @@ class RunBuilder:
             _name_handoffs(tree, handoffs)
         path = tool_steps.in_path_order(tree, steps, models, self._parallel) if len(steps) > 1 else steps
         clocked = [step for step in steps if not step.handoff] if handoffs else steps
-        known, calls = True, list[ToolCall]()
-        for step, (retry, repeat, chain) in zip(clocked, marks(clocked), strict=True):
+        known, calls, rules = True, list[ToolCall](), self._rules
+        effects = [not step.call[3] and has_effect(step.call[0] or "?", step.call[5], rules) for step in clocked]
+        for step, (retry, repeat, chain), changes in zip(clocked, marks(clocked, effects), effects, strict=True):
             name, _, arguments, failed, result, effect = step.call
             known = known and arguments is not None
             agent = actors[step.node]
             calls.append(_tuple(ToolCall, (
                 name or "?", not failed, retry, repeat, chain, agent, step.start_ns, step.end_ns, arguments, result, effect,
+                changes,
             )))  # fmt: skip
         return tuple([step.label for step in path]), tuple(calls), known
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from otel_reliability.change.observation import Steps
-from otel_reliability.statistics.edits import edit_share
+from otel_reliability.statistics.edits import edit_shares
 
 SIZE: Final = 40
 """Number of observations of the reference."""
@@ -73,7 +73,7 @@ class Reference:
     def _measured(self, path: Steps) -> float:
         code = self._coded(path, self._codes.copy())
         total, left = 0.0, NEAREST
-        for share, count in sorted((edit_share(code, other), count) for other, count in self._counts.items()):
+        for share, count in sorted(zip(edit_shares(code, self._counts), self._counts.values(), strict=True)):
             total += share * min(count, left)
             left -= min(count, left)
             if not left:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from otel_reliability.change.alarm import Alarm, SignalChange, Summary, ToolShift
-from otel_reliability.change.compare import Comparison, SignalTest
 from otel_reliability.change.detector import Evidence, Status
-from otel_reliability.change.recording import RecordingResult
 from otel_reliability.change.result import Result
 from otel_reliability.change.signals import SIGNALS
+
+if TYPE_CHECKING:  # they need numpy, which an agent's process need not load
+    from otel_reliability.change.compare import Comparison, SignalTest
+    from otel_reliability.change.recording import RecordingResult
 
 MAX_ALARMS_SHOWN: Final = 3
 """Maximum alarms of a recording that are written in full: an agent that stays unlike a pinned reference alarms repeatedly."""

@@ -11,11 +11,15 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from otel_reliability.conventions import values
+from otel_reliability.conventions.results import content_of, error_word
 from otel_reliability.model.span import Call
+from otel_reliability.model.tools import READS_ONLY, is_shell, only_reads
 
 T = TypeVar("T")
 
@@ -38,11 +42,17 @@ MAX_REMEMBERED: Final = 8_192
 MAX_REMEMBERED_TEXT: Final = 16_384
 """Characters of a text beyond which it is not worth remembering."""
 
+MAX_UNCAUGHT: Final = 1_024
+"""Pairs of a tool and an error word that are counted."""
+
 _UNKNOWN: Final = object()
 _FREE_TEXT_LENGTH: Final = 40
 _FREE_TEXT_SPACES: Final = 3
 _MAX_DEPTH: Final = 64
 _WRAPPER: Final = frozenset({"args", WRAPPED, "sanitize_inputs_outputs"})
+
+_COMMAND_KEYS: Final = ("command", "cmd", "script", "code")
+_COMMAND_FLAGS: Final = frozenset({"-c", "-lc"})
 
 _encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 _tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
@@ -66,6 +76,8 @@ class Hasher:
         self._soft_errors = [re.compile(pattern) for pattern in soft_errors]
         self.has_soft_errors = bool(self._soft_errors)
         self._known: dict[tuple[Callable[..., Any], bytes], Any] = {}
+        self.uncaught_errors: Counter[tuple[str, str]] = Counter()
+        """Results that begin like an error of calls that count as successful, by tool and word. No content is kept."""
 
     def once(self, make: Callable[..., T], *given: Any) -> T:
         """Return what `make` makes of these values; of texts made before, without making it again.
@@ -97,16 +109,29 @@ class Hasher:
     ) -> Call:
         """A tool call, its arguments and its result hashed; failed also where the result is a soft error to the user."""
         digest, effect = self.hashed_arguments(arguments)
-        failed = failed or self.is_soft_error(result)
-        return _tuple(Call, (name, call_id, digest, failed, self.hashed_value(result), effect))
+        if digest is not None and name is not None and is_shell(name) and self.once(_only_reads, arguments):
+            effect = READS_ONLY
+        if result is None:
+            return _tuple(Call, (name, call_id, digest, failed, None, effect))
+        hashed, result_failed, word = self.result(result)
+        if word is not None and not (failed or result_failed) and len(self.uncaught_errors) < MAX_UNCAUGHT:
+            self.uncaught_errors[name or "", word] += 1
+        return _tuple(Call, (name, call_id, digest, failed or result_failed, hashed, effect))
 
     def hashed_arguments(self, value: object) -> tuple[bytes | None, bytes | None]:
         """Return the same as `arguments`, once for equal texts."""
         return (None, None) if value is None else self.once(self.arguments, value)
 
-    def hashed_value(self, value: object) -> bytes | None:
-        """Return the same as `value`, once for equal texts."""
-        return None if value is None else self.once(self.value, value)
+    def result(self, result: object) -> tuple[bytes | None, bool, str | None]:
+        """Return the hash of a result's content, whether the call failed by it, and the word by which it begins like an error.
+
+        It failed where its envelope or a pattern of the user says so.
+        """
+        return self.once(self._result, result)
+
+    def _result(self, result: object) -> tuple[bytes | None, bool, str | None]:
+        content, failed = content_of(result)
+        return self.value(content), failed or self._matches(content), error_word(content)
 
     def value(self, value: object) -> bytes | None:
         """The hash of a value, or None where it is absent or redacted.
@@ -142,10 +167,13 @@ class Hasher:
         return self._digest(value).hex()
 
     def is_soft_error(self, result: object) -> bool:
-        """Return whether a result is a failure by the user's patterns."""
-        if result is None or not self._soft_errors:
+        """Return whether the content of a result is a failure by the user's patterns."""
+        return result is not None and self.has_soft_errors and self._matches(content_of(result).value)
+
+    def _matches(self, content: object) -> bool:
+        if not self._soft_errors:
             return False
-        shown = result if isinstance(result, str) else canonical(result) or ""
+        shown = content if isinstance(content, str) else canonical(content) or ""
         return any(pattern.search(shown) for pattern in self._soft_errors)
 
     def digest(self, text: bytes) -> bytes:
@@ -166,6 +194,18 @@ def _canonical(value: object) -> tuple[str | None, Any]:
         return _encode(meant), meant
     known, meant = unwrapped(value)
     return canonical(meant) if known else None, meant
+
+
+def _only_reads(arguments: object) -> bool:
+    """Return whether the arguments of a shell hold one command, and it only reads."""
+    _, meant = unwrapped(arguments)
+    if isinstance(meant, Mapping):
+        given = cast("Mapping[str, Any]", meant)
+        meant = next((given[key] for key in _COMMAND_KEYS if key in given), None)
+    if isinstance(meant, list | tuple):
+        words = [str(word) for word in cast("Sequence[Any]", meant)]
+        meant = words[2] if len(words) == 3 and words[1] in _COMMAND_FLAGS else shlex.join(words)
+    return isinstance(meant, str) and only_reads(meant)
 
 
 def is_known(value: object) -> bool:

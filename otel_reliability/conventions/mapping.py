@@ -41,14 +41,15 @@ class Mapped:
         name = _first(values.name(attributes.get(key)) for key in self._settings.agent)
         return facts if name is None else facts._replace(name=name, weak=False)
 
-    def notes(self, attributes: Mapping[str, Any], said: Notes | None) -> Notes | None:
-        """Return what the user's attributes add to what a span says anyway."""
+    def notes(self, attributes: Mapping[str, Any], said: Notes | None, of_rule: Mapping[str, str]) -> Notes | None:
+        """Return the notes of a span with those of the user's attributes. `of_rule`: key by note, of a rule for this span."""
         sources = {note: key for note, keys in self._notes if (key := _present(attributes, keys)) is not None}
+        sources |= {note: key for note, key in of_rule.items() if attributes.get(key) is not None}
         if not sources:
             return said
         given = {note: attributes[key] for note, key in sources.items()}
         if notes.SUCCESS in given:
-            given[notes.SUCCESS] = _outcome(given[notes.SUCCESS])
+            given[notes.SUCCESS] = outcome_of(given[notes.SUCCESS])
         own = {key: attributes[key] for key in attributes if key.startswith(notes.PREFIX)}
         read = notes.read({**given, **own})
         return read and read._replace(refused=tuple((_source(note, sources, own), why) for note, why in read.refused))
@@ -63,8 +64,8 @@ def _source(note: str, sources: Mapping[str, str], own: Mapping[str, Any]) -> st
     return note if note in own else sources.get(note, note)
 
 
-def _outcome(value: object) -> object:
-    """Words for an outcome, beside true and false."""
+def outcome_of(value: object) -> object:
+    """Return True or False for a word of an outcome, any other value as it is."""
     word = value.strip().lower() if isinstance(value, str) else None
     return True if word in _GOOD else False if word in _BAD else value
 

@@ -19,6 +19,7 @@ from otel_reliability.conventions.base import NOTHING, Convention, Own, SpanView
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.conventions.mapping import Mapped
 from otel_reliability.conventions.naming import ToolNames
+from otel_reliability.conventions.own_spans import OwnSpans
 from otel_reliability.conventions.templates import Template, Templates
 from otel_reliability.model.attributes import LazyAttributes
 from otel_reliability.model.bounded import LONGEST, bounded
@@ -138,12 +139,14 @@ class Reader:
     def __init__(self, settings: Settings, table: Sequence[Convention], hasher: Hasher | None = None) -> None:
         key = bytes.fromhex(settings.hash_key) if settings.hash_key else None
         self.hasher = hasher if hasher is not None else Hasher(key, settings.tools.soft_errors)
-        self._table = tuple(table)
+        rules = settings.mapping.spans
+        self._own_spans = OwnSpans(rules) if rules else None
+        self._table = (*((self._own_spans,) if self._own_spans else ()), *table)
         names = ToolNames(settings.tools)
         self._templates = Templates(self.hasher, names)
         self.has_rules = names.has_rules or self.hasher.has_soft_errors
         mapped = Mapped(settings.mapping)
-        self._mapped = mapped if mapped.keys else None
+        self._mapped = mapped if mapped.keys or (self._own_spans and self._own_spans.has_notes) else None
         self._agent_key = settings.agent_key
         self._run_key = settings.assembly.run_key
         self._has_more = bool(self._mapped or self._agent_key or self._run_key is not None)
@@ -284,7 +287,8 @@ class Reader:
                 facts = self._mapped.agent(attributes, facts)
             mapped = self._mapped.session(attributes)
             session = session if mapped is None else Session(MAPPED_RANK, mapped)
-            found = self._mapped.notes(attributes, found)
+            of_rule = self._own_spans.notes_of(span) if self._own_spans else {}
+            found = self._mapped.notes(attributes, found, of_rule)
         if self._run_key is not None and (key := values.identifier(attributes.get(self._run_key))) is not None:
             found = (found or Notes())._replace(run_key=self.hasher.text(key))
         return facts, session, found, self._extra(span) if self._agent_key else ()

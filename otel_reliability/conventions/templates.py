@@ -11,6 +11,7 @@ from otel_reliability.conventions.base import Answer, Own
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.conventions.naming import ToolNames
 from otel_reliability.model.span import STATUS_ERROR, Call, InvocationFacts, Kind, ModelFacts, Tokens, ToolFacts
+from otel_reliability.model.tools import is_shell
 
 RESULT: Final = Call._fields.index("result")
 Parts: TypeAlias = list[Any]
@@ -91,7 +92,9 @@ class Templates:
             case InvocationFacts():
                 return _flat(facts, _INVOCATION_TOKENS), self.invocation
             case ToolFacts(calls=(call,)):
-                return list(call), self.tool
+                name: Any = call.name
+                runs_commands = isinstance(name, Own) or (name is not None and is_shell(name))
+                return list(call), self.tool_that_runs_commands if runs_commands else self.tool
             case Own():
                 return [self._once(facts, self._complete)], _whole
             case _:
@@ -130,6 +133,10 @@ class Templates:
         name, call_id, arguments, failed, result, _ = parts
         call = self._hasher.call(name, call_id, arguments, result, failed=failed)
         return _tuple(ToolFacts, (self._names.renamed((call,)), False))
+
+    def tool_that_runs_commands(self, parts: Parts) -> ToolFacts:
+        """Facts of a tool span whose arguments say whether the call only reads: the native extension does not read them."""
+        return self.tool(parts)
 
     def _once(self, part: Own, finish: Callable[[Any], Any]) -> Own:
         """The part with its calls hashed, once for all equal texts."""

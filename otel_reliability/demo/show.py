@@ -78,7 +78,7 @@ def play(plan: DemoPlan, console: Console) -> None:
                 file.flush()
             post(signal, body)
 
-        replay, api = Replay(sink), f"http://{service.addresses['pages']}"
+        replay, api = Replay(sink), f"http://{service.addresses['ui']}"
         with _shown(console) as show:
             _open(replay, api, show, min(OPENING_PAUSE_S, plan.pace) if console.is_terminal else 0.0)
         file.close()
@@ -200,9 +200,9 @@ def next_steps(addresses: Mapping[str, str] | None, path: Path, worst: Agent) ->
     """Return the addresses of the service, while it runs, and what to do with the spans in the file."""
     places = Table.grid(padding=(0, 2, 0, 0))
     if addresses is not None:
-        places.add_row("its page", Text(f"http://{addresses['pages']}/", "cyan"))
+        places.add_row("its page", Text(f"http://{addresses['ui']}/", "cyan"))
         places.add_row("its metrics, for Prometheus", Text(f"http://{addresses['metrics']}/metrics", "cyan"))
-        places.add_row("its API", Text(f"http://{addresses['pages']}/api/v1/agents", "cyan"))
+        places.add_row("its API", Text(f"http://{addresses['ui']}/api/v1/agents", "cyan"))
         places.add_row("OTLP of your own agents", Text(f"http://{addresses['http']}", "cyan"))
     program, name = _program(), worst["agent"]
     commands = {

@@ -111,7 +111,7 @@ class Call(NamedTuple):
     """One tool call as a span or a message tells it. `name` None: a call happened, but nobody can name it.
 
     `arguments`, `result` and `effect` are keyed hashes (`conventions.hashing`), None where the telemetry does not hold them.
-    `effect` is the hash of the arguments without free text.
+    `effect` is the hash of the arguments without free text, empty where they show that the call only reads.
     """
 
     name: str | None

@@ -11,7 +11,8 @@ from otel_reliability.model.packed import Packed, tools_in
 class ToolCall(NamedTuple):
     """One tool call of a run. `retry`: it repeats a call that failed. `repeat`: it repeats one that succeeded (a loop).
 
-    `chain` is the position in its retry chain (0: the first attempt). `agent` is the agent that took it.
+    `chain` is the position in its retry chain (0: the first attempt). `agent` is the agent that made it. `has_effect`: it
+    succeeded and changed something (`model.tools`).
     """
 
     name: str
@@ -25,6 +26,7 @@ class ToolCall(NamedTuple):
     arguments: bytes | None
     result: bytes | None
     effect: bytes | None
+    has_effect: bool = False
 
 
 class ToolCalls(Columns[ToolCall], record=ToolCall, apart=("name", "start_ns", "end_ns")):

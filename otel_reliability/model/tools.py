@@ -1,8 +1,8 @@
-"""Which tool calls change the world: a judgement by the tool's name, and the effects of a run.
+"""Rules for which tool calls change the world, by the tool's name and, of a shell, by the command.
 
-Two attempts at one task agree where they left the same changes behind, however they got there. Telemetry does not say
-which tools change something, but their names do: `get_order` reads, `cancel_order` does not. Whoever knows better says so
-in one line (`tools.effects`, `tools.reads`); `verdict` tells what was judged, and why.
+Telemetry does not say which tools change something, but their names do: `get_order` reads, `cancel_order` does not. Users who
+know better say so in one line (`tools.effects`, `tools.reads`). Assembly sets `ToolCall.has_effect` by these rules, `inspect`
+shows the rule that applied.
 """
 
 from __future__ import annotations
@@ -19,17 +19,31 @@ Patterns: TypeAlias = tuple[str, ...]
 Effect: TypeAlias = tuple[str, bytes | None]
 
 HANDOFF_MARK: Final = "→"
+NO_EFFECTS: Final[frozenset[Effect]] = frozenset()
+NO_RULE: Final = "no rule says that it only reads"
 
 READING_FIRST: Final = frozenset(
     {"get", "list", "find", "search", "lookup", "look", "read", "fetch", "query", "calculate"}
     | {"think", "view", "show", "describe", "retrieve", "count", "is", "has"}
 )
 READING_ANYWHERE: Final = frozenset({"search", "lookup", "grep", "query"})
+READING_COMMANDS: Final = frozenset({"open", "goto", "scroll", "ls", "cd", "cat", "head", "tail", "grep", "pwd"})
+"""Tools of coding agents, and commands of a shell, that only read. As a word of a longer name they mean other things."""
+SHELL_WORDS: Final = frozenset({"bash", "shell", "sh", "zsh", "terminal", "powershell", "command", "cmd"})
+"""Words of the names of tools that run a command."""
+READS_ONLY: Final = b""
+"""In place of the hash of an effect: the arguments show that the call only reads."""
+MAX_COMMAND: Final = 4096
+"""Characters of a command beyond which it is not checked: it has an effect."""
+
 HANDING_OVER: Final = frozenset({"transfer", "handoff", "hand"})
 
 _PART = re.compile(r"\.|/|__")
 _WORD = re.compile(r"[^\W_]+")
 _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_NEXT_COMMAND = re.compile(r"&&|\|\||[;|&\n]")
+_HARMLESS = re.compile(r"[\d&]?>(?:&\d|\s*/dev/null\b)")
+_WRITES = re.compile(r">|`|\$\(|<\(")
 
 
 class Verdict(NamedTuple):
@@ -72,7 +86,32 @@ def is_reading(name: str) -> bool:
         return False
     if parts[0] == "check" and parts[1:2] not in (("in",), ("out",)):
         return True
-    return parts[0] in READING_FIRST or not READING_ANYWHERE.isdisjoint(parts)
+    if parts[0] in READING_FIRST or not READING_ANYWHERE.isdisjoint(parts):
+        return True
+    return parts[0] == "scroll" or (len(parts) == 1 and parts[0] in READING_COMMANDS)
+
+
+@functools.lru_cache(maxsize=4096)
+def is_shell(name: str) -> bool:
+    """Return whether a tool of this name runs the command that its arguments hold.
+
+    >>> [is_shell(name) for name in ("Bash", "run_shell_command", "local_shell", "seashell_catalogue")]
+    [True, True, True, False]
+    """
+    return not SHELL_WORDS.isdisjoint(words(name))
+
+
+def only_reads(command: str) -> bool:
+    """Return whether every part of a shell command begins with a command that only reads, and nothing is written to a file.
+
+    >>> [only_reads(each) for each in ("cd src && ls -l", "cat a.py | head -5", "ls; rm -r x", "cat a > b", "")]
+    [True, True, False, False, False]
+    """
+    command = _HARMLESS.sub("", command) if len(command) <= MAX_COMMAND else ">"
+    if _WRITES.search(command):
+        return False
+    parts = [part.split(maxsplit=1) for part in _NEXT_COMMAND.split(command) if part.strip()]
+    return bool(parts) and all(part[0] in READING_COMMANDS for part in parts)
 
 
 def is_handover(name: str) -> bool:
@@ -105,9 +144,24 @@ def verdict(name: str, rules: ToolRules = DEFAULT_RULES) -> Verdict:
         return Verdict(False, "hands the work over")
     if is_reading(name):
         return Verdict(False, "its name says that it reads")
-    return Verdict(True, "no rule says that it only reads")
+    return Verdict(True, NO_RULE)
 
 
-def effects_of(calls: Iterable[ToolCall], rules: ToolRules = DEFAULT_RULES) -> frozenset[Effect]:
-    """The changes that a run's calls made: (tool, hash of the arguments without free text) of those that did not fail."""
-    return frozenset([(call.name, call.effect) for call in calls if call.ok and verdict(call.name, rules).effect])
+def has_effect(name: str, arguments_effect: bytes | None, rules: ToolRules = DEFAULT_RULES) -> bool:
+    """Return whether a successful call changes something; a command that only reads does, where `tools.effects` says so.
+
+    >>> (
+    ...     has_effect("bash", b"hash"),
+    ...     has_effect("bash", READS_ONLY),
+    ...     has_effect("bash", READS_ONLY, ToolRules(effects=("bash",))),
+    ... )
+    (True, False, True)
+    """
+    found = verdict(name, rules)
+    return found.effect and (arguments_effect != READS_ONLY or found.why != NO_RULE)
+
+
+def effects_of(calls: Iterable[ToolCall]) -> frozenset[Effect]:
+    """Return the changes that calls made: (tool, hash of the arguments without free text) of each that has an effect."""
+    found = [(call.name, call.effect) for call in calls if call.has_effect]
+    return frozenset(found) if found else NO_EFFECTS

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from rich.console import Console, Group, RenderableType
@@ -25,6 +25,7 @@ from otel_reliability.model.run import AgentKey, Run, Tools
 from otel_reliability.model.span import RawSpan
 from otel_reliability.model.tools import ToolRules, Verdict, verdict
 from otel_reliability.report.missing import missing_of
+from otel_reliability.report.proposal import Proposal
 from otel_reliability.report.terminal import INDENT, columns, dim, heading, missing_data
 from otel_reliability.report.text import agent_name, clean, count, percent
 
@@ -33,6 +34,9 @@ MOST_NAMES: Final = 1_000
 """Distinct scopes, span names and keys that are counted one by one; the rest goes to `OTHERS`."""
 MOST_SHOWN: Final = 8
 OTHERS: Final = "(others)"
+NO_SCOPE: Final = "(no scope)"
+MIN_ALIKE: Final = 3
+"""Results of a tool that begin with one error word before it is shown."""
 
 MAX_LINES: Final = 20
 """Lines of each table on a terminal; the JSON has all."""
@@ -110,6 +114,15 @@ class ToolClass(NamedTuple):
     verdict: Verdict
 
 
+class UncaughtErrors(NamedTuple):
+    """Results of a tool that begin with an error word, of calls that count as successful; `pattern` would make them fail."""
+
+    tool: str
+    word: str
+    results: int
+    pattern: str
+
+
 class Inspection:
     """Counts of a recording: `see` counts spans, `take` runs."""
 
@@ -124,6 +137,7 @@ class Inspection:
         self._keys: dict[str, Counter[str]] = {}
         self._runs: dict[AgentKey, Counter[str]] = {}
         self._sessions: dict[AgentKey, set[str]] = {}
+        self._proposal = Proposal()
         self._tools: Counter[str] = Counter()
         self._first: dict[str, tuple[int, str, int]] = {}
         self.crossing: Counter[str] = Counter()
@@ -179,8 +193,25 @@ class Inspection:
         ordered = sorted(self._tools.items(), key=lambda item: (-item[1], self._first[item[0]]))
         return [ToolClass(name, number, verdict(name, self._rules)) for name, number in ordered]
 
+    @property
+    def mapping(self) -> list[dict[str, Any]]:
+        """Rules of `mapping.spans` for the scopes that look like agents' work."""
+        scopes = {found.scope for found in self.unknown if found.suspected}
+        return self._proposal.rules({"" if scope == NO_SCOPE else scope for scope in scopes})
+
+    @property
+    def uncaught_errors(self) -> list[UncaughtErrors]:
+        """Tools of which at least `MIN_ALIKE` results begin alike with an error word, though no rule makes the calls fail."""
+        found = self._reader.hasher.uncaught_errors
+        return [
+            UncaughtErrors(tool, word, number, _pattern(word))
+            for (tool, word), number in sorted(found.items(), key=lambda item: (-item[1], item[0]))
+            if number >= MIN_ALIKE
+        ]
+
     def _offer(self, span: RawSpan) -> None:
-        scope = _one(self._unknown, span.scope or "(no scope)", MOST_SCOPES)
+        self._proposal.add(span)
+        scope = _one(self._unknown, span.scope or NO_SCOPE, MOST_SCOPES)
         self._unknown[scope] += 1
         names = self._names.setdefault(scope, Counter())
         names[_one(names, span.name, MOST_NAMES)] += 1
@@ -220,6 +251,8 @@ def as_json(inspection: Inspection) -> dict[str, Any]:
             {"name": tool.name, "calls": tool.calls, "effect": tool.verdict.effect, "why": tool.verdict.why}
             for tool in inspection.tools
         ],
+        "mapping": {"spans": inspection.mapping},
+        "uncaught_errors": [found._asdict() for found in inspection.uncaught_errors],
     }
 
 
@@ -244,6 +277,11 @@ def _known(run: Run) -> Iterable[str]:
     return (name for name, holds in marks.items() if holds)
 
 
+def _pattern(word: str) -> str:
+    """Return the pattern of `tools.soft_errors` for results that begin with a word, or have a key."""
+    return f"{word}(?!\\s*(null|false))" if word.startswith('"') else f"(?i)^\\W*\\w*{word}"
+
+
 def _one(counter: Counter[str], name: str, most: int) -> str:
     return name if name in counter or len(counter) < most else OTHERS
 
@@ -266,9 +304,13 @@ def _page(inspection: Inspection, rows: Sequence[tuple[str, Sequence[Row]]]) -> 
     yield _spans(inspection)
     if inspection.unknown:
         yield _unknown(inspection.unknown)
+    if rules := inspection.mapping:
+        yield _mapping(rules)
     yield _runs(inspection.agents)
     if inspection.tools:
         yield _tools(inspection)
+    if found := inspection.uncaught_errors:
+        yield _uncaught(found)
     yield _missing(rows)
 
 
@@ -307,6 +349,42 @@ def _offer(found: Unknown) -> RenderableType:
     names = ", ".join(f"{clean(name, 40)} ×{number:,}" for name, number in found.names)
     keys = ", ".join(f"{clean(key, 60)} ×{number:,}" for key, number in found.keys)
     return Group(Text(clean(found.scope), "bold"), dim(f"spans: {names}"), dim(f"attributes: {keys or 'none'}"))
+
+
+def _mapping(rules: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """Return rules for unknown spans as lines of a settings file, ready to paste."""
+    return Group(
+        heading("A mapping for these spans, by their names and keys"),
+        dim("Correct what is wrong, put it into a settings file, and read the recording again with --config:"),
+        Padding(Text("\n".join(settings_lines(rules)), "cyan"), INDENT),
+    )
+
+
+def settings_lines(rules: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield `mapping.spans` as YAML."""
+    yield from ("mapping:", "  spans:")
+    for rule in rules:
+        for number, (field, value) in enumerate(rule.items()):
+            yield f"    {' ' if number else '-'} {field}: {json.dumps(value)}"
+
+
+def _uncaught(found: Sequence[UncaughtErrors]) -> RenderableType:
+    """Return the tools whose results look like errors that nothing catches, and the option that does."""
+    lines = [
+        Text(
+            f"⚠ {clean(one.tool)}: {count(one.results, 'result')} of successful calls with {one.word!r} at the start.",
+            "yellow",
+        )
+        for one in found[:MAX_LINES]
+    ]
+    patterns = list(dict.fromkeys(one.pattern for one in found))
+    option = shlex.quote(f"tools.soft_errors={json.dumps(patterns)}")
+    return Group(
+        heading("Results that look like errors"),
+        *lines,
+        dim("If they are, make these calls failed ones:"),
+        Padding(Text(f"--set {option}", "cyan"), INDENT),
+    )
 
 
 def _runs(agents: Sequence[AgentTelemetry]) -> RenderableType:
@@ -368,6 +446,8 @@ def _remedies(inspection: Inspection) -> Iterator[RenderableType]:
 
 
 def _missing(rows: Sequence[tuple[str, Sequence[Row]]]) -> RenderableType:
+    if not rows:
+        return Group(heading("Missing data"), Text("Every number: without a run there is nothing to compute."))
     gaps = list(missing_data([(name, missing_of(of_agent)) for name, of_agent in rows]))
     if not gaps:
         return Group(heading("Missing data"), Text("None: every number has the data it needs."))

@@ -1,19 +1,32 @@
-"""Edit distances of sequences: Levenshtein's, over the longer length."""
+"""Levenshtein distances of sequences: insert, delete and replace cost 1.
+
+The package that computes them is imported by the first call: attaching to an agent does not need it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from Levenshtein import distance as edit_distance
-
-__all__ = ["edit_distance", "edit_share"]
+from collections.abc import Collection, Sequence
+from itertools import repeat
 
 
-def edit_share(left: Sequence[str], right: Sequence[str]) -> float:
-    """Return the Levenshtein distance (insert, delete, replace at cost 1) over the longer length; 0 for two empty sequences.
+def edit_distances(one: Sequence[str], others: Collection[Sequence[str]]) -> list[int]:
+    """Return the edit distance of a sequence to each other.
 
-    >>> edit_share(["a", "b"], ["a", "b", "c", "d"])
-    0.5
+    >>> edit_distances("ab", ["ab", "abcd", ""])
+    [0, 2, 2]
     """
-    longer = max(len(left), len(right))
-    return edit_distance(left, right) / longer if longer else 0.0
+    from Levenshtein import distance  # noqa: PLC0415
+
+    return list(map(distance, repeat(one), others))
+
+
+def edit_shares(one: Sequence[str], others: Collection[Sequence[str]]) -> list[float]:
+    """Return the edit distances over the longer length of the two; 0 for two empty sequences.
+
+    >>> edit_shares(["a", "b"], [["a", "b", "c", "d"], []])
+    [0.5, 1.0]
+    """
+    length = len(one)
+    return [
+        edits / (max(length, len(other)) or 1) for edits, other in zip(edit_distances(one, others), others, strict=True)
+    ]

@@ -33,7 +33,7 @@ def widest(settings: Settings) -> int:
 def fitting(settings: Settings) -> Settings:
     """Return the settings with the limit of agents lowered to what the widest instrument can hold.
 
-    >>>     from otel_reliability.config import WindowSettings
+    >>> from otel_reliability.config import WindowSettings
     >>> two = (WindowSettings("recent", last=100), WindowSettings("day", period=86400.0))
     >>> fitting(Settings()).limits.agents, fitting(Settings(windows=two)).limits.agents
     (270, 236)

@@ -52,8 +52,8 @@ def _histogram(name: str, unit: str, description: str, boundaries: tuple[float, 
     return Instrument(PREFIX + name, "histogram", unit, description, boundaries=boundaries)
 
 
-def _standard(name: str, unit: str, description: str, boundaries: tuple[float, ...]) -> Instrument:
-    return Instrument("gen_ai.invoke_agent." + name, "histogram", unit, description, boundaries=boundaries)
+def _standard(name: str, unit: str, description: str, boundaries: tuple[float, ...], *attributes: str) -> Instrument:
+    return Instrument("gen_ai." + name, "histogram", unit, description, attributes, boundaries)
 
 
 def _own(name: str, kind: InstrumentKind, unit: str, description: str, *attributes: str) -> Instrument:
@@ -94,15 +94,18 @@ SESSION_RELIABILITY: Final = _histogram("session.reliability", "{ratio}",
 SESSION_CONSISTENCY: Final = _histogram("session.consistency", "{ratio}",
     "Consistency of a session, 0 to 1, recorded when it closes.", _SHARES)
 
-STANDARD_DURATION: Final = _standard("duration", "s", "Duration of an agent invocation.",
+STANDARD_DURATION: Final = _standard("invoke_agent.duration", "s", "Duration of an agent invocation.",
     (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92))
-STANDARD_TOOL_CALLS: Final = _standard("tool_calls", "{tool_call}", "Tool calls of an agent invocation.", _POWERS)
-STANDARD_INFERENCE_CALLS: Final = _standard("inference_calls", "{inference_call}", "Model calls of an agent invocation.", _POWERS)
+STANDARD_TOOL_CALLS: Final = _standard("invoke_agent.tool_calls", "{tool_call}", "Tool calls of an agent invocation.", _POWERS)
+STANDARD_INFERENCE_CALLS: Final = _standard("invoke_agent.inference_calls", "{inference_call}",
+    "Model calls of an agent invocation.", _POWERS)
+STANDARD_TOOL_DURATION: Final = _standard("execute_tool.duration", "s", "Duration of a tool call.",
+    (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92), TOOL)
 
 COUNTERS: Final = (RUNS, REVISIONS, TOOL_CALLS, RETRIES, RETRY_EXPLOSIONS, CHANGES)
 HISTOGRAMS: Final = (PATH_DISTANCE, TOKEN_PRESSURE, RUN_RETRIES, RUN_SCORE, SESSION_RELIABILITY, SESSION_CONSISTENCY)
-STANDARD: Final = (STANDARD_DURATION, STANDARD_TOOL_CALLS, STANDARD_INFERENCE_CALLS)
-"""The semantic conventions' own metrics of agents: emitted where the user asks for them."""
+STANDARD: Final = (STANDARD_DURATION, STANDARD_TOOL_CALLS, STANDARD_INFERENCE_CALLS, STANDARD_TOOL_DURATION)
+"""The semantic conventions' own metrics of agents and tools: emitted where the user asks for them."""
 
 # --- Self-telemetry ---------------------------------------------------------------------------------------------------
 

@@ -68,9 +68,11 @@ class Recorder:
         """Record runs that are final. Runs of one trace that become final together must come together."""
         for run, calls in own_calls(runs):
             reading = readings[run.run_id]
-            self._count(run, calls, reading.counted_as, run.weight)
+            tools = self._count(run, calls, reading.counted_as, run.weight)
             if reading.counted_as == run.key:
                 self._measure(run, reading)
+                if self._standard:
+                    self._measure_standard(run, calls, tools)
 
     def begin(self, runs: Sequence[Run], counted_as: Callable[[AgentKey], AgentKey]) -> None:
         """Begin, at 0, the counters that closed runs will raise when they are final: else a rate misses their first run."""
@@ -95,13 +97,15 @@ class Recorder:
         for key, alarm in changes:
             self._sink.add(names.CHANGES, 1, {**of_agent(key), names.SIGNAL: alarm.signal})
 
-    def _count(self, run: Run, calls: Sequence[ToolCall], counted_as: AgentKey, weight: int) -> None:
-        """Raise the counters of a run by its weight per run, call and retry."""
+    def _count(self, run: Run, calls: Sequence[ToolCall], counted_as: AgentKey, weight: int) -> dict[str, str]:
+        """Raise the counters of a run by its weight per run, call and retry; return the attribute for each tool."""
         agent, exemplar, add = of_agent(counted_as), run if weight else None, self._sink.add
         add(names.RUNS, weight, {**agent, names.OUTCOME: run.outcome.value}, exemplar)
-        numbers, retries = Counter[tuple[str, bool]](), Counter[str]()
+        numbers, retries, names_of = Counter[tuple[str, bool]](), Counter[str](), dict[str, str]()
         for call in calls:
-            tool = self._ledger.name(counted_as, call.name) if counted_as == run.key else names.OTHER
+            tool = names_of[call.name] = (
+                self._ledger.name(counted_as, call.name) if counted_as == run.key else names.OTHER
+            )
             numbers[tool, call.ok] += 1
             retries[tool] += call.retry
         for (tool, ok), number in numbers.items():
@@ -111,17 +115,24 @@ class Recorder:
                 add(names.RETRIES, number * weight, {**agent, names.TOOL: tool}, exemplar)
         if calls and max(call.chain for call in calls) >= self._threshold:
             add(names.RETRY_EXPLOSIONS, weight, agent, exemplar)
+        return names_of
 
     def _measure(self, run: Run, reading: RunReadings) -> None:
-        agent, calls = of_agent(run.key), run.tool_calls
+        agent = of_agent(run.key)
         self._record(names.PATH_DISTANCE, reading.path_distance, agent, run)
         self._record(names.TOKEN_PRESSURE, run.token_pressure, agent, run)
         self._record(names.RUN_RETRIES, run.retries, agent, run)
         self._record(names.RUN_SCORE, reading.score, agent, run)
-        if self._standard:
-            self._record(names.STANDARD_DURATION, run.duration_s, agent, run)
-            self._record(names.STANDARD_INFERENCE_CALLS, len(run.model_calls), agent, run)
-            self._record(names.STANDARD_TOOL_CALLS, None if calls is None else len(calls), agent, run)
+
+    def _measure_standard(self, run: Run, own: Sequence[ToolCall], tools: Mapping[str, str]) -> None:
+        """Record the metrics of the semantic conventions: of the run, and of the calls that its own agent made."""
+        agent, calls = of_agent(run.key), run.tool_calls
+        self._record(names.STANDARD_DURATION, run.duration_s, agent, run)
+        self._record(names.STANDARD_INFERENCE_CALLS, len(run.model_calls), agent, run)
+        self._record(names.STANDARD_TOOL_CALLS, None if calls is None else len(calls), agent, run)
+        for call in own:
+            seconds = (call.end_ns - call.start_ns) / 1e9
+            self._record(names.STANDARD_TOOL_DURATION, seconds, {**agent, names.TOOL: tools[call.name]}, run)
 
     def _record(self, spec: Instrument, value: float | None, agent: Attributes, run: Run | None = None) -> None:
         if value is not None:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from otel_reliability.config import Settings
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.model.run import AgentKey, Run
-from otel_reliability.model.tools import ToolRules
 from otel_reliability.windows.paths import PathTable
 from otel_reliability.windows.recent import RecentRuns
 from otel_reliability.windows.rows import row_of
@@ -28,7 +27,6 @@ class AgentState:
         "_max_tasks",
         "_paths",
         "_reopenable",
-        "_rules",
         "_tasks",
         "key",
         "recent",
@@ -40,7 +38,6 @@ class AgentState:
         self.recent = RecentRuns(settings.limits.recent_runs)
         self._accounts = accounts
         self._max_tasks = settings.limits.tasks
-        self._rules = ToolRules(settings.tools.helpers, settings.tools.effects, settings.tools.reads)
         self._paths = PathTable()
         self._tasks: Counter[str] = Counter()
         self._reopenable: dict[str, int] = {}
@@ -101,7 +98,7 @@ class AgentState:
         if any(window.find(run.run_id, end_ns) for window in self.windows.values()):
             self.withdraw(run)
         self.recent.add(run)
-        row, task = row_of(run, self._paths, self._rules), self._task_of(run)
+        row, task = row_of(run, self._paths), self._task_of(run)
         self.enter(row if task == run.task_id else row._replace(task=task))
 
     def enter(self, row: Row) -> None:

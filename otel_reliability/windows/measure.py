@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.run import Run
-from otel_reliability.model.tools import ToolRules
 from otel_reliability.windows.paths import PathTable
 from otel_reliability.windows.rows import row_of
 from otel_reliability.windows.window import AgentWindow
@@ -24,8 +23,7 @@ def measure(runs: Iterable[Run], settings: Settings = DEFAULTS) -> AgentWindow:
     (0.1111, 'k = 3')
     """
     paths = PathTable()
-    rules = ToolRules(settings.tools.helpers, settings.tools.effects, settings.tools.reads)
     window = AgentWindow(WindowSettings("all", last=settings.limits.rows), settings)
     for run in runs:
-        window.insert(row_of(run, paths, rules))
+        window.insert(row_of(run, paths))
     return window

@@ -15,7 +15,6 @@ from otel_reliability.windows.run_order import end_in, order_of, run_id_in
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Run).decode
-_LEVEL: Final = 1
 _RAW: Final = -15
 """Deflate without a header (`wbits` of zlib)."""
 
@@ -23,14 +22,14 @@ _RAW: Final = -15
 class RecentRuns:
     """The `limit` runs with the greatest (end time, run id), the newest last.
 
-    Final runs are packed, without the hashes of arguments and results. In a busy agent newer runs replace them before.
+    Final runs are packed, behind their order and without the hashes of arguments and results. In a busy agent newer runs
+    replace them before.
     """
 
-    __slots__ = ("_limit", "_orders", "_runs", "_sample")
+    __slots__ = ("_limit", "_runs", "_sample")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._orders: list[bytes] = []
         self._runs: list[Run | bytes] = []
         self._sample = b""
         """One run of the agent, whose words others need not repeat (a dictionary of zlib)."""
@@ -39,51 +38,48 @@ class RecentRuns:
         return len(self._runs)
 
     def __iter__(self) -> Iterator[Run]:
-        return iter([self._unpack(*one) for one in zip(self._orders, self._runs, strict=True)])
+        return iter([one if isinstance(one, Run) else self._unpack(one) for one in self._runs])
 
     def add(self, run: Run) -> None:
-        """Add a run that was closed, in the place of one with the same end and id."""
-        order = order_of(run.end_ns, run.run_id)
-        at = bisect_left(self._orders, order)
-        if self._orders[at : at + 1] == [order]:
-            self._runs[at] = run
-            return
-        self._orders.insert(at, order)
-        self._runs.insert(at, run)
+        """Add a run that was closed; it replaces one with the same end and id."""
+        at, found = self._find(run.end_ns, run.run_id)
+        self._runs[at : at + found] = [run]
         if len(self._runs) > self._limit:
-            del self._orders[0], self._runs[0]
+            del self._runs[0]
 
     def remove(self, end_ns: int, run_id: str) -> None:
         """Remove a run that was withdrawn, or is about to be closed again; do nothing if it is not here."""
-        at = self._index(end_ns, run_id)
-        if at is not None:
-            del self._orders[at], self._runs[at]
+        at, found = self._find(end_ns, run_id)
+        del self._runs[at : at + found]
 
     def settle(self, end_ns: int, run_id: str) -> None:
         """Note that a run is final; do nothing if it is not here."""
-        at = self._index(end_ns, run_id)
-        run = None if at is None else self._runs[at]
-        if at is not None and isinstance(run, Run):
+        at, found = self._find(end_ns, run_id)
+        run = self._runs[at] if found else None
+        if isinstance(run, Run):
             with suppress(OverflowError, UnicodeError, TypeError):  # a run with unusual values stays as it is
                 self._runs[at] = self._pack(run)
 
-    def _index(self, end_ns: int, run_id: str) -> int | None:
+    def _find(self, end_ns: int, run_id: str) -> tuple[int, bool]:
+        """Return the index of a run, or where it belongs, and whether it is here."""
         order = order_of(end_ns, run_id)
-        at = bisect_left(self._orders, order)
-        return at if self._orders[at : at + 1] == [order] else None
+        at = bisect_left(self._runs, order, key=_order)
+        return at, at < len(self._runs) and _order(self._runs[at]).startswith(order)
 
     def _pack(self, run: Run) -> bytes:
         calls = run.tool_calls
         calls = None if calls is None else tuple([call._replace(arguments=None, result=None) for call in calls])
-        plain = _encode(run._replace(run_id="", end_ns=0, tool_calls=calls, model_calls=tuple(run.model_calls)))
+        plain = _encode(run._replace(run_id="", end_ns=0, tool_calls=calls))
         self._sample = self._sample or plain
-        press = zlib.compressobj(_LEVEL, wbits=_RAW, zdict=self._sample)
-        return press.compress(plain) + press.flush()
+        press = zlib.compressobj(wbits=_RAW, zdict=self._sample)
+        return _order(run) + press.compress(plain) + press.flush()
 
-    def _unpack(self, order: bytes, kept: Run | bytes) -> Run:
-        if isinstance(kept, Run):
-            return kept
-        run = _decode(zlib.decompressobj(_RAW, self._sample).decompress(kept))
-        calls = None if run.tool_calls is None else tuple(run.tool_calls)
-        (run_id, _), end_ns = run_id_in(order), end_in(order)
-        return run._replace(run_id=run_id, end_ns=end_ns, tool_calls=calls, model_calls=tuple(run.model_calls))
+    def _unpack(self, record: bytes) -> Run:
+        run_id, begin = run_id_in(record)
+        run = _decode(zlib.decompressobj(_RAW, self._sample).decompress(record[begin:]))
+        return run._replace(run_id=run_id, end_ns=end_in(record))
+
+
+def _order(kept: Run | bytes) -> bytes:
+    """Return the order of a run, or the record of one, which begins with it."""
+    return order_of(kept.end_ns, kept.run_id) if isinstance(kept, Run) else kept

@@ -11,7 +11,7 @@ from otel_reliability.model.row import Retries, Row
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import Evaluation
 from otel_reliability.model.tool_calls import ToolCall
-from otel_reliability.model.tools import DEFAULT_RULES, Effect, ToolRules, verdict
+from otel_reliability.model.tools import effects_of
 from otel_reliability.windows.paths import PathTable
 
 CONSTRAINT: Final = "constraint."
@@ -20,11 +20,10 @@ CLEAN: Final = "none"
 BY_STATUS: Final = "status"
 """Source of an outcome that is no more than an end without error."""
 
-NO_EFFECTS: Final[frozenset[Effect]] = frozenset()
 NO_RETRIES: Final = Retries(0, 0, None, 0, 0, 0)
 
 
-def row_of(run: Run, paths: PathTable, rules: ToolRules = DEFAULT_RULES) -> Row:
+def row_of(run: Run, paths: PathTable) -> Row:
     """Return what a window keeps of a run. `paths` holds its path until the path is released there.
 
     An incomplete run, and one whose tools cannot be observed, give no data to path metrics: their `path` and `effects` are
@@ -55,17 +54,11 @@ def row_of(run: Run, paths: PathTable, rules: ToolRules = DEFAULT_RULES) -> Row:
         violations=violations_of(run) if evaluations else run.violations,
         session_id=run.session_id,
         signals=signals_of(evaluations),
-        effects=None if path is None or calls is None or task is None else effects_of(calls, rules),
+        effects=None if path is None or calls is None or task is None else effects_of(calls),
         weight=run.weight,
         arguments_known=run.arguments_known,
         by_status=run.outcome_source == BY_STATUS,
     )
-
-
-def effects_of(calls: Sequence[ToolCall], rules: ToolRules) -> frozenset[Effect]:
-    """Return the changes that a run made: (tool, hash of the arguments without free text) of its successful calls."""
-    found = [(call.name, call.effect) for call in calls if call.ok and verdict(call.name, rules).effect]
-    return frozenset(found) if found else NO_EFFECTS
 
 
 def retries_of(calls: Sequence[ToolCall], model_calls: Sequence[ModelCall]) -> Retries:

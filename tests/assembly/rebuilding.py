@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Unpack
 
 from otel_reliability.assembly.assembler import Assembler
-from otel_reliability.config import AssemblySettings, Settings
+from otel_reliability.config import AssemblySettings, LimitSettings, Settings
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, InvocationFacts, Kind, ModelFacts, Notes
@@ -64,9 +64,9 @@ def take(assembler: Assembler, one: Told, now: float) -> None:
 class Watched:
     """An assembler on a clock that is wound by hand, ticking once a second, as a live one does."""
 
-    def __init__(self, settings: AssemblySettings | None = None) -> None:
+    def __init__(self, settings: AssemblySettings | None = None, **limits: int) -> None:
         self.clock = FakeClock()
-        self.assembler = Assembler(Settings(assembly=settings or AssemblySettings()))
+        self.assembler = Assembler(Settings(assembly=settings or AssemblySettings(), limits=LimitSettings(**limits)))
         self.events: list[RunEvent] = []
 
     def add(self, *told: Told) -> None:

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otel_reliability.config import Settings, ToolSettings
 from otel_reliability.model.run import Run
-from otel_reliability.model.span import AgentSpan
+from otel_reliability.model.span import AgentSpan, Call, ToolFacts
 from otel_reliability.model.tool_calls import ToolCall
 from otel_reliability.testing import agent, tool
 from tests.assembly.rebuilding import run_of
@@ -123,12 +125,68 @@ def test_attempts_of_a_sub_agent_count_for_the_run_above_too() -> None:
     assert marks(run_of(*spans)) == ["", "1"]
 
 
+def called(*names: str, **of: str) -> list[AgentSpan]:
+    """These calls, one after the other, all well; with the same result each time, unless `of` gives the results of a tool."""
+    left = {name: iter(results.split()) for name, results in of.items()}
+    return [
+        tool(n + 2, 1, name, start=2 * n, arguments=A, result=next(left.get(name, iter("=")), "=").encode())
+        for n, name in enumerate(names)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        ("run_tests edit run_tests", "- - -"),
+        ("run_tests get_log run_tests", "- - again"),
+        ("run_tests run_tests run_tests run_tests", "- again again again"),
+        ("run_tests edit run_tests edit", "- - again again"),
+        ("run_tests edit run_tests edit run_tests", "- - again again again"),
+        ("a b c a b c", "- - - again again again"),
+        ("a b c d a b c d", "- - - - again again again again"),
+        ("a b c d e a b c d e", "- - - - - - - - - -"),
+        ("ls write ls", "- - -"),
+        ("write ls scroll_down ls", "- - - again"),
+    ],
+)
+def test_a_repeat_needs_an_unchanged_world(calls: str, expected: str) -> None:
+    """A call with an effect between two equal calls makes the second one work; only in a cycle does it count."""
+    assert [mark or "-" for mark in marks(run_with(*called(*calls.split())))] == expected.split()
+
+
+def test_a_failed_call_changes_nothing() -> None:
+    """It has no effect, so what is called after it is a loop."""
+    calls = called("run_tests", "edit", "run_tests")
+    calls[1] = calls[1]._replace(failed=True, facts=ToolFacts((Call("edit", None, A, failed=True),)))
+
+    assert marks(run_with(*calls)) == ["", "", "again"]
+
+
+def test_a_cycle_with_other_results_makes_progress() -> None:
+    """Results that differ between the rounds are no repetition."""
+    assert marks(run_with(*called("run_tests", "edit", "run_tests", "edit", run_tests="1 2"))) == ["", "", "", "again"]
+
+
+def test_what_changes_the_world_is_the_users_to_say() -> None:
+    """`tools.reads` and `tools.effects` count before the names."""
+    calls = called("run_tests", "edit", "run_tests", "get_order", "run_tests")
+    settings = Settings(tools=ToolSettings(reads=("edit",), effects=("get_order",)))
+    run = run_of(agent(1, end=99), *calls, settings=settings)
+
+    assert marks(run) == ["", "", "again", "", ""]
+    assert [call.has_effect for call in run.tool_calls or ()] == [True, False, True, True, True]
+
+
 Drawn = tuple[str, bytes | None, bool, int, int]
 _calls = st.lists(
     st.tuples(
-        st.sampled_from("xy"), st.sampled_from((None, A, B)), st.booleans(), st.integers(0, 20), st.integers(0, 6)
+        st.sampled_from(("x", "y", "get_z")),
+        st.sampled_from((None, A, B)),
+        st.booleans(),
+        st.integers(0, 20),
+        st.integers(0, 6),
     ),
-    max_size=14,
+    max_size=16,
 )
 
 
@@ -150,8 +208,36 @@ def by_the_rule(calls: Sequence[ToolCall]) -> list[str]:
             found.append(str(int(chain) + 1 if chain.isdigit() else 1))
         else:
             known = None not in (calls[earlier[-1]].arguments, this.arguments)
-            found.append("again" if known and this.ok else "")
+            world = was_unchanged(calls, earlier[-1], at) or is_in_cycle(calls, at)
+            found.append("again" if known and this.ok and world else "")
     return found
+
+
+def was_unchanged(calls: Sequence[ToolCall], earlier: int, at: int) -> bool:
+    """No other call with an effect ended between the starts of the two."""
+    first, this = calls[earlier], calls[at]
+    return not any(
+        other.has_effect
+        and (other.name, other.arguments) != (this.name, this.arguments)
+        and other.end_ns <= this.start_ns
+        and (other.end_ns, n) > (first.start_ns, earlier)
+        for n, other in enumerate(calls[:at])
+    )
+
+
+def is_in_cycle(calls: Sequence[ToolCall], at: int) -> bool:
+    """It is in a stretch that goes on like its first 2, 3 or 4 calls, which are different, after the first round."""
+    same = [(call.name, call.arguments) for call in calls]
+    for length in (2, 3, 4):
+        begin = end = at
+        while begin >= length and same[begin][1] is not None and same[begin] == same[begin - length]:
+            begin -= 1
+        while end < len(same) and end >= length and same[end][1] is not None and same[end] == same[end - length]:
+            end += 1
+        stretch = same[begin + 1 : end]
+        if begin < at and len(stretch) >= length and len(set(stretch[:length])) == length:
+            return True
+    return False
 
 
 @given(_calls)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.config import AssemblySettings
 from otel_reliability.model.event import RunChange
@@ -15,12 +16,9 @@ CLOSED, REVISED, WITHDRAWN, FINAL = RunChange.CLOSED, RunChange.REVISED, RunChan
 SETTINGS = AssemblySettings(linger=2.0, idle_timeout=12.0, reopen=20.0, remember=30.0)
 
 
-def watched(**settings: float) -> Watched:
+def watched(remember: float = 30.0, **limits: int) -> Watched:
     """An assembler with short times."""
-    return Watched(AssemblySettings(**{**_TIMES, **settings}))  # pyright: ignore[reportArgumentType]
-
-
-_TIMES = {"linger": 2.0, "idle_timeout": 12.0, "reopen": 20.0, "remember": 30.0}
+    return Watched(replace(SETTINGS, remember=remember), **limits)
 
 
 def changes(found: list[tuple[RunChange, Run]]) -> list[RunChange]:

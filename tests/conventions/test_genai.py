@@ -26,6 +26,9 @@ TOOL = {OPERATION: "execute_tool", "gen_ai.tool.name": "search", "gen_ai.tool.ca
         ("text_completion", Kind.MODEL),
         ("execute_tool", Kind.TOOL),
         ("retrieval", Kind.RETRIEVAL),
+        ("search_memory", Kind.RETRIEVAL),
+        ("upsert_memory", Kind.TOOL),
+        ("delete_memory_store", Kind.TOOL),
         ("create_agent", Kind.OTHER),
         ("embeddings", Kind.OTHER),
         ("plan", Kind.OTHER),
@@ -206,3 +209,47 @@ def test_q40_a_raw_loop_is_no_run() -> None:
     agent = span(5, trace=3, attributes=AGENT)
 
     assert run(request, outer, inner, lone, agent).key.agent == "support"
+
+
+def test_changes_of_a_memory_are_effects() -> None:
+    """They are steps named after the operation, told apart by store and record; searching a memory is no step."""
+    ids = {"gen_ai.memory.store.id": "s1", "gen_ai.memory.record.id": "r1"}
+    found = run(
+        span(1, attributes=AGENT, start=0, end=9),
+        span(2, 1, attributes={OPERATION: "search_memory"}, start=1),
+        span(3, 1, attributes={OPERATION: "update_memory", **ids}, start=2),
+        span(4, 1, attributes={OPERATION: "delete_memory", **ids, "error.type": "timeout"}, start=4),
+    )
+
+    assert found.path == ("update_memory", "delete_memory")
+    assert [(one.ok, one.has_effect) for one in found.tool_calls or ()] == [(True, True), (False, False)]
+    assert [one.arguments for one in found.tool_calls or ()] == [hashed({"store": "s1", "record": "r1"})] * 2
+
+
+@pytest.mark.parametrize(
+    ("mode", "path"),
+    [("pass_control", ("→billing",)), ("return_to_caller", ("ask_billing",)), ("something_new", ("ask_billing",))],
+)
+def test_a_tool_that_passes_control_is_a_hand_off(mode: str, path: tuple[str, ...]) -> None:
+    """`gen_ai.transfer.*` on a tool span: an agent that returns to its caller was called as a tool."""
+    transfer = {"gen_ai.transfer.mode": mode, "gen_ai.transfer.target.name": "billing"}
+    tool = {OPERATION: "execute_tool", "gen_ai.tool.name": "ask_billing", **transfer}
+
+    assert run(span(1, attributes=AGENT, start=0, end=9), span(2, 1, attributes=tool, start=1)).path == path
+
+
+def test_a_plan_is_transparent() -> None:
+    """What is called below it belongs to the agent above it."""
+    plan = span(2, 1, attributes={OPERATION: "plan"}, start=1, end=8)
+    found = run(span(1, attributes=AGENT, start=0, end=9), plan, span(3, 2, attributes=TOOL, start=2))
+
+    assert (found.key.agent, found.path) == ("support", ("search",))
+
+
+def test_cached_tokens_are_part_of_the_input() -> None:
+    """`cache_write` and its older name `cache_creation` are never added."""
+    usage = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 10}
+    for name in ("cache_write", "cache_creation", "cache_read"):
+        assert model(span(attributes={**CHAT, **usage, f"gen_ai.usage.{name}.input_tokens": 60})).tokens == Tokens(
+            100, 10
+        )

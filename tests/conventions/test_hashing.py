@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.conventions.hashing import DIGEST_SIZE, REDACTED, Hasher, canonical, unwrapped
+from otel_reliability.model.tools import READS_ONLY
 from tests.conventions.reading import HASHER, hashed
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False) | st.text(max_size=8)
@@ -182,3 +183,22 @@ def test_an_identifier_is_printable() -> None:
     """The values of `run.key` leave as hexadecimal digits."""
     assert HASHER.text("order-7") == HASHER.text("order-7") != HASHER.text("order-8")
     assert len(HASHER.text("order-7")) == 2 * DIGEST_SIZE
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"command": "ls -l"}',
+        {"command": "cd src && cat a.py"},
+        {"cmd": ["bash", "-lc", "grep x a | head"]},
+        {"command": ["ls", "-l", "a b"]},
+        "pwd",
+    ],
+)
+def test_a_shell_command_that_only_reads_has_no_effect(arguments: object) -> None:
+    """The effect is empty, whatever form the arguments have; of any other tool it is a hash."""
+    hasher = Hasher(b"key")
+    assert hasher.call("Bash", None, arguments, failed=False).effect == READS_ONLY
+    assert hasher.call("run_shell_command", None, {"command": "make"}, failed=False).effect not in {READS_ONLY, None}
+    assert hasher.call("deploy", None, arguments, failed=False).effect not in {READS_ONLY, None}
+    assert hasher.call("bash", None, None, failed=False).effect is None

@@ -6,7 +6,7 @@ import pytest
 
 from otel_reliability.model.span import Kind, Tokens
 from otel_reliability.testing import span
-from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read
+from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read, runs
 
 SCOPE = "mlflow.tracing.provider"
 
@@ -57,3 +57,15 @@ def test_a_type_that_is_no_text_is_nobody_s() -> None:
     """Whatever object stands where the span type should, the span is read, as nothing."""
     for kind in ({"a": 1}, [1], '{"a": 1}', 3, None):
         assert is_nothing(span(scope="mlflow", attributes={"mlflow.spanType": kind}))
+
+
+def test_q45_the_runner_of_openai_agents_is_no_agent() -> None:
+    """`AgentRunner.run` is the function around the agents: a container; the run is named after its first agent."""
+    agent, tool = {"mlflow.spanType": '"AGENT"'}, {"mlflow.spanType": '"TOOL"'}
+    spans = [
+        span(1, name="AgentRunner.run", attributes=agent, scope=SCOPE, start=0, end=9),
+        span(2, 1, name="support", attributes=agent, scope=SCOPE, start=1, end=8),
+        span(3, 2, name="search", attributes=tool, scope=SCOPE, start=2, end=3),
+    ]
+
+    assert [(one.key.agent, one.path) for one in runs(*spans)] == [("support", ("search",))]

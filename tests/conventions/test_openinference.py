@@ -125,7 +125,7 @@ def test_q02_an_agent_without_a_name_is_a_container() -> None:
         ("crewai", "Agent._execute_core", {"graph.node.id": "Refund Agent"}, "Refund Agent"),
         ("crewai", "refund_task._execute_core", {}, None),
         ("autogen", "run", {"graph.node.id": "support_agent"}, "support_agent"),
-        ("claude_agent_sdk", "claude.conversation", {}, None),
+        ("claude_agent_sdk", "claude.conversation", {}, "claude"),
         ("pydantic_ai", "agent", {"agent.name": "support_agent"}, "support_agent"),
     ],
 )
@@ -307,3 +307,36 @@ def test_a_kind_that_is_no_text_is_not_recognised() -> None:
     """A span whose kind is a number is left to the conventions that stand behind."""
     assert is_nothing(span(attributes={KIND: 3}))
     assert read(span(attributes={KIND: 3, "gen_ai.operation.name": "chat"})).kind is Kind.MODEL
+
+
+@pytest.mark.parametrize(
+    "scope", ["openinference.instrumentation.openai_agents", "@arizeai/openinference-instrumentation-openai-agents"]
+)
+def test_q43_openai_agents_without_agent_name_are_named_by_their_node(scope: str) -> None:
+    """OpenAI Agents up to 0.6, and in JavaScript: the root AGENT bears the workflow's name and no node; the agents do."""
+    root = span(1, name="Support workflow", scope=scope, attributes={KIND: "AGENT"}, start=0, end=9)
+    first = span(
+        2, 1, name="triage", scope=scope, attributes={KIND: "AGENT", "graph.node.id": "triage"}, start=1, end=3
+    )
+    second = span(3, 1, name="billing", scope=scope, attributes={KIND: "AGENT", "graph.node.id": "billing"}, start=4)
+    search = span(4, 3, name="search", scope=scope, attributes={KIND: "TOOL"}, start=5)
+    found = run(root, first, second, search)
+
+    assert (found.key.agent, found.path) == ("triage", ("search",))
+    assert [one.agent for one in found.tool_calls or ()] == ["billing"]
+
+
+def test_q44_agents_of_the_agent_framework_have_their_own_name() -> None:
+    """Node ids are those of agent objects, new in each process; the name stands beside them, or in the GenAI attribute."""
+    ids = {KIND: "AGENT", "graph.node.id": "agent_0d27ee01-4866-4a9b-989c-3ecf31ed47aa"}
+    named = span(name="invoke_agent x", scope="agent_framework", attributes={**ids, "graph.node.name": "support"})
+    other = span(name="invoke_agent x", scope="agent_framework", attributes={**ids, "gen_ai.agent.name": "support"})
+
+    assert (invocation(named).name, invocation(other).name) == ("support", "support")
+    assert invocation(span(name="invoke_agent", scope="agent_framework", attributes=ids)).name is None
+
+
+def test_q46_the_main_agent_of_the_claude_agent_sdk_is_claude() -> None:
+    """It has no name of its own; a subagent has."""
+    assert invocation(seen("AGENT", "ClaudeAgentSDK.query", "claude_agent_sdk")).name == "claude"
+    assert invocation(seen("AGENT", "ClaudeAgentSDK.Task", "claude_agent_sdk", agent__name="Task")).name == "Task"

@@ -27,8 +27,6 @@ NOT_HELD: Final[dict[tuple[str, str], str]] = {
     ("autogen-native", "session"): _NO_SESSION,
     ("autogen-native", "tokens"): _NO_TOKENS,
     ("autogen-openinference", "session"): UNTIL_USING_SESSION,
-    ("claude_agent_sdk-openinference", "agent"): "no span names the agent; the service does",
-    ("claude_agent_sdk-openinference", "agents of steps"): "no span names the agent; the service does",
     ("crewai-openllmetry", "agents of steps"): _MESSAGES_ONLY,
     ("crewai-openllmetry", "failed calls"): _MESSAGES_ONLY,
     ("crewai-openllmetry", "retries"): _MESSAGES_ONLY,
@@ -62,6 +60,11 @@ NOT_HELD: Final[dict[tuple[str, str], str]] = {
 """Fields of which a capture holds nothing, beside what its truth file names itself."""
 
 EXCEPTIONS: Final[dict[tuple[str, str, str], str]] = {
+    (
+        "claude_agent_sdk-openinference",
+        "handoff-06",
+        "agents of steps",
+    ): "a sub-agent bears the name of the tool that calls it; its own stands in that tool's arguments",
     ("claude_agent_sdk-openinference", "handoff-06", "tokens"): "the tokens of a sub-agent's turns are in no span",
     (
         "dspy-openinference",

@@ -104,6 +104,9 @@ def test_without_any_meter_provider_it_says_once_how_to_see_the_numbers() -> Non
 LARGE = (
     "google.protobuf",
     "grpc",
+    "Levenshtein",
+    "numpy",
+    "rapidfuzz",
     "requests",
     "otel_reliability.service",
     "otel_reliability.report",
@@ -113,7 +116,7 @@ LARGE = (
 
 
 def test_attaching_loads_nothing_large() -> None:
-    """Neither messages of protobuf nor gRPC nor anything of reports and the service."""
+    """Neither messages of protobuf, gRPC, numpy and edit distances, nor anything of reports and the service."""
     host = run_host(
         "import otel_reliability\n"
         "otel_reliability.ReliabilitySpanProcessor()\n"

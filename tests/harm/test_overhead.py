@@ -8,15 +8,9 @@ from tests.harm.hosts import run_host
 
 MEASURE = """
 import json
-from statistics import median
-from opentelemetry.sdk.trace import SpanProcessor
 from benchmarks import bench_hooks as bench
 
-processor = bench.ours()
-found = {}
-for name, spans in (("agent", bench.GENAI), ("other", bench.ORDINARY)):
-    works = bench.alone(spans, processor), bench.alone(spans, SpanProcessor())
-    found[name] = median(ours / theirs for ours, theirs in zip(*bench.in_turns(*works, processor, rounds=11)))
+found = dict(zip(("agent", "other"), (row.value for row in bench.rows(rounds=11)), strict=False))
 print(json.dumps(found))
 """
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.metrics._support.pairs import ONE, LatestPairs, PairSums, edit_shares, path_code
+from otel_reliability.metrics._support.pairs import ONE, LatestPairs, PairSums, edit_units, path_code
 from otel_reliability.metrics.examples import row
 from otel_reliability.model.row import Row
 from tests.metrics.reference import edits
@@ -17,24 +17,24 @@ CODES = st.text("abcd", max_size=6)
 
 
 @given(CODES, st.lists(CODES, max_size=20))
-def test_edit_shares_are_those_of_the_textbook(code: str, others: list[str]) -> None:
+def test_edit_units_are_those_of_the_textbook(code: str, others: list[str]) -> None:
     """The distances are those of the textbook's table, in units of 2^-52."""
     expected = [edits(code, other) * ONE // max(len(code), len(other), 1) for other in others]
-    assert edit_shares(code, others) == expected
+    assert edit_units(code, others) == expected
 
 
 @given(st.lists(st.tuples(CODES, st.integers(0, 5)), max_size=25))
 def test_sums_are_over_all_pairs_whoever_leaves(steps: list[tuple[str, int]]) -> None:
     """Whether the oldest leaves or one from the middle, the total is that of all pairs that remain."""
-    sums, there = PairSums(edit_shares), dict[str, str]()
+    sums, there = PairSums(edit_units), dict[str, str]()
     for at, (code, leaving) in enumerate(steps):
         sums.add(code)
         there[str(at)] = code
         if leaving < min(3, len(there)):
             gone = list(there)[0 if leaving == 0 else -leaving]
             sums.remove(there.pop(gone))
-        assert sums.total == sum(edit_shares(one, [other])[0] for one, other in combinations(there.values(), 2))
-        assert sums.distance("ab") == sum(edit_shares("ab", list(there.values())))
+        assert sums.total == sum(edit_units(one, [other])[0] for one, other in combinations(there.values(), 2))
+        assert sums.distance("ab") == sum(edit_units("ab", list(there.values())))
         assert (len(sums), sums.distinct) == (len(there), len(set(there.values())))
         assert all(code in sums for code in there.values())
 
@@ -52,7 +52,7 @@ def latest(rows: list[Row], limit: int) -> list[Row]:
 @given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abcd"), st.booleans()), max_size=40), st.integers(1, 3))
 def test_the_latest_paths_count_at_every_step(steps: list[tuple[int, str, bool]], limit: int) -> None:
     """Whatever comes and goes in whatever order, the pairs are those of the latest runs under the ceiling."""
-    pairs, there = LatestPairs(limit, edit_shares, path_code), list[Row]()
+    pairs, there = LatestPairs(limit, edit_units, path_code), list[Row]()
     for at, (end, path, leave) in enumerate(steps):
         if leave and there:
             pairs.evict(there.pop(end % len(there)))
@@ -67,7 +67,7 @@ def test_the_latest_paths_count_at_every_step(steps: list[tuple[int, str, bool]]
 
 def test_a_run_is_not_its_own_other() -> None:
     """Its distance is to the others; a run from outside has all of them as others."""
-    pairs = LatestPairs(10, edit_shares, path_code)
+    pairs = LatestPairs(10, edit_units, path_code)
     one, other, outside = row("a"), row("b"), row("b")
     pairs.add(one)
     assert pairs.distance(one, inside=True) is None

@@ -119,7 +119,7 @@ def test_of_the_hashes_only_the_effect_leaves() -> None:
     paid = call("pay", arguments=b"argument", result=b"resultss", effect=b"effectss")
     (found,) = write_run(run(tool_calls=(paid,)))["tool_calls"]
 
-    assert list(found[-3:]) == [None, None, base64.b64encode(b"effectss").decode()]
+    assert list(found[-4:]) == [None, None, base64.b64encode(b"effectss").decode(), True]
 
 
 def test_bytes_without_a_new_field_are_read() -> None:

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from otel_reliability.config import ToolSettings
 from otel_reliability.model.run import ToolCall
-from otel_reliability.model.tools import DEFAULT_RULES, ToolRules, effects_of, is_reading, verdict, words
+from otel_reliability.model.tools import DEFAULT_RULES, ToolRules, effects_of, is_reading, only_reads, verdict, words
 
 
 def call(name: str, effect: bytes | None = b"1", *, ok: bool = True) -> ToolCall:
     """A call of this tool."""
-    return ToolCall(name, ok, False, False, 0, "agent", 0, 1, None, None, effect)
+    return ToolCall(name, ok, False, False, 0, "agent", 0, 1, None, None, effect, ok and verdict(name).effect)
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,35 @@ def test_effects_are_the_changing_calls_that_did_not_fail() -> None:
 def test_the_judgement_is_total(name: str) -> None:
     """Whatever a tool is called, there is a verdict with a reason."""
     assert verdict(name).why
+
+
+@pytest.mark.parametrize(
+    "name", ["open", "goto", "scroll_down", "scroll_up", "ls", "cd", "cat", "head", "tail", "grep", "pwd"]
+)
+def test_coding_tools_that_only_read(name: str) -> None:
+    """Commands of coding agents; as the first word of a longer name they are something else."""
+    assert not verdict(name).effect
+    assert verdict("open_ticket").effect
+    assert verdict("head_hunt").effect
+
+
+@pytest.mark.parametrize(
+    ("command", "reads"),
+    [
+        ("ls -la", True),
+        ("cd /src && grep -rn foo . | head -20", True),
+        ("cat a.txt 2>/dev/null", True),
+        ("cat a.txt 2>&1 | tail -3", True),
+        ("cd /src && pytest -q", False),
+        ("cat > a.py <<EOF", False),
+        ("cat $(rm x)", False),
+        ("ls\nrm x", False),
+        ("grep -q x a || sed -i s/x/y/ a", False),
+        ("lsof", False),
+        ("", False),
+        ("ls " + "x" * 5000, False),
+    ],
+)
+def test_commands_that_only_read(command: str, reads: bool) -> None:
+    """Every part must be a command that reads, and nothing may be written or substituted."""
+    assert only_reads(command) is reads

@@ -157,3 +157,26 @@ def test_the_line_that_corrects_a_verdict_can_be_pasted(tmp_path: Path, capsys: 
         assert [tool["effect"] for tool in found["tools"] if tool["name"] == name] == [
             setting.startswith("tools.effects")
         ]
+
+
+def test_results_that_look_like_errors_are_shown_until_a_pattern_catches_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The tool, the word and how many; never the rest. With the line that is shown the calls have failed."""
+    spans = [one for at in range(10, 60, 10) for one in _run(at)]
+    spans = [
+        one._replace(attributes={**one.attributes, "gen_ai.tool.call.result": f"Error: {_SECRET} {number}"})
+        if "gen_ai.tool.name" in one.attributes
+        else one
+        for number, one in enumerate(spans)
+    ]
+    path = write_otlp(tmp_path / "spans.jsonl", spans)
+    shown = call(capsys, "inspect", path).out
+    (line,) = [line for line in shown.splitlines() if "tools.soft_errors" in line]
+
+    assert "book: 5 results of successful calls with 'error' at the start" in shown
+    assert _SECRET not in shown
+    after = json.loads(call(capsys, "inspect", path, *shlex.split(line), "--format", "json").out)
+    assert after["uncaught_errors"] == []
+    runs = [json.loads(one) for one in call(capsys, "runs", path, *shlex.split(line)).out.splitlines()]
+    assert [one["ok"] for run in runs for one in run["tool_calls"]] == [False] * 5

@@ -95,7 +95,7 @@ def test_one_agent_tells_readings_runs_and_where_paths_part(running: Running) ->
     assert support["findings"]["divergences"][0]["shared"] == ["search"]
     assert support["change"] == {
         "state": "learning",
-        "sentence": "Learning: 52 more units until a change can be told.",
+        "sentence": "Collecting a baseline: 52 more units.",
         "changes": [],
     }
 

@@ -145,7 +145,9 @@ def test_the_standard_metrics_come_where_they_are_asked_for() -> None:
         "gen_ai.invoke_agent.duration": 2.0,
         "gen_ai.invoke_agent.tool_calls": 1,
         "gen_ai.invoke_agent.inference_calls": 3,
+        "gen_ai.execute_tool.duration": 1.0,
     }
+    assert found.value("gen_ai.execute_tool.duration", gen_ai__tool__name="search") == 1
 
 
 # --- Readings -----------------------------------------------------------------------------------------------------------

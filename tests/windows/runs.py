@@ -15,7 +15,7 @@ KEY = AgentKey("", "shop", "", "support")
 
 def call(name: str, *, ok: bool = True, retry: int = 0, repeat: bool = False, start: int = 0, end: int = 1) -> ToolCall:
     """A tool call; `retry` is its place in its chain of retries."""
-    return ToolCall(name, ok, retry > 0, repeat, retry, "support", start, end, b"a", None, b"e")
+    return ToolCall(name, ok, retry > 0, repeat, retry, "support", start, end, b"a", None, b"e", has_effect=ok)
 
 
 def model_call(tokens: tuple[int | None, int | None] = (None, None), *, start: int = 0, end: int = 1) -> ModelCall:

@@ -9,7 +9,6 @@ import pytest
 from otel_reliability.model.row import Retries
 from otel_reliability.model.run import ModelCall, ToolCall
 from otel_reliability.model.span import Evaluation
-from otel_reliability.model.tools import ToolRules
 from otel_reliability.windows.paths import PathTable
 from otel_reliability.windows.rows import retries_of, row_of, signals_of, violations_of
 from tests.windows.runs import call, model_call, run
@@ -43,9 +42,10 @@ def test_a_row_says_what_the_run_says() -> None:
     assert row.effects == {("y", b"e")}
 
 
-def test_tools_that_change_nothing_have_no_effect() -> None:
-    """What counts as an effect is the user's to say."""
-    row = row_of(run("a", task_id="t", tool_calls=(call("x"), call("y"))), PathTable(), ToolRules(reads=("x",)))
+def test_calls_without_an_effect_are_none_of_its_effects() -> None:
+    """Assembly says which calls have one, by the user's rules."""
+    calls = (call("x")._replace(has_effect=False), call("y"))
+    row = row_of(run("a", task_id="t", tool_calls=calls), PathTable())
     assert row.effects == {("y", b"e")}
 
 

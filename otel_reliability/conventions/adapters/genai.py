@@ -20,7 +20,16 @@ from otel_reliability.conventions.base import (
     own_value,
     reported_call,
 )
-from otel_reliability.model.span import STATUS_ERROR, Call, InvocationFacts, Kind, ModelFacts, Tokens, ToolFacts
+from otel_reliability.model.span import (
+    STATUS_ERROR,
+    Call,
+    HandoffFacts,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    Tokens,
+    ToolFacts,
+)
 
 OPERATION: Final = "gen_ai.operation.name"
 SYSTEM: Final = "gen_ai.system"
@@ -45,6 +54,8 @@ TOOL_RESULTS: Final = (RESULT, "tool_response", "gen_ai.tool.output", "output.va
 TOOL_STATUS: Final = ("gen_ai.tool.status", "tool.status")
 ERROR_TYPE: Final = "error.type"
 MCP_METHOD: Final = "mcp.method.name"
+TRANSFER_MODE: Final = "gen_ai.transfer.mode"
+TRANSFER_TARGET: Final = "gen_ai.transfer.target.name"
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 CONTEXT_LIMITS: Final = ("reliability.context_limit", "gen_ai.context.window_size")
 COSTS: Final = ("reliability.usage.cost_usd", "operation.cost")
@@ -55,7 +66,13 @@ MODEL_OPERATIONS: Final = frozenset(
     {"chat", "generate_content", "text_completion", "completion", "response", "responses", "call_llm", "messages"}
 )
 TOOL_OPERATIONS: Final = frozenset({"execute_tool", "tool.execute"})
-RETRIEVAL_OPERATIONS: Final = frozenset({"retrieval", "retrieve"})
+RETRIEVAL_OPERATIONS: Final = frozenset({"retrieval", "retrieve", "search_memory"})
+
+MEMORY_CHANGES: Final = frozenset(
+    {"create_memory", "update_memory", "upsert_memory", "delete_memory", "create_memory_store", "delete_memory_store"}
+)
+"""Operations that change a memory: tool calls of their name, with an effect. (`plan` and others are transparent.)"""
+MEMORY_IDS: Final = ("gen_ai.memory.store.id", "gen_ai.memory.record.id")
 
 LIMIT_WORDS: Final = frozenset({"max_steps", "max_turns", "max_iterations", "length"})
 """Finish reasons of an agent that say it was stopped by a limit (never read from a model call)."""
@@ -87,6 +104,7 @@ class GenAI(Convention):
             OPERATION, SYSTEM, AGENT_NAME, OLD_AGENT_NAME, WORKFLOW_NAME, TOOL_NAME, CALL_ID, *TOOL_ARGUMENTS, *TOOL_RESULTS,
             *TOOL_STATUS, ERROR_TYPE, MCP_METHOD, REQUEST_MODEL, RESPONSE_MODEL, RESPONSE_ID, FINISH_REASONS, OLD_FINISH_REASON,
             *INPUT_TOKENS, *OUTPUT_TOKENS, *AGGREGATED_INPUT, *AGGREGATED_OUTPUT, *CONTEXT_LIMITS, *COSTS, OUTPUT_MESSAGES,
+            *MEMORY_IDS, TRANSFER_MODE, TRANSFER_TARGET,
         }
     )  # fmt: skip
     needs: ClassVar[frozenset[str]] = frozenset({OPERATION, TOOL_NAME, OLD_AGENT_NAME, SYSTEM})
@@ -111,7 +129,18 @@ def by_operation(operation: str, span: SpanView) -> Answer:
         return Answer(Kind.WORKFLOW, workflow_facts(span))
     if operation in RETRIEVAL_OPERATIONS:
         return Answer(Kind.RETRIEVAL)
-    return NOTHING
+    return memory_change(operation, span) if operation in MEMORY_CHANGES else NOTHING
+
+
+def memory_change(operation: str, span: SpanView) -> Answer:
+    """A change of a memory. Its arguments are the ids of the store and of the record."""
+    failed = tool_failed(span)
+    arguments = own_of_all(_memory_ids, *MEMORY_IDS) if any(key in span for key in MEMORY_IDS) else None
+    return Answer(Kind.TOOL, ToolFacts((reported_call(operation, None, arguments, failed=failed),)), failed)
+
+
+def _memory_ids(store: object, record: object) -> dict[str, object]:
+    return {"store": store, "record": record}
 
 
 def _without_operation(span: SpanView) -> Answer | None:
@@ -238,6 +267,8 @@ def tool(span: SpanView) -> Answer:
         name = values.text(span.name[len(TOOL_SPAN) :])
     if name in MERGED_TOOLS:
         return NOTHING
+    if span.get(TRANSFER_MODE) == "pass_control":
+        return Answer(Kind.HANDOFF, HandoffFacts(values.name(span.get(TRANSFER_TARGET))))
     if name == FINISH_TOOL and "smolagents" in span.scope:
         return Answer(Kind.TOOL, ToolFacts(finish=True))
     return tool_answer(span, name)

@@ -19,6 +19,8 @@ MODEL: Final = "mlflow.llm.model"
 USAGE: Final = "mlflow.chat.tokenUsage"
 METADATA: Final = "metadata"
 CALL_ID: Final = "tool_call_id"
+OPENAI_AGENTS: Final = "AgentRunner."
+"""Start of the name of the span around the agents of the OpenAI Agents SDK: a function, no agent (Q45)."""
 
 
 class MLflow(Convention):
@@ -40,6 +42,8 @@ class MLflow(Convention):
         if kind in {"CHAT_MODEL", "LLM"}:
             return Answer(Kind.MODEL, _model(span), session=session)
         if kind == "AGENT":
+            if span.name.startswith(OPENAI_AGENTS):
+                return Answer(Kind.WORKFLOW, InvocationFacts(), session=session)
             return Answer(Kind.AGENT, InvocationFacts(name=values.name(span.name)), session=session)
         if kind == "CHAIN":
             return Answer(*langchain.chain(span.name, span.found_in(METADATA, langchain.agent_of)), session=session)

@@ -34,6 +34,7 @@ from otel_reliability.model.span import (
 SPAN_KIND: Final = "openinference.span.kind"
 AGENT_NAME: Final = "agent.name"
 NODE_ID: Final = "graph.node.id"
+NODE_NAME: Final = "graph.node.name"
 TOOL_NAME: Final = "tool.name"
 INPUT: Final = "input.value"
 OUTPUT: Final = "output.value"
@@ -60,6 +61,10 @@ LLAMA_INDEX: Final = SCOPE + "llama_index"
 AGNO: Final = SCOPE + "agno"
 BEEAI: Final = SCOPE + "beeai"
 CLAUDE: Final = SCOPE + "claude_agent_sdk"
+AGENT_FRAMEWORK: Final = "agent_framework"
+"""Scope of Microsoft's own spans, to which OpenInference only adds attributes."""
+CLAUDE_NAME: Final = "claude"
+"""Name of the main agent of the Claude Agent SDK, which has none; subagents have names."""
 
 _CALL_KEY: Final = re.compile(
     r"llm\.output_messages\.(\d+)\.message\.tool_calls\.(\d+)\.tool_call\.(id|function\.name|function\.arguments)"
@@ -78,8 +83,8 @@ class OpenInference(Convention):
     name: ClassVar[str] = "OpenInference"
     keys: ClassVar[frozenset[str]] = frozenset(
         {
-            SPAN_KIND, AGENT_NAME, NODE_ID, TOOL_NAME, INPUT, OUTPUT, METADATA, PROMPT_TOKENS, COMPLETION_TOKENS, FINISH_REASON,
-            *MODEL, REQUEST_MODEL, COST, *CALL_IDS, *genai.CONTEXT_LIMITS, *genai.COSTS, *genai.INPUT_TOKENS,
+            SPAN_KIND, AGENT_NAME, NODE_ID, NODE_NAME, TOOL_NAME, INPUT, OUTPUT, METADATA, PROMPT_TOKENS, COMPLETION_TOKENS,
+            FINISH_REASON, *MODEL, REQUEST_MODEL, COST, *CALL_IDS, *genai.CONTEXT_LIMITS, *genai.COSTS, *genai.INPUT_TOKENS,
             *genai.OUTPUT_TOKENS, genai.AGENT_NAME, genai.ERROR_TYPE, *genai.TOOL_STATUS,
         }
     )  # fmt: skip
@@ -100,7 +105,10 @@ def _agent(span: SpanView) -> Answer:
         return Answer(Kind.AGENT, InvocationFacts()) if _is_start(span) else NOTHING
     named = values.name(span.get(AGENT_NAME))
     if span.scope.startswith(OPENAI_AGENTS) and named is None:
-        return Answer(Kind.WORKFLOW, InvocationFacts())
+        node = values.name(
+            span.get(NODE_ID)
+        )  # Q43: up to 0.6, and in JavaScript; the root has the name of the workflow
+        return Answer(Kind.WORKFLOW, InvocationFacts()) if node is None else Answer(Kind.AGENT, InvocationFacts(node))
     if span.scope.startswith(SMOLAGENTS):
         return Answer(Kind.AGENT, _smolagents_agent(span))
     return Answer(Kind.AGENT, InvocationFacts(name=named or _agent_name(span), tokens=usage(span)))
@@ -109,6 +117,10 @@ def _agent(span: SpanView) -> Answer:
 def _agent_name(span: SpanView) -> str | None:
     """Q3: where each instrumentation keeps the agent's name, if not in `agent.name`."""
     scope = span.scope
+    if scope.startswith(AGENT_FRAMEWORK):  # Q44: its node ids are those of agent objects
+        return values.first(span, (NODE_NAME, genai.AGENT_NAME), values.name)
+    if scope.startswith(CLAUDE):
+        return CLAUDE_NAME
     node = values.name(span.get(NODE_ID))
     if node is not None:
         return node
@@ -116,7 +128,7 @@ def _agent_name(span: SpanView) -> str | None:
         return google_adk.bracketed(span.name) or values.name(span.get(genai.AGENT_NAME))
     if scope.startswith(LANGCHAIN):
         return langchain.graph_name(span.name)
-    if scope.startswith((CLAUDE, CREWAI)):
+    if scope.startswith(CREWAI):
         return None
     return values.name(_cut(span.name, scope))
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Hashable
-from itertools import repeat
-from operator import add
+from operator import mul
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from otel_reliability.metrics._support.groups import RunGroup, Share
 from otel_reliability.model.row import Row
-from otel_reliability.statistics.edits import edit_distance
+from otel_reliability.statistics.edits import edit_distances
 
 K = TypeVar("K", bound=Hashable)
 
@@ -35,17 +34,16 @@ def path_code(row: Row) -> str:
     return "" if row.path is None else row.path.code
 
 
-def edit_shares(code: str, others: list[str]) -> list[int]:
+def edit_units(code: str, others: list[str]) -> list[int]:
     """Return the edit distance of a path to each other over the longer length of the two, in units of 2^-52.
 
     Insert, delete and replace cost 1; two empty paths are equal.
 
-    >>> [share / ONE for share in edit_shares("ab", ["ab", "abcd", ""])]
+    >>> [share / ONE for share in edit_units("ab", ["ab", "abcd", ""])]
     [0.0, 0.5, 1.0]
     """
-    length, sizes = len(code), map(len, others)
-    edits = map(edit_distance, repeat(code), others)
-    longer = [size if size > length else length for size in sizes]  # noqa: FURB136 (a call of max takes five times as long)
+    length, edits = len(code), edit_distances(code, others)
+    longer = [size if size > length else length for size in map(len, others)]  # noqa: FURB136 (a call of max takes five times as long)
     return [
         SHARES[size][edit] if size < KNOWN else edit * ONE // size for size, edit in zip(longer, edits, strict=True)
     ]
@@ -54,88 +52,45 @@ def edit_shares(code: str, others: list[str]) -> list[int]:
 class PairSums(Generic[K]):
     """Sum of the distances over all pairs of runs, where a run is known by the code of what it did.
 
-    For each code there is the sum of its distances to all runs that entered since the code is here; a run notes that sum
-    when it enters. So the run that has been here longest leaves at no cost, while any other, like a run that enters, costs
-    one distance to each code. Runs with equal codes are interchangeable. State: integers, two for each code and one for
-    each run.
+    A run that enters or leaves costs one distance to each different code. State: an integer for each different code.
     """
 
-    __slots__ = ("_at", "_codes", "_distances", "_entered", "_later", "_more", "_noted", "total")
+    __slots__ = ("_distances", "_runs", "total")
 
     def __init__(self, distances: Distances[K]) -> None:
         self._distances = distances
-        self._at: dict[K, int] = {}
-        self._codes: list[K] = []
-        self._more: dict[K, int] = {}
-        """For codes of several runs, how many more than one."""
-        self._later: list[int] = []
-        self._entered: list[K] = []
-        self._noted: list[int] = []
+        self._runs: dict[K, int] = {}
+        """Runs of each code."""
         self.total = 0
         """The sum over all pairs, in units of 2^-52."""
 
     def __len__(self) -> int:
-        return len(self._entered)
+        return sum(self._runs.values())
 
     def __contains__(self, code: K) -> bool:
         """Return whether a run has this code."""
-        return code in self._at
+        return code in self._runs
 
     @property
     def distinct(self) -> int:
-        """How many different codes there are."""
-        return len(self._codes)
+        """Number of different codes."""
+        return len(self._runs)
 
     def add(self, code: K) -> None:
-        """A run enters."""
-        distances = self._distances(code, self._codes)
-        self.total += self._weighted(distances)
-        self._later = list(map(add, self._later, distances))
-        at = self._at.get(code)
-        if at is None:
-            at = self._at[code] = len(self._codes)
-            self._codes.append(code)
-            self._later.append(0)
-        else:
-            self._more[code] = self._more.get(code, 0) + 1
-        self._entered.append(code)
-        self._noted.append(self._later[at])
+        """Add a run."""
+        self.total += self.distance(code)
+        self._runs[code] = self._runs.get(code, 0) + 1
 
     def remove(self, code: K) -> None:
-        """A run that entered leaves."""
-        if self._entered[0] == code:
-            self.total -= self._later[self._at[code]] - self._noted[0]
-            del self._entered[0], self._noted[0]
-        else:
-            self._take_out(code)
-        more = self._more.pop(code, 0)
-        if more > 1:
-            self._more[code] = more - 1
-        elif not more:
-            self._forget(code)
+        """Remove a run that was added."""
+        self.total -= self.distance(code)
+        self._runs[code] -= 1
+        if not self._runs[code]:
+            del self._runs[code]
 
     def distance(self, code: K) -> int:
         """Return the sum of the distances of a code to all runs, in units of 2^-52."""
-        return self._weighted(self._distances(code, self._codes))
-
-    def _weighted(self, distances: list[int]) -> int:
-        """Return the sum of distances to all codes, each as often as it has runs."""
-        return sum(distances) + sum([distances[self._at[code]] * more for code, more in self._more.items()])
-
-    def _take_out(self, code: K) -> None:
-        """Subtract a run from the total, and from the sums of the runs that entered before it."""
-        distances = self._distances(code, self._codes)
-        self.total -= self._weighted(distances)
-        position = self._entered.index(code)
-        for earlier in range(position):
-            self._noted[earlier] += distances[self._at[self._entered[earlier]]]
-        del self._entered[position], self._noted[position]
-
-    def _forget(self, code: K) -> None:
-        """Remove a code that no run has any more: the last one takes its position."""
-        at, last, later = self._at.pop(code), self._codes.pop(), self._later.pop()
-        if at < len(self._codes):
-            self._codes[at], self._later[at], self._at[last] = last, later, at
+        return sum(map(mul, self._distances(code, list(self._runs)), self._runs.values()))
 
 
 class LatestPairs(RunGroup, Generic[K]):
@@ -146,7 +101,7 @@ class LatestPairs(RunGroup, Generic[K]):
     returns those of the group, given one of them. Without it they are kept from the start.
 
     >>> from otel_reliability.metrics.examples import rows_of
-    >>> pairs = LatestPairs(2, edit_shares, path_code)
+    >>> pairs = LatestPairs(2, edit_units, path_code)
     >>> for row in rows_of("a", "a b", "a", "c"):
     ...     pairs.add(row)
     >>> len(pairs), pairs.left_out, pairs.mean()

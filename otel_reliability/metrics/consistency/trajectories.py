@@ -28,8 +28,7 @@ class Trajectories(LatestPairs[str]):
 class TrajectoryMean(TaskMean[Trajectories]):
     """1 − the mean distance over the pairs of a task's successful attempts with a non-empty path, then the mean over tasks.
 
-    Failures are left out: they may differ for reasons of their own. State: integers, for each distinct path and each run. A
-    run that comes costs one distance to each distinct path of its task.
+    Failures are left out: they may differ for reasons of their own.
     """
 
     __slots__ = ("_by_status",)

@@ -104,8 +104,8 @@ def distances(code: str, others: list[str], profile: Profile = "published") -> l
 class TrajectoryDistribution(TrajectoryMean):
     """C_traj_d over the window: the successful attempts of a task pair by pair, then the mean over tasks.
 
-    State: integers, for each distinct path and each run. A run that comes costs one distance to each distinct path of its
-    task; the run that has been there longest leaves at no cost. At most `limits.paths` distinct paths a task, the latest.
+    State: an integer for each distinct path. A run that enters or leaves costs one distance to each distinct path of its
+    task. At most `limits.paths` distinct paths a task, the latest.
 
     >>> from otel_reliability.metrics.examples import row
     >>> from otel_reliability.model.run import Outcome

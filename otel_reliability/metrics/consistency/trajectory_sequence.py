@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import combinations
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.means import mean_of_present
-from otel_reliability.metrics._support.pairs import Distances, edit_shares
+from otel_reliability.metrics._support.pairs import Distances, edit_units
 from otel_reliability.metrics.consistency.trajectories import TrajectoryMean
 from otel_reliability.model.reading import MetricSpec
-from otel_reliability.statistics.edits import edit_share
+from otel_reliability.statistics.edits import edit_shares
 
 
 def trajectory_sequence(tasks: Iterable[Sequence[Sequence[str]]]) -> float | None:
@@ -27,15 +26,15 @@ def trajectory_sequence(tasks: Iterable[Sequence[Sequence[str]]]) -> float | Non
 
 
 def _of_task(paths: Sequence[Sequence[str]]) -> float | None:
-    shares = [edit_share(left, right) for left, right in combinations(paths, 2)]
+    shares = [share for at, path in enumerate(paths) for share in edit_shares(path, paths[at + 1 :])]
     return 1.0 - math.fsum(shares) / len(shares) if shares else None
 
 
 class TrajectorySequence(TrajectoryMean):
     """C_traj_s over the window: the successful attempts of a task pair by pair, then the mean over tasks.
 
-    State: integers, for each distinct path and each run. A run that comes costs one distance to each distinct path of its
-    task; the run that has been there longest leaves at no cost. At most `limits.paths` distinct paths a task, the latest.
+    State: an integer for each distinct path. A run that enters or leaves costs one distance to each distinct path of its
+    task. At most `limits.paths` distinct paths a task, the latest.
 
     >>> from otel_reliability.metrics.examples import row
     >>> from otel_reliability.model.run import Outcome
@@ -67,4 +66,4 @@ class TrajectorySequence(TrajectoryMean):
     )
 
     def distances(self, settings: Settings) -> Distances[str]:
-        return edit_shares
+        return edit_units

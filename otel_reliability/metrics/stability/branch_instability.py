@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.counts import Multiset
+from otel_reliability.metrics._support.counts import Counts
 from otel_reliability.metrics._support.groups import Groups, RunGroup, Share
 from otel_reliability.metrics.base import DEFAULTS, Metric
 from otel_reliability.metrics.data import LIKENESS, UNDISTURBED
@@ -27,20 +27,20 @@ class Branches(RunGroup):
 
     def __init__(self) -> None:
         super().__init__()
-        self._branches: dict[str | None, Multiset[str]] = {}
+        self._branches: dict[str | None, Counts[str]] = {}
         self._runs: Counter[tuple[str | None, ...]] = Counter()
 
     def add(self, row: Row) -> None:
         decisions = decisions_of(row)
         for decision, branch in decisions:
-            self._branches.setdefault(decision, Multiset()).add(branch)
+            self._branches.setdefault(decision, Counts()).count(branch)
         self._runs[tuple(decision for decision, _ in decisions)] += 1
 
     def evict(self, row: Row) -> None:
         decisions = decisions_of(row)
         for decision, branch in decisions:
-            self._branches[decision].remove(branch)
-            if not self._branches[decision].total:
+            self._branches[decision].count(branch, -1)
+            if not self._branches[decision]:
                 del self._branches[decision]
         names = tuple(decision for decision, _ in decisions)
         self._runs[names] -= 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.counts import Multiset
+from otel_reliability.metrics._support.counts import Counts
 from otel_reliability.metrics.base import DEFAULTS, SumMetric
 from otel_reliability.metrics.data import PATH, UNDISTURBED
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
@@ -45,7 +45,7 @@ class DistinctPaths(SumMetric):
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)
-        self._paths = Multiset[str]()
+        self._paths = Counts[str]()
 
     def count(self, row: Row, sign: int) -> None:
         if row.path is not None and row.condition == BASELINE:
@@ -53,4 +53,4 @@ class DistinctPaths(SumMetric):
 
     def value(self) -> Reading:
         runs = self._paths.total
-        return Reading(float(self._paths.distinct), runs) if runs else NO_EVIDENCE
+        return Reading(float(len(self._paths)), runs) if runs else NO_EVIDENCE

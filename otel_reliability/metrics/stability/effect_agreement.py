@@ -63,8 +63,8 @@ class EffectAgreement(TaskMean[LatestPairs[Effects]]):
     reaches .61 to .86. Within a task it does not say which attempt is wrong.
 
     No value without a task of 2 runs with observable tools. Where arguments are unknown, effects are compared by tool name,
-    and the reading says so. At most `limits.paths` (1 000) distinct sets of effects a task are compared, the latest. State:
-    integers, for each distinct set of effects and each run.
+    and the reading says so. At most `limits.paths` (1 000) distinct sets of effects a task are compared, the latest. State: an
+    integer for each distinct set of effects.
 
     >>> from otel_reliability.metrics.examples import row
     >>> agreement = EffectAgreement()

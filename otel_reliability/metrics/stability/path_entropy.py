@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.counts import Multiset
+from otel_reliability.metrics._support.counts import Counts
 from otel_reliability.metrics._support.groups import PathGroup, PathMetric, Share
 from otel_reliability.metrics._support.means import clamp
 from otel_reliability.model.reading import MetricSpec, Reading
@@ -20,7 +20,7 @@ class PathCounts(PathGroup):
 
     def __init__(self) -> None:
         super().__init__()
-        self._paths = Multiset[str]()
+        self._paths = Counts[str]()
 
     def count(self, path: Path, times: int) -> None:
         self._paths.count(path.code, times)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.groups import PathMetric
-from otel_reliability.metrics._support.pairs import LatestPairs, edit_shares, path_code
+from otel_reliability.metrics._support.pairs import LatestPairs, edit_units, path_code
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
 
@@ -17,7 +17,7 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
     1: all runs took the same path; 0: no two share a step. Two empty paths are alike. Where path entropy sees two different
     paths, this sees how different. Computed per task where runs carry one; no value without a group of 2 runs. At most
     `limits.paths` (1 000) distinct paths a group are compared, the latest; the reading says how many runs that left out.
-    State: integers, for each distinct path and each run.
+    State: an integer for each distinct path.
 
     >>> from otel_reliability.metrics.examples import rows_of
     >>> similarity = PathSimilarity()
@@ -46,7 +46,7 @@ class PathSimilarity(PathMetric[LatestPairs[str]]):
     )
 
     def new_group(self, settings: Settings) -> Callable[[], LatestPairs[str]]:
-        return lambda: LatestPairs(settings.limits.paths, edit_shares, path_code, self.rows_with())
+        return lambda: LatestPairs(settings.limits.paths, edit_units, path_code, self.rows_with())
 
     def value(self) -> Reading:
         reading = super().value()

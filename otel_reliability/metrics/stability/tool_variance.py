@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.counts import Multiset
+from otel_reliability.metrics._support.counts import Counts
 from otel_reliability.metrics._support.groups import PathGroup, PathMetric, Share
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Path
@@ -18,7 +18,7 @@ class ToolSets(PathGroup):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sets = Multiset[str | tuple[str, ...]]()
+        self._sets = Counts[str | tuple[str, ...]]()
 
     def count(self, path: Path, times: int) -> None:
         steps = path.steps

@@ -1,0 +1,215 @@
+"""A proposal of `mapping.spans` for spans that no convention recognizes, from their names, their keys and words for kinds."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from otel_reliability.model.span import RawSpan
+
+Mark: TypeAlias = tuple[str, str]
+"""A key, and the word for a kind that is its value."""
+Rule: TypeAlias = dict[str, Any]
+
+KINDS: Final[Mapping[str, frozenset[str]]] = {
+    "agent": frozenset({"agent", "agent_run", "agent_call", "invoke_agent", "run_agent", "assistant", "bot"}),
+    "workflow": frozenset({"workflow", "pipeline", "graph", "crew"}),
+    "tool": frozenset(
+        {"tool", "tool_call", "tool_use", "tool_run", "execute_tool", "function", "function_call", "action"}
+    ),
+    "model": frozenset({"model", "model_call", "llm", "llm_call", "chat", "completion", "generation", "inference"}),
+    "retrieval": frozenset({"retrieval", "retriever", "rag"}),
+    "handoff": frozenset({"handoff", "hand_off", "transfer"}),
+    "chain": frozenset({"chain", "step", "turn", "node"}),
+}
+"""Words for each kind. Of a value only these are kept: it is compared with them as a whole."""
+KIND_OF: Final = {word: kind for kind, words in KINDS.items() for word in words}
+LONGEST_WORD: Final = max(map(len, KIND_OF))
+MAX_GROUPS: Final = 2_000
+"""Groups of spans of one scope, name and words for kinds; more are not counted."""
+MAX_MARKS: Final = 4
+
+FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "agent": ("agent", "assistant", "bot"),
+    "tool": ("tool", "function", "action"),
+    "arguments": ("arguments", "args", "parameters", "params", "input", "inputs", "request", "query"),
+    "result": ("result", "results", "output", "outputs", "response", "return"),
+    "model": ("model", "llm"),
+    "session": ("session", "conversation", "thread", "chat"),
+    "task": ("task", "ticket", "case", "issue", "job"),
+    "outcome": ("outcome", "success", "succeeded", "resolved", "ok", "status"),
+}
+"""Words of the key of each field, the best first."""
+TOKENS: Final = frozenset({"token", "tokens"})
+TOKEN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    "input_tokens": frozenset({"input", "in", "prompt"}),
+    "output_tokens": frozenset({"output", "out", "completion"}),
+}
+OTHER_WORDS: Final = frozenset(
+    {
+        "type",
+        "kind",
+        "version",
+        "count",
+        "number",
+        "index",
+        "duration",
+        "latency",
+        "ms",
+        "seconds",
+        "url",
+        "description",
+    }
+)
+"""Words of keys that hold none of these fields."""
+FIELDS_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    "agent": ("agent", "session", "task", "outcome"),
+    "workflow": ("agent", "session", "task", "outcome"),
+    "chain": ("session",),
+    "tool": ("tool", "arguments", "result", "outcome"),
+    "model": ("model", "input_tokens", "output_tokens"),
+    "retrieval": (),
+    "handoff": ("agent",),
+}
+
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_GLOB: Final = re.compile(r"[*?\[]")
+
+
+class Group(NamedTuple):
+    """Spans of one scope and name with the same words for kinds."""
+
+    scope: str
+    name: str
+    marks: tuple[Mark, ...]
+
+
+class Proposal:
+    """Counts unknown spans, and proposes rules for them."""
+
+    def __init__(self) -> None:
+        self._keys: dict[Group, Counter[str]] = {}
+        self._spans: Counter[Group] = Counter()
+
+    def add(self, span: RawSpan) -> None:
+        """Count a span: its name, its keys, and which of its values are words for kinds."""
+        marks = [(key, word) for key in span.attributes if (word := _kind_word(span.attributes.get(key)))]
+        group = Group(span.scope, span.name, tuple(sorted(marks)[:MAX_MARKS]))
+        if group in self._spans or len(self._spans) < MAX_GROUPS:
+            self._spans[group] += 1
+            self._keys.setdefault(group, Counter()).update(span.attributes)
+
+    def rules(self, scopes: Iterable[str]) -> list[Rule]:
+        """Return rules for the spans of these scopes, those of runs first; none where no kind can be recognized."""
+        found: dict[tuple[str, str, Mark | None], list[Group]] = {}
+        for scope in sorted(set(scopes)):
+            groups = [group for group in self._spans if group.scope == scope]
+            key = self._kind_key(groups)
+            for group in sorted(groups):
+                mark = next((mark for mark in group.marks if mark[0] == key), None)
+                kind = KIND_OF[_plain(mark[1])] if mark else _kind_by_words(group.name, self._keys[group])
+                if kind is not None:
+                    found.setdefault((scope, kind, mark), []).append(group)
+        order = list(KINDS)
+        ranked = sorted(found.items(), key=lambda item: (order.index(item[0][1]), item[0][0], str(item[0][2])))
+        return [rule for (scope, kind, mark), groups in ranked for rule in self._rules(scope, kind, mark, groups)]
+
+    def _kind_key(self, groups: Iterable[Group]) -> str | None:
+        """Return the key that tells most spans of a scope apart: by the number of kinds, then of spans."""
+        kinds: dict[str, set[str]] = {}
+        spans: Counter[str] = Counter()
+        for group in groups:
+            for key, word in group.marks:
+                kinds.setdefault(key, set()).add(KIND_OF[_plain(word)])
+                spans[key] += self._spans[group]
+        return max(sorted(kinds), key=lambda key: (len(kinds[key]), spans[key]), default=None)
+
+    def _rules(self, scope: str, kind: str, mark: Mark | None, groups: Sequence[Group]) -> list[Rule]:
+        keys = Counter[str]()
+        for group in groups:
+            keys.update(self._keys[group])
+        if mark is not None:
+            del keys[mark[0]]
+        fields = _fields(kind, list(keys))
+        names = sorted({group.name for group in groups})
+        if mark is not None:
+            where: Rule = (
+                {"name": _literal(names[0])} if len(names) == 1 else {"scope": _literal(scope)} if scope else {}
+            )
+            return [{"kind": kind, **where, "attributes": {mark[0]: mark[1]}, **fields}]
+        return [{"kind": kind, "name": pattern, **fields} for pattern in _patterns(names)]
+
+
+def _kind_word(value: object) -> str | None:
+    """Return a value that is a word for a kind, as it is written; None for any other."""
+    if not isinstance(value, str) or len(value) > LONGEST_WORD:
+        return None
+    return value if _plain(value) in KIND_OF and _GLOB.search(value) is None else None
+
+
+def _plain(word: str) -> str:
+    return word.lower().replace("-", "_")
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+def _kind_by_words(name: str, keys: Iterable[str]) -> str | None:
+    """Return the kind that the words of a name say, else those of its keys."""
+    by_name = [KIND_OF[word] for word in _words(name) if word in KIND_OF and KIND_OF[word] != "chain"]
+    if by_name:
+        return by_name[0]
+    words = {word for key in keys for word in _words(key)}
+    if not words.isdisjoint(TOKENS):
+        return "model"
+    return next((kind for kind in ("tool", "model", "agent") if not words.isdisjoint(FIELDS[kind])), None)
+
+
+def _fields(kind: str, keys: Sequence[str]) -> Rule:
+    found: Rule = {}
+    for field in FIELDS_OF[kind]:
+        key = _token_key(TOKEN_FIELDS[field], keys) if field in TOKEN_FIELDS else _key(field, keys)
+        if key is not None and key not in found.values():
+            found[field] = key
+    return found
+
+
+def _token_key(sides: frozenset[str], keys: Sequence[str]) -> str | None:
+    fitting = [key for key in keys if not TOKENS.isdisjoint(_words(key)) and not sides.isdisjoint(_words(key))]
+    return min(fitting, key=lambda key: (len(key), key), default=None)
+
+
+def _key(field: str, keys: Sequence[str]) -> str | None:
+    """Return the key with the best word for a field, of equals the shortest; no key that speaks of another field."""
+    is_name = field in {"agent", "tool", "model"}
+    best: tuple[int, int, str] | None = None
+    for key in keys:
+        words = _words(key)
+        if not TOKENS.isdisjoint(words) or not OTHER_WORDS.isdisjoint(words):
+            continue
+        if is_name and not {*FIELDS["arguments"], *FIELDS["result"], *FIELDS["outcome"]}.isdisjoint(words):
+            continue
+        rank = next((rank for rank, word in enumerate(FIELDS[field]) if word in words), None)
+        if rank is not None and (best is None or (rank, len(key), key) < best):
+            best = rank, len(key), key
+    return None if best is None else best[2]
+
+
+def _patterns(names: Sequence[str]) -> list[str]:
+    """Return patterns of names; names that only differ behind a common start, such as `tool:`, have one."""
+    starts: dict[str, list[str]] = {}
+    for name in names:
+        start = re.match(r"[A-Za-z_]+[:./ ]", name)
+        starts.setdefault(start[0] if start else name, []).append(name)
+    return [
+        _literal(start) + "*" if len(of) > 1 else _literal(of[0])
+        for start, of in sorted(starts.items())
+    ]  # fmt: skip
+
+
+def _literal(text: str) -> str:
+    """Return the pattern that matches this text alone."""
+    return _GLOB.sub(lambda sign: f"[{sign[0]}]", text)

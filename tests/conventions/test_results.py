@@ -1,0 +1,170 @@
+"""Results of tool calls: only their content counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_reliability.conventions.hashing import Hasher
+from otel_reliability.conventions.results import content_of, error_word
+from otel_reliability.model.span import RawSpan
+from otel_reliability.testing import span
+from tests.conventions.reading import run
+
+KIND = "openinference.span.kind"
+LANGCHAIN = "openinference.instrumentation.langchain"
+
+
+def message(content: str, call_id: str, status: str = "success") -> dict[str, Any]:
+    """A ToolMessage of LangChain."""
+    return {"content": content, "type": "tool", "name": "x", "id": None, "tool_call_id": call_id, "status": status}
+
+
+def constructor(fields: dict[str, Any]) -> dict[str, Any]:
+    """An object as LangChain serializes it."""
+    return {"lc": 1, "type": "constructor", "id": ["langchain_core", "messages", "ToolMessage"], "kwargs": fields}
+
+
+ENVELOPES: list[Callable[[str, str, str], str]] = [
+    lambda content, call_id, status: json.dumps(message(content, call_id, status)),
+    lambda content, call_id, status: json.dumps({"type": "tool", "data": message(content, call_id, status)}),
+    lambda content, call_id, status: json.dumps({"output": message(content, call_id, status)}),
+    lambda content, call_id, status: json.dumps({"output": constructor(message(content, call_id, status))}),
+    lambda content, call_id, status: json.dumps(
+        {"output": constructor(message(content, call_id, status)), "kwargs": {"tags": ["seq:step:1"]}}
+    ),
+    lambda content, call_id, status: f"content={content!r} name='x' tool_call_id={call_id!r} status={status!r}",
+    lambda content, call_id, status: json.dumps(
+        {"type": "tool_result", "tool_use_id": call_id, "content": content, "is_error": status == "error"}
+    ),
+    lambda content, call_id, status: json.dumps(
+        {"content": [{"type": "text", "text": content}], "isError": status == "error", "_meta": {"id": call_id}}
+    ),
+    lambda content, call_id, status: json.dumps(
+        {"blocks": [{"text": content}], "tool_name": "x", "raw_output": content, "is_error": status == "error"}
+    ),
+    lambda content, call_id, status: json.dumps(
+        {"type": "function_result", "call_id": call_id, "result": content, "is_error": status == "error"}
+    ),
+]
+every_envelope = pytest.mark.parametrize("envelope", ENVELOPES)
+
+
+@every_envelope
+@pytest.mark.parametrize("content", ["refund RF-1 issued", '{"order_id": "1234"}', 'it\'s "quoted"\nhere'])
+def test_equal_results_are_equal_in_any_envelope(envelope: Callable[[str, str, str], str], content: str) -> None:
+    """The hash is that of the content, whatever ids stand around it; a mark of failure is read."""
+    hasher = Hasher(b"key", ["^never"])
+    plain = hasher.result(content)[0]
+
+    assert hasher.result(envelope(content, "call_1", "success"))[:2] == (plain, False)
+    assert hasher.result(envelope(content, "call_2", "error"))[:2] == (plain, True)
+
+
+def test_adk_wraps_results() -> None:
+    """Its function response has an id of its own; a result that is no object stands under `result`."""
+    wrapped = '{"id": "adk-8bd8dc65", "name": "say_hello", "response": {"result": "Hello"}}'
+
+    assert content_of(wrapped) == ("Hello", False)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "plain text",
+        {"status": "error", "orders": []},
+        {"content": "a page", "title": "no envelope"},
+        {"id": 7, "name": "x", "price": 3},
+        "content='a text that only begins so'",
+        [{"type": "image", "data": "…"}],
+        7,
+        None,
+    ],
+)
+def test_what_is_no_envelope_is_a_result(result: object) -> None:
+    """Objects of a tool's own are the content, whatever they say of themselves."""
+    assert content_of(result) == (result, False)
+
+
+@every_envelope
+def test_patterns_of_soft_errors_see_the_content(envelope: Callable[[str, str, str], str]) -> None:
+    """`^Error:` works, because the content begins so, whatever begins the envelope."""
+    hasher = Hasher(b"key", ["^Error:"])
+
+    assert hasher.result(envelope("Error: no such order", "call_1", "success"))[1]
+    assert not hasher.result(envelope("No Error: all is well", "call_1", "success"))[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        ("Error: no such order", "error"),
+        ("<error>no such order</error>", "error"),
+        ("ValueError: no such order", "error"),
+        ("java.io.IOException at x", "exception"),
+        ("Traceback (most recent call last):", "traceback"),
+        ("Permission denied", "permission denied"),
+        ("timed out after 3 s", "timed out"),
+        ({"error": "no such order"}, '"error":'),
+        ('{"errors": ["no such order"]}', '"errors":'),
+        ({"error": None, "orders": []}, None),
+        ("no errors found", None),
+        ("Terror on the train", None),
+        (7, None),
+    ],
+)
+def test_the_word_by_which_a_content_begins_like_an_error(content: object, word: str | None) -> None:
+    """Of a fixed list, in lower case; nothing else of the content is kept."""
+    assert error_word(content) == word
+
+
+def test_results_like_errors_that_no_rule_catches_are_counted_by_tool_and_word() -> None:
+    """Calls that failed anyway, or by a pattern, are none of them."""
+    hasher = Hasher(b"key", ["^ERR-"])
+    for result, failed in [("Error: a", False), ("Error: b", False), ("Error: c", True), ("ERR-7 invalid", False)]:
+        hasher.call("lookup", None, None, result, failed=failed)
+
+    assert hasher.uncaught_errors == {("lookup", "error"): 2}
+
+
+@given(st.recursive(st.none() | st.booleans() | st.text(), lambda inner: st.dictionaries(
+    st.sampled_from(("content", "tool_call_id", "status", "output", "result", "lc", "type", "id", "kwargs", "data", "is_error")),
+    inner,
+)))  # fmt: skip
+def test_opening_is_total(value: object) -> None:
+    """Whatever a result is, it has a content."""
+    for result in (value, json.dumps(value), str(value)):
+        assert error_word(content_of(result).value) is None or True
+
+
+def graph(*calls: tuple[str, str, str]) -> list[RawSpan]:
+    """A LangGraph agent that makes these calls (tool, arguments, content of the result), each with a new call id."""
+    spans = [span(1, name="support", scope=LANGCHAIN, attributes={KIND: "CHAIN"}, start=0, end=99)]
+    for number, (name, arguments, content) in enumerate(calls, 2):
+        output = json.dumps({"type": "tool", "data": message(content, f"call_{number}")})
+        facts = {KIND: "TOOL", "tool.name": name, "input.value": arguments, "output.value": output}
+        spans.append(span(number, 1, name=name, scope=LANGCHAIN, attributes=facts, start=2 * number))
+    return spans
+
+
+def test_the_same_call_four_times_is_three_repeats() -> None:
+    """LangGraph by OpenInference: results are equal although each has a call id of its own."""
+    found = run(*graph(*[("lookup_order", '{"order_id": "1234"}', "shipped")] * 4))
+
+    assert found.tool_calls is not None
+    assert [call.repeat for call in found.tool_calls] == [False, True, True, True]
+    assert len({call.result for call in found.tool_calls}) == 1
+
+
+def test_tests_after_an_edit_are_no_repeat() -> None:
+    """The world changed in between, also where the tests say the same as before."""
+    tests = ("run_tests", "{}", "2 failed")
+    found = run(*graph(tests, ("edit", '{"line": 1}', "ok"), tests, ("edit", '{"line": 2}', "ok"), tests))
+
+    assert found.tool_calls is not None
+    assert [call.repeat for call in found.tool_calls] == [False] * 5
