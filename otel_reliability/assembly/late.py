@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from otel_reliability.assembly.assemble import DUPLICATE, Account, Assembled
 from otel_reliability.assembly.closed_traces import ClosedIds, Record
@@ -18,7 +18,9 @@ SEALED: Final[Account] = ("refused", "span_limit")
 _INVOCATIONS: Final = (Kind.AGENT, Kind.WORKFLOW)
 _MAX_NAMES: Final = 2
 """Names of agents that are remembered: more make no difference."""
-_NO_RUNS: Final = (b"", b"", b"", (), False)
+_Closed: TypeAlias = tuple[bytes, bytes, bytes, tuple[str, ...], bool]
+"""The part of a record that is about final runs: ids, anchors, sealed ids, agents, whether it had an invocation."""
+_NO_RUNS: Final[_Closed] = (b"", b"", b"", (), False)
 
 
 def account_of(closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> Account | None:
@@ -128,10 +130,8 @@ def records(buffer: TraceBuffer, now: float) -> Iterator[tuple[TraceId, Record]]
             yield trace_id, (now, *closed, kept)
 
 
-def _closed_part(
-    buffer: TraceBuffer, trace_id: TraceId, connections: Mapping[SpanRef, AgentSpan]
-) -> tuple[bytes, bytes, bytes, tuple[str, ...], bool]:
-    """Return the part of a record that is about final runs: ids, anchors, sealed ids, agents, whether it had an invocation."""
+def _closed_part(buffer: TraceBuffer, trace_id: TraceId, connections: Mapping[SpanRef, AgentSpan]) -> _Closed:
+    """Return what is to be remembered of the final runs of a trace."""
     known = None if buffer.closed is None else buffer.closed.get(trace_id)
     spans = buffer.spans if len(buffer.traces) == 1 else [span for span in buffer.spans if span[0] == trace_id]
     own = [span for span in spans if REF(span) not in connections] if connections else spans
