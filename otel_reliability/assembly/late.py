@@ -122,16 +122,17 @@ def records(buffer: TraceBuffer, now: float) -> Iterator[tuple[TraceId, Record]]
         yield buffer.traces[0], (now, buffer.traces[0][len(RUN_KEYS) :], b"", b"", (), False, ())
         return
     connections = _connections(buffer) if buffer.others else {}
-    had_runs = bool(buffer.weight or buffer.emitted or buffer.anchors) or buffer.closed is not None
     for trace_id in buffer.traces:
         kept = tuple([span for span in connections.values() if span[0] == trace_id])
-        closed = _closed_part(buffer, trace_id, connections) if had_runs else _NO_RUNS
+        closed = _closed_part(buffer, trace_id, connections)
         if closed[0] or closed[1] or kept:
             yield trace_id, (now, *closed, kept)
 
 
 def _closed_part(buffer: TraceBuffer, trace_id: TraceId, connections: Mapping[SpanRef, AgentSpan]) -> _Closed:
     """Return what is to be remembered of the final runs of a trace."""
+    if buffer.closed is None and not (buffer.weight or buffer.emitted or buffer.anchors):
+        return _NO_RUNS
     known = None if buffer.closed is None else buffer.closed.get(trace_id)
     spans = buffer.spans if len(buffer.traces) == 1 else [span for span in buffer.spans if span[0] == trace_id]
     own = [span for span in spans if REF(span) not in connections] if connections else spans
