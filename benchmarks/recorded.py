@@ -22,7 +22,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 from benchmarks.otlp import SPANS, Sent, request
 
 CAPTURED: Final = Path(__file__).resolve().parents[2] / "shared" / "corpora" / "captured"
-EPOCH_NS: Final = 1_800_000_000_000_000_000
+EPOCH_NS: Final = 1_700_000_000_000_000_000
 MS: Final = 1_000_000
 SESSION: Final = re.compile(
     r"(session|conversation|thread|group)[._]?id$|^session$|traceloop\.association\.properties\.(session|thread)_id",

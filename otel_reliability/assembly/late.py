@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from otel_reliability.assembly.assemble import DUPLICATE, Account, Assembled
 from otel_reliability.assembly.closed_traces import ClosedIds, Record
@@ -19,6 +19,9 @@ SEALED: Final[Account] = ("refused", "span_limit")
 _INVOCATIONS: Final = (Kind.AGENT, Kind.WORKFLOW)
 _MAX_NAMES: Final = 2
 """Names of agents that are remembered: more make no difference."""
+_Closed: TypeAlias = tuple[bytes, bytes, bytes, tuple[str, ...], bool]
+"""The part of a record that is about final runs: ids, anchors, sealed ids, agents, whether it had an invocation."""
+_NO_RUNS: Final[_Closed] = (b"", b"", b"", (), False)
 
 
 def account_of(closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> Account | None:
@@ -120,34 +123,44 @@ def close(closed: dict[TraceId, ClosedIds], built: Assembled, part: Part, *, sea
 def records(buffer: TraceBuffer, now: float) -> Iterator[tuple[TraceId, Record]]:
     """Return what is to be remembered of the traces of a buffer of which all runs are final."""
     connections = _connections(buffer) if buffer.others else {}
-    keys = {run.run_id.rpartition("-")[2] for run in buffer.emitted.values() if run.implicit}
     for trace_id in buffer.traces:
-        known = None if buffer.closed is None else buffer.closed.get(trace_id)
-        spans = buffer.spans if len(buffer.traces) == 1 else [span for span in buffer.spans if span[0] == trace_id]
-        own = [span for span in spans if REF(span) not in connections] if connections else spans
-        anchors = [ref[1] for ref in buffer.anchors if ref[0] == trace_id and ref[1] != BY_TIME]
-        kept = tuple([span for ref, span in connections.items() if ref[0] == trace_id]) if connections else ()
-        agents = [facts for span in own if span[7] is Kind.AGENT and isinstance(facts := span[9], InvocationFacts)]
-        names = {facts.name for facts in agents if facts.name and not facts.weak}
-        had_invocation = any(not run.implicit for run in buffer.emitted.values())
-        ids, sealed = [span[1] for span in own], b""
-        if trace_id.startswith(RUN_KEYS) and (key := trace_id[len(RUN_KEYS) :]).hex() in keys:
-            ids = [key]
-        if known is not None:
-            names |= known.agents
-            had_invocation = had_invocation or known.had_invocation
-            ids, anchors, sealed = [*known.ids, *ids], [*known.anchors, *anchors], b"".join(known.sealed)
-        if ids or anchors or kept:
-            joined = b"".join(ids)
-            yield (
-                trace_id,
-                (now, joined, b"".join(anchors), sealed, tuple(sorted(names)[:_MAX_NAMES]), had_invocation, kept),
-            )
+        kept = tuple([span for span in connections.values() if span[0] == trace_id])
+        closed = _closed_part(buffer, trace_id, connections)
+        if closed[0] or closed[1] or kept:
+            yield trace_id, (now, *closed, kept)
+
+
+def _closed_part(buffer: TraceBuffer, trace_id: TraceId, connections: Mapping[SpanRef, AgentSpan]) -> _Closed:
+    """Return what is to be remembered of the final runs of a trace."""
+    if buffer.closed is None and not (buffer.weight or buffer.emitted or buffer.anchors):
+        return _NO_RUNS
+    known = None if buffer.closed is None else buffer.closed.get(trace_id)
+    spans = buffer.spans if len(buffer.traces) == 1 else [span for span in buffer.spans if span[0] == trace_id]
+    own = [span for span in spans if REF(span) not in connections] if connections else spans
+    anchors = [ref[1] for ref in buffer.anchors if ref[0] == trace_id and ref[1] != BY_TIME]
+    agents = [facts for span in own if span[7] is Kind.AGENT and isinstance(facts := span[9], InvocationFacts)]
+    names = {facts.name for facts in agents if facts.name and not facts.weak}
+    had_invocation = any(not run.implicit for run in buffer.emitted.values())
+    ids, sealed = [span[1] for span in own], b""
+    if trace_id.startswith(RUN_KEYS) and (key := trace_id[len(RUN_KEYS) :]).hex() in _run_keys(buffer):
+        ids = [key]
+    if known is not None:
+        names |= known.agents
+        had_invocation = had_invocation or known.had_invocation
+        ids, anchors, sealed = [*known.ids, *ids], [*known.anchors, *anchors], b"".join(known.sealed)
+    return b"".join(ids), b"".join(anchors), sealed, tuple(sorted(names)[:_MAX_NAMES]), had_invocation
+
+
+def _run_keys(buffer: TraceBuffer) -> set[str]:
+    """The ends of the ids of implicit runs: the run key, where they have one."""
+    return {run.run_id.rpartition("-")[2] for run in buffer.emitted.values() if run.implicit}
 
 
 def _connections(buffer: TraceBuffer) -> dict[SpanRef, AgentSpan]:
     """The spans that lie in no run, each once: later spans may connect through them."""
     index = {REF(span): span for span in latest_versions(buffer.spans, REF)}
+    if not buffer.weight:
+        return index
     in_run: dict[SpanRef, bool] = {}
     for ref in index:
         chain: list[SpanRef] = []

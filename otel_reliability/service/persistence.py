@@ -15,10 +15,10 @@ import gc
 import logging
 import time
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from otel_reliability.assembly.final_runs import MAX_RUNS
 from otel_reliability.model.event import RunChange, RunEvent
@@ -56,6 +56,8 @@ from otel_reliability.service.store import (
 from otel_reliability.service.stored_parts import ClosedTraceRecords, Item, OpenTraces, StoredPart, parts_of
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.windows.agents import AgentRegistry
+
+T = TypeVar("T")
 
 _logger = logging.getLogger("otel_reliability.service")
 
@@ -383,34 +385,32 @@ class Persistent(Volatile):
 
     def _load_agents(self, store: Store) -> None:
         """Let every agent be known by its key. Its runs are read when something asks for it."""
-        found: list[tuple[AgentKey, int, float]] = []
-        for number, key, seen in store.rows("SELECT id, key, seen FROM agent ORDER BY id"):
-            with self._damage():
-                found.append((agent_key(unpack(key)), number, seen))
+
+        def agent(number: int, key: bytes, seen: float) -> tuple[AgentKey, int, float]:
+            return agent_key(unpack(key)), number, seen
+
+        found = list(self._intact(agent, store.rows("SELECT id, key, seen FROM agent ORDER BY id")))
         self._agents = {key: number for key, number, _ in found}
         self._state.engine.restore_agents({key: (seen, partial(self._runs_of, number)) for key, number, seen in found})
 
     def _runs_of(self, agent: int) -> Iterator[Run]:
         """Yield the final runs of an agent in the order in which they became final."""
         if self._store is not None:
-            for (body,) in self._store.rows("SELECT body FROM run WHERE agent = ? ORDER BY seq", agent):
-                with self._damage():
-                    yield unpack_run(body)
+            yield from self._intact(
+                unpack_run, self._store.rows("SELECT body FROM run WHERE agent = ? ORDER BY seq", agent)
+            )
 
     def _latest_runs(self, store: Store) -> list[Run]:
-        found: list[Run] = []
-        for (body,) in store.rows("SELECT body FROM run ORDER BY seq DESC LIMIT ?", MAX_RUNS):
-            with self._damage():
-                found.append(unpack_run(body))
-        return found[::-1]
+        rows = store.rows("SELECT body FROM run ORDER BY seq DESC LIMIT ?", MAX_RUNS)
+        return list(self._intact(unpack_run, rows))[::-1]
 
     def _load_part(self, store: Store, name: str, part: StoredPart) -> None:
-        items: list[Item] = []
-        question = "SELECT key, position, body FROM part WHERE name = ? ORDER BY position"
-        for key, position, body in store.rows(question, name):
+        def item(key: bytes, position: int, body: bytes) -> Item:
             self._position = max(self._position, position)
-            with self._damage():
-                items.append((unpack(key), unpack(body)))
+            return unpack(key), unpack(body)
+
+        question = "SELECT key, position, body FROM part WHERE name = ? ORDER BY position"
+        items = list(self._intact(item, store.rows(question, name)))
         with _RESTORE:
             part.restore(items)
 
@@ -419,23 +419,29 @@ class Persistent(Volatile):
         self._is_quiet = False
         if arrival.seq >= self._seq:
             self._seq, self._moment = arrival.seq, arrival.moment
-        with self._clock.at(arrival.moment), self._damage(), _RESTORE:
-            match arrival.kind:
-                case _ if arrival.kind == TICK:
-                    self._ticks.append(arrival.seq)
-                    self._state.engine.tick()
-                case _ if arrival.kind == SPANS and arrival.trace is not None:
-                    self._open.add(arrival.trace, arrival.seq, arrival.now)
-                    self._state.apply(Decoded(unpack_spans(arrival.body)))
-                    self.restored += 1
-                case _ if arrival.kind == EVALUATIONS:
-                    self._evaluations.append((arrival.now, arrival.seq))
-                    self._state.apply(Decoded(evaluations=tuple(_evaluation(one) for one in unpack(arrival.body))))
-                case _:
-                    self._counts.append(arrival.seq)
-                    if counting:
-                        malformed, other_logs = unpack(arrival.body)
-                        self._state.apply(Decoded(malformed=malformed, other_logs=other_logs))
+        with self._clock.at(arrival.moment), _RESTORE:
+            try:
+                self._apply(arrival, counting=counting)
+            except Damaged:
+                self.lost += 1
+
+    def _apply(self, arrival: Arrival, *, counting: bool) -> None:
+        match arrival.kind:
+            case _ if arrival.kind == TICK:
+                self._ticks.append(arrival.seq)
+                self._state.engine.tick()
+            case _ if arrival.kind == SPANS and arrival.trace is not None:
+                self._open.add(arrival.trace, arrival.seq, arrival.now)
+                self._state.apply(Decoded(unpack_spans(arrival.body)))
+                self.restored += 1
+            case _ if arrival.kind == EVALUATIONS:
+                self._evaluations.append((arrival.now, arrival.seq))
+                self._state.apply(Decoded(evaluations=tuple(_evaluation(one) for one in unpack(arrival.body))))
+            case _:
+                self._counts.append(arrival.seq)
+                if counting:
+                    malformed, other_logs = unpack(arrival.body)
+                    self._state.apply(Decoded(malformed=malformed, other_logs=other_logs))
 
     def _forget_noted(self) -> None:
         """Forget changes that the stored parts include already."""
@@ -443,12 +449,15 @@ class Persistent(Volatile):
         for part in (self._closed, *self._parts.values()):
             deque(part.changes(), maxlen=0)
 
-    @contextmanager
-    def _damage(self) -> Generator[None]:
-        try:
-            yield
-        except Damaged:
-            self.lost += 1
+    def _intact(self, read: Callable[..., T], rows: Iterable[tuple[Any, ...]]) -> Iterator[T]:
+        """Yield what `read` makes of each row; those that are damaged are counted and left out."""
+        for row in rows:
+            try:
+                found = read(*row)
+            except Damaged:
+                self.lost += 1
+            else:
+                yield found
 
     # --- Writing ------------------------------------------------------------------------------------------------------
 

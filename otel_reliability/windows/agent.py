@@ -17,8 +17,7 @@ from otel_reliability.windows.window import AgentWindow
 class AgentState:
     """One agent's runs, each kept once, as a row that all its windows share.
 
-    `recent` are its last whole runs, the newest last. `seen` is the engine's time when a run of it was last closed. Runs that
-    hit a limit are counted in `accounts`.
+    `recent` are its last whole runs, the newest last. Runs that hit a limit are counted in `accounts`.
     """
 
     __slots__ = (
@@ -30,14 +29,12 @@ class AgentState:
         "_tasks",
         "key",
         "recent",
-        "seen",
         "windows",
     )
 
     def __init__(self, key: AgentKey, settings: Settings, accounts: Counter[tuple[str, str]]) -> None:
         self.key = key
         self.recent = RecentRuns(settings.limits.recent_runs)
-        self.seen: float | None = None
         self._accounts = accounts
         self._max_tasks = settings.limits.tasks
         self._paths = PathTable()
@@ -79,7 +76,8 @@ class AgentState:
 
     def close(self, run: Run) -> None:
         """Add a run that was closed; it replaces an earlier version of the same run."""
-        if self.row(run.run_id, run.end_ns) is not None:
+        end_ns = self._reopenable.get(run.run_id, run.end_ns)
+        if any(window.find(run.run_id, end_ns) for window in self.windows.values()):
             self.withdraw(run)
         self.recent.add(run)
         row, task = row_of(run, self._paths), self._task_of(run)

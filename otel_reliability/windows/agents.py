@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
@@ -20,6 +20,13 @@ OTHER_AGENT: Final = AgentKey("", "", "", "__other__")
 
 Load: TypeAlias = Callable[[], Iterable[Run]]
 """Reads an agent's final runs from where they were stored before a restart."""
+
+
+class _Unloaded(NamedTuple):
+    """An agent of which nothing was asked since a restart: where its final runs are, and what came since, in order."""
+
+    load: Load
+    since: list[tuple[RunChange, Run]]
 
 
 class AgentRegistry:
@@ -38,7 +45,7 @@ class AgentRegistry:
         self._readmits = places_return
         self._admitted: dict[AgentKey, None] = {}
         self._agents: dict[AgentKey, AgentState | None] = {}
-        self._unloaded: dict[AgentKey, Load] = {}
+        self._unloaded: dict[AgentKey, _Unloaded] = {}
         """Agents that were restored and not read since: they are None in `_agents`."""
         self._seen: OrderedDict[AgentKey, float] = OrderedDict()
 
@@ -51,11 +58,16 @@ class AgentRegistry:
 
     def agent(self, key: AgentKey) -> AgentState | None:
         """Return the state of an agent; None if it has no runs, has expired, or is beyond the limit."""
-        load = self._unloaded.pop(key, None)
-        if load is None:
+        unloaded = self._unloaded.pop(key, None)
+        if unloaded is None:
             return self._agents.get(key)
         state = self._agents[key] = AgentState(key, self._settings, self.accounts)
-        state.load(load())
+        state.load(unloaded.load())
+        for change, run in unloaded.since:
+            if change is RunChange.FINAL:
+                state.finalize(run)
+            else:
+                state.close(run)
         return state
 
     def counted_as(self, key: AgentKey) -> AgentKey:
@@ -70,8 +82,9 @@ class AgentRegistry:
         """
         change, run, previous = event
         if change is RunChange.FINAL:
-            state = self.agent(run.key)
-            if state is not None:
+            if run.key in self._unloaded:
+                self._unloaded[run.key].since.append((change, run))
+            elif (state := self._agents.get(run.key)) is not None:
                 state.finalize(run)
             return
         closed = change is not RunChange.WITHDRAWN
@@ -115,23 +128,27 @@ class AgentRegistry:
         """Add agents, each with the time it was last seen and its final runs, which are read when the agent is."""
         self._admitted.update(dict.fromkeys(agents))
         self._agents.update(dict.fromkeys(agents))
-        self._unloaded.update((key, load) for key, (_, load) in agents.items())
+        self._unloaded.update((key, _Unloaded(load, [])) for key, (_, load) in agents.items())
         self._seen.update(sorted(((key, seen) for key, (seen, _) in agents.items()), key=itemgetter(1)))
 
     # --- Agents -------------------------------------------------------------------------------------------------------
 
     def _close(self, run: Run, now: float, wall_ns: int | None) -> None:
         key = run.key
-        state = self.agent(key) or self._begin(key)
-        if state is None:
+        unloaded = self._unloaded.get(key)
+        state = self._agents.get(key) or (self._begin(key) if unloaded is None else None)
+        if state is None and unloaded is None:
             self.accounts["agents", "limit"] += 1
             return
         if wall_ns is not None:
             unclamped, run = run, clamped(run, wall_ns)
             self.accounts["clamped", "future_end"] += run is not unclamped
-        state.close(run)
-        if state.seen != now:  # most agents have several runs at once
-            self._seen[key] = state.seen = now
+        if unloaded is not None:
+            unloaded.since.append((RunChange.CLOSED, run))
+        elif state is not None:
+            state.close(run)
+        if self._seen.get(key) != now:  # most agents have several runs at once
+            self._seen[key] = now
             self._seen.move_to_end(key)
 
     def _begin(self, key: AgentKey) -> AgentState | None:

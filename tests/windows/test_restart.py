@@ -104,6 +104,17 @@ def test_an_agent_is_loaded_when_it_is_read() -> None:
     assert registry.accounts == {}
 
 
+def test_a_run_that_closes_does_not_load_its_agent() -> None:
+    """It waits until the agent is read, and is in the windows then."""
+    registry = lived()
+    one = run("b", 2, "book")
+    apply(registry, [closed(one), final(one)])
+    assert (registry.asleep, registry.seen(KEY)) == (1, 0.0)
+    found = registry.agent(KEY)
+    assert found is not None
+    assert [row.run_id for row in found.windows["recent"].rows()] == ["a", "b"]
+
+
 def test_an_agent_that_expires_before_it_is_loaded_is_forgotten() -> None:
     """It may start over."""
     registry = lived()
