@@ -37,6 +37,6 @@ class Job:
         """Advance the clock, meet the deadlines, and drop what exporters would record."""
         self.now += seconds
         self.engine.tick()
-        self.engine.take_settled()
+        self.engine.take_final()
         self.engine.take_revised()
         self.engine.take_scored()

@@ -164,7 +164,7 @@ ALERTS: Final = (
         "{{ .Value }} of the spans of the last fifteen minutes were late, refused or malformed.",
         "More than one span in a hundred did not get into the numbers. Runs are counted without them, or not at all: what agents are worth is told from what is left.",
         ["The row *Service* of the dashboard *Fleet*: *Lost spans by reason*.", "*Fullest limits*: which limit was reached?"],
-        ["late: send sooner, or raise `assembly.idle_timeout`.", "refused: raise the ceiling of that name, or add an instance.", "malformed: mend the sender; the log says which ids or times cannot be."],
+        ["late: send sooner, or raise `assembly.idle_timeout`.", "refused: raise the limit of that name, or add an instance.", "malformed: mend the sender; the log says which ids or times cannot be."],
         board="self", unit="humanizePercentage",
     ),
     Alert(
@@ -188,9 +188,9 @@ ALERTS: Final = (
         board="self", unit="humanizePercentage",
     ),
     Alert(
-        "ReliabilityCeilingReached", "warning",
-        f"sum by (job, ceiling) (increase({sample_of(names.CEILING_HITS)}[15m]))", 0, "5m",
-        "A ceiling is reached: {{ .Labels.ceiling }}",
+        "ReliabilityLimitReached", "warning",
+        f"sum by (job, limit) (increase({sample_of(names.LIMIT_HITS)}[15m]))", 0, "5m",
+        "A limit is reached: {{ .Labels.limit }}",
         "{{ .Value }} items found no place below it in the last fifteen minutes.",
         "Everything here is bounded, so that a flood harms nobody; what finds no place is let go and counted. The numbers are made without it.",
         ["The row *Service* of the dashboard *Fleet*: *Fullest limits*."],

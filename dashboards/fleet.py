@@ -80,10 +80,10 @@ def _now() -> Section:
             panels.number(
                 "Runs",
                 About(
-                    "Runs that were over and settled in the time shown.",
+                    "Runs that became final in the time shown.",
                     "About as many as your users asked for.",
                     "Fewer than expected: see the row *Service*.",
-                    "No run has settled in this time",
+                    "No run is final in this time",
                 ),
                 Query(f"sum({of_agents(f'sum by ({WHO}) ({EVERY_RUN})')})"),
                 decimals=0,
@@ -209,10 +209,10 @@ def _time() -> Section:
             panels.over_time(
                 "Runs by outcome",
                 About(
-                    "Runs that settled in each interval, by outcome. *completed*: over, but nobody said whether it succeeded.",
+                    "Runs that became final in each interval, by outcome. *completed*: over, but nobody said whether it succeeded.",
                     "Mostly success; few unknown.",
                     "Many unknown or completed: record outcomes (reliability.run.success, or an evaluation). Many failures: sort the table by score.",
-                    "No run has settled in this time",
+                    "No run is final in this time",
                 ),
                 Query(f"sum by (outcome) ({increase(names.RUNS, CHOSEN)})", "{{outcome}}"),
                 stacked=True,

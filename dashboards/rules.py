@@ -187,4 +187,4 @@ def _plain(template: str) -> str:
     'The tier of an agent fell'
     """
     named = template.replace("{{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }}", "an agent")
-    return named.replace("Version {{ .Labels.service_version }}", "A version").replace(": {{ .Labels.ceiling }}", "")
+    return named.replace("Version {{ .Labels.service_version }}", "A version").replace(": {{ .Labels.limit }}", "")

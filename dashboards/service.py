@@ -58,8 +58,8 @@ def row() -> Section:
                     "No limit is reported",
                 ),
                 Query(
-                    f"topk(3, max by (ceiling) ({sample_of(names.CEILING_USED)} / ({sample_of(names.CEILING_LIMIT)} > 0)))",
-                    "{{ceiling}}",
+                    f"topk(3, max by (limit) ({sample_of(names.LIMIT_USED)} / ({sample_of(names.LIMIT_VALUE)} > 0)))",
+                    "{{limit}}",
                 ),
                 unit="percentunit",
                 colours=((None, "green"), (0.8, "yellow"), (0.95, "red")),

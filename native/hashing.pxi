@@ -25,9 +25,15 @@ cdef struct Canon:  # a JSON text being read, and its canonical form being writt
     bint has_free_text
 
 
-cdef inline void _blank(Canon *canon) noexcept nogil:
-    while canon.at < canon.end and (canon.at[0] == 32 or canon.at[0] == 10 or canon.at[0] == 13 or canon.at[0] == 9):
+cdef inline uint8_t _next(Canon *canon) noexcept nogil:
+    """Read the next byte that is no blank; 0 at the end."""
+    cdef uint8_t byte
+    while canon.at < canon.end:
+        byte = canon.at[0]
         canon.at += 1
+        if byte != 32 and byte != 10 and byte != 13 and byte != 9:
+            return byte
+    return 0
 
 
 cdef inline void _put(Canon *canon, uint8_t byte) noexcept nogil:
@@ -66,41 +72,21 @@ cdef bint _canonical_text(Canon *canon, bint is_key) noexcept nogil:
     return False
 
 
-cdef bint _canonical_number(Canon *canon) noexcept:
-    """An integer, or a number with a fraction, which is an integer too or a text. False: Python must read it."""
-    cdef const uint8_t *begin = canon.at
-    cdef Py_ssize_t digits = 0
-    cdef bint has_fraction = False
-    if canon.at[0] == 45:
+cdef bint _canonical_integer(Canon *canon) noexcept nogil:
+    """The rest of an integer. False: it is another number, which Python must read."""
+    cdef const uint8_t *begin = canon.at - 1
+    cdef const uint8_t *digits = canon.at if begin[0] == 45 else begin
+    while canon.at < canon.end and 48 <= canon.at[0] <= 57:
         canon.at += 1
-    if canon.at < canon.end and canon.at[0] == 48 and canon.at + 1 < canon.end and 48 <= canon.at[1] <= 57:
+    if canon.at == digits or canon.at - digits > 30 or (digits[0] == 48 and canon.at - begin > 1):
         return False
-    while canon.at < canon.end and (48 <= canon.at[0] <= 57 or canon.at[0] == 46):
-        if canon.at[0] == 46:
-            if has_fraction or not digits:
-                return False
-            has_fraction = True
-        digits += 1
-        canon.at += 1
-    if not digits or digits > 30 or (canon.at - 1)[0] == 46 or (canon.at < canon.end and canon.at[0] | 32 == 101):
-        return False
-    cdef Py_ssize_t size = canon.at - begin
-    if not has_fraction:
-        if begin[0] == 45 and begin[1] == 48:
-            return False
-        memcpy(canon.out + canon.size, begin, size)
-        canon.size += size
-        return True
-    number = float(begin[:size])
-    shown = (str(int(number)) if number.is_integer() else f'"{number!r}"').encode()
-    memcpy(canon.out + canon.size, PyBytes_AS_STRING(shown), len(shown))
-    canon.size += len(shown)
-    return True
+    memcpy(canon.out + canon.size, begin, canon.at - begin)
+    canon.size += canon.at - begin
+    return canon.at == canon.end or (canon.at[0] != 46 and canon.at[0] | 32 != 101)
 
 
-cdef bint _canonical_word(Canon *canon) noexcept nogil:
-    cdef const char *word = b"true" if canon.at[0] == 116 else b"null" if canon.at[0] == 110 else b"false"
-    cdef Py_ssize_t size = 5 if word[0] == 102 else 4
+cdef bint _canonical_word(Canon *canon, const char *word, Py_ssize_t size) noexcept nogil:
+    canon.at -= 1
     if canon.end - canon.at < size or memcmp(canon.at, word, size) != 0:
         return False
     memcpy(canon.out + canon.size, word, size)
@@ -109,75 +95,63 @@ cdef bint _canonical_word(Canon *canon) noexcept nogil:
     return True
 
 
-cdef bint _canonical_value(Canon *canon, int depth) noexcept:
-    cdef uint8_t byte
-    _blank(canon)
-    if canon.at == canon.end or depth > MAX_DEPTH:
+cdef bint _canonical_value(Canon *canon, uint8_t byte, int depth) noexcept nogil:
+    """A value that begins with this byte, which is read."""
+    if depth > MAX_DEPTH:
         return False
-    byte = canon.at[0]
     if byte == 34:
-        canon.at += 1
         return _canonical_text(canon, False)
     if byte == 123:
         return _canonical_object(canon, depth)
     if byte == 91:
         return _canonical_list(canon, depth)
-    if byte == 45 or 48 <= byte <= 57:
-        return _canonical_number(canon)
-    return _canonical_word(canon)
+    if byte == 116:
+        return _canonical_word(canon, b"true", 4)
+    if byte == 102:
+        return _canonical_word(canon, b"false", 5)
+    if byte == 110:
+        return _canonical_word(canon, b"null", 4)
+    return (byte == 45 or 48 <= byte <= 57) and _canonical_integer(canon)
 
 
-cdef bint _canonical_list(Canon *canon, int depth) noexcept:
-    canon.at += 1
+cdef bint _canonical_list(Canon *canon, int depth) noexcept nogil:
+    cdef uint8_t byte = _next(canon)
     _put(canon, 91)
-    _blank(canon)
-    if canon.at < canon.end and canon.at[0] == 93:
-        canon.at += 1
-        _put(canon, 93)
-        return True
-    while _canonical_value(canon, depth + 1):
-        _blank(canon)
-        if canon.at == canon.end:
+    while byte != 93:
+        if not _canonical_value(canon, byte, depth + 1):
             return False
-        canon.at += 1
-        _put(canon, (canon.at - 1)[0])
-        if (canon.at - 1)[0] == 93:
-            return True
-        if (canon.at - 1)[0] != 44:
+        byte = _next(canon)
+        if byte == 44:
+            _put(canon, 44)
+            byte = _next(canon)
+            if byte == 93:
+                return False
+        elif byte != 93:
             return False
-    return False
+    _put(canon, 93)
+    return True
 
 
-cdef bint _canonical_object(Canon *canon, int depth) noexcept:
+cdef bint _canonical_object(Canon *canon, int depth) noexcept nogil:
     """An object, its members in the order of their keys; the wrapper of arguments is left to Python."""
     cdef Member members[MAX_MEMBERS]
     cdef Member member
     cdef int number = 0, place
     cdef Py_ssize_t begin = canon.size, order
-    canon.at += 1
-    _blank(canon)
-    if canon.at < canon.end and canon.at[0] == 125:
-        canon.at += 1
-        _put(canon, 123)
-        _put(canon, 125)
-        return True
-    while True:
-        _blank(canon)
-        if number == MAX_MEMBERS or canon.at == canon.end or canon.at[0] != 34:
+    cdef uint8_t byte = _next(canon)
+    while byte != 125:
+        if byte != 34 or number == MAX_MEMBERS:
             return False
-        canon.at += 1
         member.key, member.begin = canon.at, canon.size
         if not _canonical_text(canon, True):
             return False
         member.key_size = canon.at - 1 - member.key
         if depth == 0 and member.key_size == 6 and memcmp(member.key, b"kwargs", 6) == 0:
             return False
-        _blank(canon)
-        if canon.at == canon.end or canon.at[0] != 58:
+        if _next(canon) != 58:
             return False
-        canon.at += 1
         _put(canon, 58)
-        if not _canonical_value(canon, depth + 1):
+        if not _canonical_value(canon, _next(canon), depth + 1):
             return False
         member.end = canon.size
         place = number
@@ -192,30 +166,31 @@ cdef bint _canonical_object(Canon *canon, int depth) noexcept:
             place -= 1
         members[place] = member
         number += 1
-        _blank(canon)
-        if canon.at == canon.end:
-            return False
-        canon.at += 1
-        if (canon.at - 1)[0] == 125:
-            break
-        if (canon.at - 1)[0] != 44:
+        byte = _next(canon)
+        if byte == 44:
+            byte = _next(canon)
+            if byte == 125:
+                return False
+        elif byte != 125:
             return False
     return _sorted(canon, members, number, begin)
 
 
-cdef bint _sorted(Canon *canon, Member *members, int number, Py_ssize_t begin) noexcept:
+cdef bint _sorted(Canon *canon, Member *members, int number, Py_ssize_t begin) noexcept nogil:
     """Write the members again, in their order, with what stands around them."""
-    cdef Py_ssize_t size = canon.size - begin, at = 0
-    cdef uint8_t *copy = <uint8_t *>malloc(size + number + 2)
+    cdef Py_ssize_t size, at = 1
+    cdef uint8_t *copy = <uint8_t *>malloc(canon.size - begin + number + 2)
     if copy is NULL:
         return False
+    copy[0] = 123
     for place in range(number):
-        copy[at] = 44 if place else 123
-        memcpy(copy + at + 1, canon.out + members[place].begin, members[place].end - members[place].begin)
-        at += 1 + members[place].end - members[place].begin
-    copy[at] = 125
-    memcpy(canon.out + begin, copy, at + 1)
-    canon.size = begin + at + 1
+        size = members[place].end - members[place].begin
+        memcpy(copy + at, canon.out + members[place].begin, size)
+        copy[at + size] = 44
+        at += size + 1
+    copy[at - 1 if number else at] = 125
+    canon.size = begin + (at if number else 2)
+    memcpy(canon.out + begin, copy, canon.size - begin)
     free(copy)
     return True
 
@@ -232,9 +207,8 @@ cdef object canonical(const uint8_t *text, Py_ssize_t size, bint is_arguments):
     if canon.out is NULL:
         raise MemoryError
     if text[0] == 123 or text[0] == 91:
-        known = _canonical_value(&canon, 0)
-        _blank(&canon)
-        known = known and canon.at == canon.end and not (is_arguments and canon.has_free_text)
+        known = _canonical_value(&canon, _next(&canon), 0) and not _next(&canon) and canon.at == canon.end
+        known = known and not (is_arguments and canon.has_free_text)
     elif not is_arguments and size > 16 and 65 <= text[0] & 0xDF <= 90:  # longer than a word, and no number
         known = _quoted(&canon)
     found = PyBytes_FromStringAndSize(<char *>canon.out, canon.size) if known else None
@@ -270,15 +244,14 @@ cdef bint _quoted(Canon *canon) noexcept nogil:
 
 cdef bint _is_marked(const uint8_t *text, Py_ssize_t size) noexcept nogil:
     """Whether a redaction mark, a memory address or an escaped character may stand in a text."""
-    cdef Py_ssize_t at
-    for at in range(size):
-        if text[at] == 69 or text[at] == 101:  # E of REDACTED and of elided
-            if size - at >= 6 and (memcmp(text + at, b"EDACTED", 6) == 0 or memcmp(text + at, b"edacted", 6) == 0):
-                return True
-            if size - at >= 6 and memcmp(text + at, b"elided", 6) == 0:
-                return True
-        elif text[at] == 92 and at + 1 < size and text[at + 1] == 117:
+    cdef const uint8_t *at
+    cdef Py_ssize_t place
+    for place in range(size - 5):
+        at = text + place
+        if at[0] == 92 and at[1] == 117 or at[0] == 32 and memcmp(at, b" at 0x", 6) == 0:
             return True
-        elif text[at] == 32 and size - at >= 6 and memcmp(text + at, b" at 0x", 6) == 0:
+        if at[0] | 32 == 101 and (  # of REDACTED, redacted and elided
+            memcmp(at, b"EDACTED", 6) == 0 or memcmp(at, b"edacted", 6) == 0 or memcmp(at, b"elided", 6) == 0
+        ):
             return True
     return False

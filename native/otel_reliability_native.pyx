@@ -12,10 +12,10 @@ All reading goes through `_varint` and `_field`, which check the end of the byte
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp, memcpy, memset
 
-FITS = 9
-"""`otel_reliability.native` says what that is."""
+FITS = 10
+"""`otel_reliability.sources.native_extension` says what that is."""
 
 cdef extern from "Python.h":
     object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
@@ -34,7 +34,6 @@ cdef enum:
     MAX_GROUPS = 1024
     LARGE = 1 << 20  # as `sources.otlp_guard` says
     LEAST_SPAN = 40
-    MAX_NAMES = 4096
     VARINT = 0
     FIXED64 = 1
     LENGTH = 2
@@ -45,18 +44,13 @@ cdef enum:
     REMOTE_KNOWN = 0x100
     REMOTE = 0x200
 
+cdef uint64_t LATEST = 0x7FFFFFFFFFFFFFFF
+
 cdef enum Reads:  # what a reader does, as far as it is known here
     UNKNOWN
     AN_INTEGER
     A_TEXT
     AS_IT_IS
-
-cdef enum Builds:  # what is made of the parts of facts
-    NOTHING
-    BY_PYTHON
-    A_MODEL
-    AN_INVOCATION
-    A_TOOL
 
 ctypedef const uint8_t *Place
 
@@ -131,11 +125,12 @@ cdef inline bint _field(Place *at, Place end, Field *field) noexcept nogil:
     return True
 
 
-cdef inline bint _is_zero(Place at, Py_ssize_t size) noexcept nogil:
-    cdef uint8_t all = 0
+cdef inline uint8_t _bits(const uint8_t *at, Py_ssize_t size) noexcept nogil:
+    """The bits that any of some bytes has: none where all are zero, fewer than 128 where all are ASCII."""
+    cdef uint8_t found = 0
     for place in range(size):
-        all |= at[place]
-    return all == 0
+        found |= at[place]
+    return found
 
 
 cdef bint _attribute(Part part, Part *key, Part *value) noexcept nogil:
@@ -179,10 +174,10 @@ cdef bint _is_common_event(Part part) noexcept nogil:
         if not _field(&at, end, &field):
             return False
         if field.number == 3 and field.kind == LENGTH:
-            if not _attribute(field.part, &key, &value) or not _is_ascii(key):
+            if not _attribute(field.part, &key, &value) or _bits(key.at, key.size) > 127:
                 return False
         elif field.number == 2 and field.kind == LENGTH:
-            if not _is_ascii(field.part) or (
+            if _bits(field.part.at, field.part.size) > 127 or (
                 field.part.size == 24 and memcmp(field.part.at, b"gen_ai.evaluation.result", 24) == 0
             ):
                 return False
@@ -191,23 +186,11 @@ cdef bint _is_common_event(Part part) noexcept nogil:
     return True
 
 
-cdef inline bint _is_ascii(Part text) noexcept nogil:
-    cdef uint8_t all = 0
-    for place in range(text.size):
-        all |= text.at[place]
-    return all < 128
-
-
 cdef bint _wire(Part part, Wire *span) noexcept nogil:
     """The parts of a span. False: it is not as encoders write it."""
     cdef Place at = part.at, end = part.at + part.size
     cdef Field field
-    span.trace.size = span.id.size = span.parent.size = span.name.size = 0
-    span.trace.at = span.id.at = span.parent.at = span.name.at = at
-    span.start = span.end = 0
-    span.kind = span.flags = 0
-    span.status = span.number = 0
-    span.has_events = span.is_unusual = False
+    memset(span, 0, <size_t>(<char *>&span.keys[0] - <char *>span))
     while at < end:
         if not _field(&at, end, &field):
             return False
@@ -251,12 +234,11 @@ cdef bint _wire(Part part, Wire *span) noexcept nogil:
 
 
 cdef bint _is_sound(Wire *span) noexcept nogil:
-    cdef uint64_t latest = 0x7FFFFFFFFFFFFFFF
     if span.trace.size != 16 or span.id.size != 8 or (span.parent.size != 0 and span.parent.size != 8):
         return False
-    if _is_zero(span.trace.at, 16) or _is_zero(span.id.at, 8):
+    if not (_bits(span.trace.at, 16) and _bits(span.id.at, 8)):
         return False
-    return 0 < span.start <= latest and 0 < span.end <= latest
+    return 0 < span.start <= LATEST and 0 < span.end <= LATEST
 
 
 # --- Values -----------------------------------------------------------------------------------------------------------
@@ -281,14 +263,15 @@ cdef inline bint _text(Part value, Part *text) noexcept nogil:
     return True
 
 
-cdef inline bint _integer(Part value, int64_t *number) noexcept nogil:
-    """A value that is a whole number and not negative, and nothing else."""
-    cdef Place at = value.at + 1, end = value.at + value.size
-    cdef uint64_t found
-    if value.size < 2 or value.at[0] != INTEGER or not _varint(&at, end, &found) or at != end:
+cdef inline bint _join(uint8_t *joined, Py_ssize_t *size, Py_ssize_t most, Part part) noexcept nogil:
+    """Append a length and the bytes that long. False: there is no room for them."""
+    cdef uint16_t length = <uint16_t>part.size
+    if size[0] + part.size + 2 > most:
         return False
-    number[0] = <int64_t>found
-    return number[0] >= 0
+    memcpy(joined + size[0], &length, 2)
+    memcpy(joined + size[0] + 2, part.at, length)
+    size[0] += 2 + length
+    return True
 
 
 # --- What is known of spans -------------------------------------------------------------------------------------------
@@ -314,7 +297,7 @@ cdef class Filled:
     cdef object kind, failed, facts, build, session
     cdef list parts
     cdef list own
-    cdef int builds
+    cdef bint is_tool
     cdef Own own_session
 
 
@@ -330,9 +313,7 @@ cdef class Layout:
     cdef dict places, templates
     cdef bint by_name, by_kind
     cdef int version, asked_number, session_number
-    cdef int asked[MAX_KEYS]
-    cdef int session_at[4]
-    cdef int session_rank[4]
+    cdef int asked[MAX_KEYS], session_at[4], session_rank[4]
     cdef list derived
 
     def __init__(self, plan, bytes key, tuple keys):
@@ -351,36 +332,47 @@ cdef class Layout:
 
 
 cdef class Group:
-    """The spans of one scope of one resource. `names` remembers which names concern a convention by themselves."""
+    """The spans of one scope of one resource."""
 
-    cdef object resource, sender, scope, name, version
-    cdef dict layouts, names
+    cdef object resource, sender, scope, is_named, name, version
+    cdef dict layouts
+
+
+cdef bytes _owner(Part part, Py_ssize_t *parts, Py_ssize_t most, bint holds_groups):
+    """The resource of a resource's spans, or the scope of a scope's, wherever in them it stands. None: Python must read them."""
+    cdef Place at = part.at, end = part.at + part.size
+    cdef Field field
+    cdef bytes owner = b""
+    while at < end:
+        parts[0] += 1
+        if not _field(&at, end, &field) or field.kind != LENGTH or field.number > 3 or parts[0] > most:
+            return None
+        if field.part.size > LARGE and not (holds_groups and field.number == 2):
+            return None
+        if field.number == 1:
+            owner += _bytes(field.part)
+    return owner
 
 
 cdef class Scanner:
     """Reads requests by a `reader` of conventions; `python` has what this needs of the package (`sources.native_decoder`)."""
 
-    cdef object _reader, _python, _span, _model, _invocation, _tool, _call, _tokens, _session, _decoded
+    cdef object _reader, _python, _span, _tool, _call, _session, _decoded, _builder, _generation, _session_found
     cdef object _digest, _hash_arguments, _read_result, _fault, _raw, _identifier, _rank
-    cdef dict _groups, _readers, _builders
-    cdef object _generation, _no_tokens
+    cdef dict _groups, _readers
     cdef bytes _last_trace, _last_session
-    cdef object _session_found
 
     def __init__(self, reader, python):
         self._reader, self._python = reader, python
-        self._span, self._model, self._tool = python.AgentSpan, python.ModelFacts, python.ToolFacts
-        self._invocation = python.InvocationFacts
-        self._call, self._tokens, self._session = python.Call, python.Tokens, python.Session
+        self._span, self._tool, self._call, self._session = python.AgentSpan, python.ToolFacts, python.Call, python.Session
         self._decoded, self._fault, self._raw = python.decoded, python.fault, python.raw
         hasher = reader.hasher
         self._digest, self._hash_arguments, self._read_result = hasher.digest, hasher.hashed_arguments, hasher.result
         self._identifier, self._rank = reader.readers[2], reader.convention_rank
         self._readers = dict(zip(reader.readers, (AN_INTEGER, A_TEXT, A_TEXT, AS_IT_IS)))
-        self._builders = {} if reader.has_rules else dict(zip(reader.builders, (A_MODEL, AN_INVOCATION, A_TOOL)))
+        self._builder = None if reader.has_rules else reader.builder
         self._groups, self._generation = {}, None
         self._last_trace = self._last_session = b""
-        self._no_tokens = self._tokens(None, None)
 
     def scan(self, bytes body not None):
         """Spans and malformed spans of a request; None where the decoder in Python must read it.
@@ -408,16 +400,9 @@ cdef class Scanner:
     ) except -1:
         cdef Place at = part.at, end = part.at + part.size
         cdef Field field
-        cdef bytes resource = b""
-        while at < end:  # the resource may stand behind its spans
-            parts[0] += 1
-            if not _field(&at, end, &field) or field.kind != LENGTH or field.number > 3 or parts[0] > most:
-                return False
-            if field.number != 2 and field.part.size > LARGE:
-                return False
-            if field.number == 1:
-                resource += _bytes(field.part)
-        at = part.at
+        cdef bytes resource = _owner(part, parts, most, True)
+        if resource is None:
+            return False
         while at < end:
             _field(&at, end, &field)
             if field.number == 2 and not self._scope_spans(field.part, resource, spans, malformed, parts, most):
@@ -430,31 +415,23 @@ cdef class Scanner:
         cdef Place at = part.at, end = part.at + part.size
         cdef Field field
         cdef Wire span
-        cdef bytes scope = b""
-        while at < end:
-            parts[0] += 1
-            if not _field(&at, end, &field) or field.kind != LENGTH or field.number > 3 or parts[0] > most:
-                return False
-            if field.part.size > LARGE:
-                return False
-            if field.number == 1:
-                scope += _bytes(field.part)
+        cdef bytes scope = _owner(part, parts, most, False)
+        if scope is None:
+            return False
         cdef Group group = self._group(resource, scope)
-        at = part.at
         while at < end:
             _field(&at, end, &field)
-            if field.number == 2:
-                if not _wire(field.part, &span):
-                    return False
-                if not _is_sound(&span):
-                    malformed.append(
-                        self._fault(_bytes(span.trace), _bytes(span.id), _bytes(span.parent), span.start, span.end)
-                    )
-                    _string(span.name)
-                    for place in range(span.number):
-                        _string(span.keys[place])
-                else:
-                    spans.append(self._read(group, &span, field.part))
+            if field.number != 2:
+                continue
+            if not _wire(field.part, &span):
+                return False
+            if _is_sound(&span):
+                spans.append(self._read(group, &span, field.part))
+                continue
+            malformed.append(self._fault(_bytes(span.trace), _bytes(span.id), _bytes(span.parent), span.start, span.end))
+            _string(span.name)
+            for place in range(span.number):
+                _string(span.keys[place])
         return True
 
     cdef Group _group(self, bytes resource, bytes scope):
@@ -463,8 +440,8 @@ cdef class Scanner:
             group = Group()
             group.resource, (group.name, group.version) = self._python.resource_of(resource), self._python.scope_of(scope)
             group.sender = type(group.resource)(*group.resource[:3])
-            group.scope = self._reader.scope(group.name)
-            group.layouts, group.names = {}, {}
+            group.scope, group.layouts = self._reader.scope(group.name), {}
+            group.is_named = group.scope.is_named
             if len(resource) + len(scope) <= MAX_KEY_BYTES:
                 self._reader.remember(len(resource) + len(scope) + MAX_ASKED)
                 self._groups[resource, scope] = group
@@ -473,14 +450,9 @@ cdef class Scanner:
     cdef Layout _layout(self, Group group, Wire *span):
         cdef uint8_t joined[MAX_KEY_BYTES]
         cdef Py_ssize_t size = 0
-        cdef uint16_t length
         for place in range(span.number):
-            if size + span.keys[place].size + 2 > MAX_KEY_BYTES:
+            if not _join(joined, &size, MAX_KEY_BYTES, span.keys[place]):
                 return None
-            length = <uint16_t>span.keys[place].size
-            memcpy(joined + size, &length, 2)
-            memcpy(joined + size + 2, span.keys[place].at, length)
-            size += 2 + length
         cdef bytes key = PyBytes_FromStringAndSize(<char *>joined, size)
         cdef Layout layout = group.layouts.get(key)
         if layout is None:
@@ -498,11 +470,11 @@ cdef class Scanner:
         cdef Filled filled = self._filled(group, layout, span, whole)
         if filled is None:
             return self._by_python(group, span, whole)
-        facts = filled.facts if filled.builds == NOTHING else self._facts(filled, span)
+        facts = filled.facts if filled.build is None else self._facts(filled, span)
         cdef bytes trace = self._last_trace
         if PyBytes_GET_SIZE(trace) != 16 or memcmp(PyBytes_AS_STRING(trace), span.trace.at, 16) != 0:
             trace = self._last_trace = _bytes(span.trace)
-        parent = None if span.parent.size == 0 or _is_zero(span.parent.at, 8) else _bytes(span.parent)
+        parent = None if span.parent.size == 0 or not _bits(span.parent.at, 8) else _bytes(span.parent)
         remote = None
         if span.flags & REMOTE_KNOWN:
             remote = (span.flags & REMOTE) != 0
@@ -525,9 +497,7 @@ cdef class Scanner:
         for place in range(span.number):
             pairs[_string(span.keys[place])] = _bytes(span.values[place])
         unusual = []
-        while span.is_unusual or span.has_events:
-            if at == end:
-                break
+        while at < end and (span.is_unusual or span.has_events):
             _field(&at, end, &field)
             if field.kind == LENGTH and (field.number == 3 or field.number == 11 or field.number == 13):
                 unusual.append((field.number, LENGTH, _bytes(field.part)))
@@ -540,30 +510,13 @@ cdef class Scanner:
         """The template of a span; None where spans like it share none."""
         cdef uint8_t asked[MAX_ASKED]
         cdef Py_ssize_t size = 2
-        cdef Part part
-        cdef uint16_t length
-        cdef bytes name = _bytes(span.name)
-        named = group.names.get(name)
-        if named is None:
-            named = group.scope.is_named(_string(span.name)) is not None
-            if len(group.names) >= MAX_NAMES:
-                group.names.clear()
-            if len(name) <= MAX_TEXT:
-                group.names[name] = named
+        by_name = group.is_named(_string(span.name)) is not None or layout.by_name
         asked[0], asked[1] = span.status, span.kind if layout.by_kind else 0
-        for place in range(-1, layout.asked_number):
-            if place < 0:
-                if not (named or layout.by_name):
-                    continue
-                part = span.name
-            else:
-                part = span.values[layout.asked[place]]
-            if size + part.size + 2 > MAX_ASKED:
+        for place in range(layout.asked_number + by_name):
+            if not _join(
+                asked, &size, MAX_ASKED, span.name if place == layout.asked_number else span.values[layout.asked[place]]
+            ):
                 return None
-            length = <uint16_t>part.size
-            memcpy(asked + size, &length, 2)
-            memcpy(asked + size + 2, part.at, length)
-            size += 2 + length
         key = PyBytes_FromStringAndSize(<char *>asked, size)
         if layout.derived:
             found = [reader(self._value(span.values[<int>at])) for reader, at in layout.derived]
@@ -587,15 +540,12 @@ cdef class Scanner:
     cdef Filled _made(self, Layout layout, template):
         cdef Filled filled = Filled()
         filled.kind, filled.failed, facts, own, filled.build, session, fails_with_call = template
-        filled.builds = NOTHING
         if fails_with_call and self._reader.has_rules:
             layout.plan = None  # only Python applies the user's rules to a result
         if filled.build is None:
             filled.facts = facts
         else:
-            filled.parts, filled.builds = facts, self._builders.get(filled.build, BY_PYTHON)
-            if filled.builds == A_TOOL and not (facts[2] is facts[4] is None):
-                filled.builds = BY_PYTHON
+            filled.parts, filled.is_tool = facts, filled.build == self._builder and facts[2] is facts[4] is None
             filled.own = [Own(*one, layout.places, self._readers) for one in own]
         if isinstance(session, str):
             filled.session = self._session(self._rank, session)
@@ -605,33 +555,30 @@ cdef class Scanner:
 
     cdef object _value(self, Part value):
         """Any value, decoded."""
+        cdef Place at = value.at + 1, end = value.at + value.size
         cdef Part text
-        cdef int64_t number
+        cdef uint64_t number
         if _text(value, &text):
             try:
                 return _string(text)
             except UnicodeDecodeError:
                 return None
-        return number if _integer(value, &number) else self._decoded(_bytes(value))
+        if value.size > 1 and value.at[0] == INTEGER and _varint(&at, end, &number) and at == end and number <= LATEST:
+            return number
+        return self._decoded(_bytes(value))
 
     cdef object _own(self, Own own, Wire *span):
         """A part that is the span's own."""
-        cdef Part value, text
-        cdef int64_t number
         if own.is_joined:
-            return own.reader(
-                *[None if at < 0 else self._value(span.values[<int>at]) for at in own.at]
-            )
+            return own.reader(*[None if at < 0 else self._value(span.values[<int>at]) for at in own.at])
         for at in own.at:
             if at < 0:
                 continue
-            value = span.values[<int>at]
-            if own.reads == AN_INTEGER and _integer(value, &number):
-                return number
-            found = self._value(value)
-            if own.reads == UNKNOWN or own.reads == AN_INTEGER or (
-                own.reads == A_TEXT
-                and not (_text(value, &text) and 4 < text.size <= MAX_TEXT)  # shorter ones may say that there is none
+            found = self._value(span.values[<int>at])
+            if not (
+                own.reads == AS_IT_IS
+                or (own.reads == AN_INTEGER and type(found) is int and found >= 0)
+                or (own.reads == A_TEXT and type(found) is str and 4 < len(found) <= MAX_TEXT)  # shorter ones may mean none
             ):
                 found = own.reader(found)
             if found is not None:
@@ -663,54 +610,32 @@ cdef class Scanner:
         cdef list parts = filled.parts.copy()
         cdef Own own
         for own in filled.own:
-            if filled.builds == A_TOOL and own.place == 2:
-                parts[2] = self._arguments(own, span)
-            elif filled.builds == A_TOOL and own.place == 4:
-                parts[4], has_failed = self._result(own, span)
+            if filled.is_tool and own.place == 2:
+                parts[2] = self._hashed(own, span, True)
+            elif filled.is_tool and own.place == 4:
+                parts[4], has_failed = self._hashed(own, span, False)
                 parts[3] = parts[3] or has_failed
             else:
                 parts[own.place] = self._own(own, span)
-        if filled.builds == A_MODEL and not parts[6] and type(parts[2]) is not self._tokens:
-            a, b, given, output, c, d, _, e, f, g, h = parts
-            tokens = self._no_tokens if given is output is None else _new(self._tokens, (given, output))
-            return _new(self._model, (a, b, tokens, c, d, (), e, f, g, h))
-        if filled.builds == AN_INVOCATION and parts[8] is None and type(parts[4]) is not self._tokens:
-            a, b, c, d, given, output, e, f, g, h, i, j, k = parts
-            tokens = None if given is output is None else _new(self._tokens, (given, output))
-            return _new(self._invocation, (a, b, c, d, tokens, e, f, g, h, i, j, k))
-        if filled.builds == A_TOOL:
-            name, call_id, arguments, failed, result, _ = parts
-            digest, effect = arguments if type(arguments) is tuple else (arguments, arguments)
-            return _new(self._tool, ((_new(self._call, (name, call_id, digest, failed, result, effect)),), False))
-        return filled.build(parts)
+        if not filled.is_tool:
+            return filled.build(parts)
+        name, call_id, arguments, failed, result, _ = parts
+        digest, effect = arguments if type(arguments) is tuple else (arguments, arguments)
+        return _new(self._tool, ((_new(self._call, (name, call_id, digest, failed, result, effect)),), False))
 
-    cdef object _arguments(self, Own own, Wire *span):
-        """The hash of arguments with that of their effect, where the two differ."""
+    cdef object _hashed(self, Own own, Wire *span, bint is_arguments):
+        """The hash of arguments, with that of their effect where it differs; that of a result, and whether the call failed by it.
+
+        Only Python opens the envelopes of results, which begin with one of `{["c`.
+        """
         cdef Part text
-        if own.reads == AS_IT_IS and len(own.at) == 1 and _text(span.values[<int>own.at[0]], &text):
-            try:
-                found = _string(text)  # it must be sound
-            except UnicodeDecodeError:
-                return None
-            known = canonical(text.at, text.size, True)
+        found = self._own(own, span)
+        if type(found) is str and own.reads == AS_IT_IS and len(own.at) == 1 and _text(span.values[<int>own.at[0]], &text) and (
+            is_arguments or (text.size > 0 and text.at[0] not in (0x7B, 0x5B, 0x22, 0x63))
+        ):
+            known = canonical(text.at, text.size, is_arguments)
             if known is not None:
-                return self._digest(known)
-        else:
-            found = self._own(own, span)
-        return self._hash_arguments(found)
-
-    cdef tuple _result(self, Own own, Wire *span):
-        """The hash of a result, and whether the call failed by it. Only Python opens envelopes, which begin with one of `{["c`."""
-        cdef Part text
-        if own.reads == AS_IT_IS and len(own.at) == 1 and _text(span.values[<int>own.at[0]], &text):
-            try:
-                found = _string(text)
-            except UnicodeDecodeError:
-                return None, False
-            if text.size > 0 and text.at[0] not in (0x7B, 0x5B, 0x22, 0x63):
-                known = canonical(text.at, text.size, False)
-                if known is not None:
-                    return self._digest(known), False
-        else:
-            found = self._own(own, span)
+                return self._digest(known) if is_arguments else (self._digest(known), False)
+        if is_arguments:
+            return self._hash_arguments(found)
         return (None, False) if found is None else self._read_result(found)[:2]

@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from otel_reliability import conventions
 from otel_reliability.assembly.assembler import Assembler
@@ -23,9 +23,10 @@ from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.limit import Limit
 from otel_reliability.model.run import AgentKey, CloseReason, Run
-from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan, SpanId, SpanRef, TraceId
-from otel_reliability.windows.fleet import OTHER_AGENT, Fleet
+from otel_reliability.model.span import AgentSpan, Evaluation, RawLog, RawSpan, SpanId, SpanRef, TraceId
+from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
 from otel_reliability.windows.sessions import SessionEvent, Sessions
 
 T = TypeVar("T")
@@ -34,13 +35,13 @@ DISPOSITIONS: Final = frozenset({"received", "used", "other", "late", "duplicate
 """The dispositions of spans in the accounts."""
 _LAST: Final = frozenset({CloseReason.SHUTDOWN, CloseReason.END_OF_INPUT})
 """Reasons after which nothing more arrives, so that sessions close too."""
-MAX_UNTAKEN: Final = 100_000
+MAX_UNREAD: Final = 100_000
 """Maximum number of final or revised runs that wait to be recorded; beyond, the oldest are dropped and counted."""
 
-_TOTALS: Final = ("incomplete", "revised", "untaken", "event_lag")
+_TOTALS: Final = ("incomplete", "revised", "unread", "event_lag")
 """What is counted in plain numbers."""
 
-_CLOSED, _SETTLED = RunChange.CLOSED, RunChange.SETTLED
+_CLOSED, _FINAL = RunChange.CLOSED, RunChange.FINAL
 
 SPANS_PER_TICK: Final = 4_096
 """Spans of one batch after which limits are enforced: a batch may have any size."""
@@ -52,41 +53,15 @@ Observer: TypeAlias = Callable[[RunEvent, float], None]
 Accounts: TypeAlias = Counter[tuple[str, str]]
 
 
-class Ceiling(NamedTuple):
-    """A limit, its use, and how often it was hit. `used` is None for a limit that applies to each run or agent."""
-
-    name: str
-    used: int | None
-    limit: int
-    hits: int
-
-
 class Engine:
-    """Spans in; windows, settled runs and an account of every span out.
+    """Spans in; windows, final runs and an account of every span out.
 
-    >>> from otel_reliability.model.span import Resource
+    >>> from otel_reliability.testing import agent, tool
     >>> engine = Engine(clock=lambda: 0.0, wall=lambda: 0)
-    >>> span = RawSpan(
-    ...     b"t" * 16,
-    ...     b"s" * 8,
-    ...     None,
-    ...     "invoke_agent a",
-    ...     1,
-    ...     0,
-    ...     10**9,
-    ...     0,
-    ...     False,
-    ...     {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a"},
-    ...     (),
-    ...     (),
-    ...     "",
-    ...     "",
-    ...     Resource(),
-    ... )
-    >>> engine.receive([span]) and engine.flush(CloseReason.END_OF_INPUT)
+    >>> engine.receive([tool(2, 1, "search"), agent(1, called="a")]) and engine.flush(CloseReason.END_OF_INPUT)
     True
-    >>> [(run.key.agent, run.path) for run in engine.take_settled()]
-    [('a', ())]
+    >>> [(run.key.agent, run.path) for run in engine.take_final()]
+    [('a', ('search',))]
     """
 
     def __init__(
@@ -102,8 +77,8 @@ class Engine:
         """Begin empty.
 
         `clock` counts seconds, for deadlines. `wall` is the Unix time in nanoseconds, which bounds times of spans from the
-        future; None for recordings, whose times are used as they are. `places_return`: see `Fleet`. `pinned`: the units of a
-        recording that change is measured against, by agent (`reference.pinned_by` reads them).
+        future; None for recordings, whose times are used as they are. `places_return`: see `AgentRegistry`. `pinned`: the
+        observations of a recording that change is measured against, by agent (`reference.pinned_by` reads them).
         """
         self.settings = Settings() if settings is None else settings
         self.reader = Reader(self.settings, conventions.TABLE) if reader is None else reader
@@ -117,10 +92,10 @@ class Engine:
         """Begin again with nothing received, as a forked child does: a thread that does not exist may hold the lock."""
         self._lock, self._owner = threading.Lock(), 0
         self._assembler = Assembler(self.settings)
-        self._fleet = Fleet(self.settings, places_return=self._places_return)
+        self._agents = AgentRegistry(self.settings, places_return=self._places_return)
         self._sessions = Sessions(self.settings, self._is_known)
         self._monitor = Monitor(self.settings, self._pinned) if self.settings.change.enabled else None
-        self._settled: deque[Run] = deque()
+        self._final: deque[Run] = deque()
         self._revised: deque[Run] = deque()
         self._scored: deque[SessionEvent] = deque()
         self._counts: Accounts = Counter()
@@ -132,7 +107,7 @@ class Engine:
         """Runs closed, by reason."""
         self.recorded: Counter[tuple[str, str, bool]] = Counter()
         """Final runs, by (source of the outcome, why closed, whether nested)."""
-        self.incomplete = self.revised = self.untaken = 0
+        self.incomplete = self.revised = self.unread = 0
         """Closed runs whose own root never arrived; runs changed after closing; runs that were not recorded in time."""
         self.event_lag = 0.0
         """Seconds between the end of the last span received and its receipt."""
@@ -148,6 +123,11 @@ class Engine:
             if entered:
                 self._receive(spans)
             return entered
+
+    def receive_logs(self, logs: Iterable[RawLog], *, wait: float = -1) -> bool:
+        """Receive log events: those that coding agents emit become spans. As `receive`."""
+        spans = self.reader.read_logs(logs)
+        return not spans or self.receive(spans, wait=wait)
 
     def receive_evaluations(self, evaluations: Iterable[Evaluation], *, wait: float = -1) -> bool:
         """Receive evaluations that arrived apart from spans. As `receive`."""
@@ -198,7 +178,7 @@ class Engine:
             if entered:
                 now = self._clock()
                 self._apply(self._assembler.tick(now), now)
-                self._sessions.forget(*self._fleet.advance(now))
+                self._sessions.forget(*self._agents.advance(now))
                 self._keep(self._scored, self._sessions.tick(now))
                 if self._monitor is not None:
                     self._monitor.advance(now)
@@ -231,14 +211,14 @@ class Engine:
 
     # --- Out ----------------------------------------------------------------------------------------------------------
 
-    def read(self, ask: Callable[[Fleet], T], *, wait: float = -1) -> T | None:
+    def read(self, ask: Callable[[AgentRegistry], T], *, wait: float = -1) -> T | None:
         """Return what `ask` returns for the windows as they are now; None when the engine is busy. `ask` must not call back."""
         with self._turn(wait) as entered:
-            return ask(self._fleet) if entered else None
+            return ask(self._agents) if entered else None
 
-    def take_settled(self) -> list[Run]:
+    def take_final(self) -> list[Run]:
         """Return the runs that became final, each once: counters and histograms record them."""
-        return _taken(self._settled)
+        return _taken(self._final)
 
     def take_revised(self) -> list[Run]:
         """Return the runs that late spans changed or withdrew after they had closed."""
@@ -255,8 +235,8 @@ class Engine:
     @property
     def waiting(self) -> int:
         """Number of runs, sessions and changes that wait to be recorded."""
-        changes = 0 if self._monitor is None else self._monitor.untaken
-        return len(self._settled) + len(self._revised) + len(self._scored) + changes
+        changes = 0 if self._monitor is None else self._monitor.unread
+        return len(self._final) + len(self._revised) + len(self._scored) + changes
 
     @property
     def sessions(self) -> Sessions:
@@ -269,9 +249,9 @@ class Engine:
         return self._monitor
 
     @property
-    def fleet(self) -> Fleet:
+    def agents(self) -> AgentRegistry:
         """The windows, for callers that are alone with the engine (reports, tests)."""
-        return self._fleet
+        return self._agents
 
     @property
     def accounts(self) -> Accounts:
@@ -295,39 +275,22 @@ class Engine:
         return self._told
 
     @property
-    def late_runs(self) -> Counter[str]:
-        """Runs that sorted below a window and its spares when they closed, by window."""
-        return Counter({window: number for (what, window), number in self._fleet.accounts.items() if what == "refused"})
-
-    @property
-    def clamped_runs(self) -> int:
-        """Runs that ended more than five minutes in the future, and were clamped."""
-        return self._fleet.accounts["clamped", "future_end"]
-
-    @property
-    def expired_agents(self) -> int:
-        """Agents that expired because they had no run for long."""
-        return self._fleet.accounts["expired", "idle"]
-
-    @property
     def refused_evaluations(self) -> Counter[str]:
         """Evaluations that joined no run, by reason."""
         accounts = self._assembler.accounts
         found = {reason: number for (what, reason), number in accounts.items() if what == "evaluation_refused"}
         return Counter(found) + Counter({"late": accounts["evaluation_late", ""]})
 
-    def ceilings(self) -> tuple[Ceiling, ...]:
+    def limits(self) -> tuple[Limit, ...]:
         """Return every limit with its use."""
-        limits, fleet, sessions = self.settings.limits, self._fleet.accounts, self._sessions.accounts
-        assembly, let_go = self._assembler.accounts, ("ceiling", "closed_early", "forgotten")
-        hits = _hits(assembly)
+        limits, agents, sessions = self.settings.limits, self._agents.accounts, self._sessions.accounts
+        forgotten = sum(sessions["sessions", why] for why in ("limit", "closed_early", "forgotten"))
         return (
-            *(Ceiling(name, used, limit, hits[name]) for name, (used, limit) in self._assembler.levels.items()),
-            Ceiling("run_spans", None, limits.span_limit, assembly["closed", CloseReason.SPAN_LIMIT.value]),
-            Ceiling("agents", len(self._fleet), limits.agents, fleet["agents", "ceiling"]),
-            Ceiling("tasks", None, limits.tasks, fleet["tasks", "ceiling"]),
-            Ceiling("sessions", len(self._sessions), limits.sessions, sum(sessions["sessions", why] for why in let_go)),
-            Ceiling("untaken_runs", len(self._settled) + len(self._revised), MAX_UNTAKEN, self.untaken),
+            *self._assembler.limits,
+            Limit("agents", len(self._agents), limits.agents, agents["agents", "limit"]),
+            Limit("tasks", None, limits.tasks, agents["tasks", "limit"]),
+            Limit("sessions", len(self._sessions), limits.sessions, forgotten),
+            Limit("unread_runs", len(self._final) + len(self._revised), MAX_UNREAD, self.unread),
         )
 
     # --- Over a restart -----------------------------------------------------------------------------------------------
@@ -350,7 +313,7 @@ class Engine:
     def restore_agents(self, agents: Mapping[AgentKey, tuple[float, Callable[[], Iterable[Run]]]]) -> None:
         """Let agents be known, each with when it last had a run; its final runs are asked for when it is."""
         with self._turn(-1):
-            self._fleet.restore_runs(agents)
+            self._agents.restore_runs(agents)
 
     def holds(self, trace_id: TraceId) -> bool:
         """Return whether a trace has spans that are still needed to assemble it."""
@@ -381,7 +344,7 @@ class Engine:
             "closed": self.closed,
             "recorded": self.recorded,
             "assembly": self._assembler.accounts,
-            "windows": self._fleet.accounts,
+            "windows": self._agents.accounts,
             "sessions": self._sessions.accounts,
         }
         return found if self._monitor is None else {**found, "change": self._monitor.accounts}
@@ -420,10 +383,10 @@ class Engine:
 
     def _apply(self, events: list[RunEvent], now: float) -> None:
         wall = None if self._wall is None else self._wall()
-        windows, sessions, monitor, observers = self._fleet.apply, self._sessions.apply, self._monitor, self.observers
+        windows, sessions, monitor, observers = self._agents.apply, self._sessions.apply, self._monitor, self.observers
         for event in events:
             windows(event, now, wall)
-            if event[0] is not _SETTLED:  # a session has a run from its closing on
+            if event[0] is not _FINAL:  # a session has a run from its closing on
                 sessions(event, now)
             if monitor is not None:
                 monitor.apply(event, now)
@@ -432,29 +395,29 @@ class Engine:
         self._record(events)
 
     def _record(self, events: Iterable[RunEvent]) -> None:
-        settled: list[Run] = []
+        final: list[Run] = []
         for change, run, _ in events:
-            if change is _SETTLED:
-                settled.append(run)
+            if change is _FINAL:
+                final.append(run)
             elif change is _CLOSED:
                 self.closed[run.closed_by._value_] += 1
                 self.incomplete += run.incomplete
             else:
                 self.revised += 1
                 self._keep(self._revised, (run,))
-        self.recorded.update([(run.outcome_source, run.closed_by._value_, run.nested) for run in settled])
-        self._keep(self._settled, settled)
+        self.recorded.update([(run.outcome_source, run.closed_by._value_, run.nested) for run in final])
+        self._keep(self._final, final)
 
     def _is_known(self, key: AgentKey) -> bool:
         """Whether an agent is under the limit: beyond it, there are counters only."""
-        return self._fleet.counted_as(key) != OTHER_AGENT
+        return self._agents.counted_as(key) != OTHER_AGENT
 
     def _keep(self, kept: deque[T], items: Iterable[T]) -> None:
         """Keep these until they are recorded."""
         kept.extend(items)
-        while len(kept) > MAX_UNTAKEN:
+        while len(kept) > MAX_UNREAD:
             kept.popleft()
-            self.untaken += 1
+            self.unread += 1
 
     @contextmanager
     def _turn(self, wait: float) -> Generator[bool]:
@@ -469,20 +432,6 @@ class Engine:
             if entered:
                 self._owner = 0
                 self._lock.release()
-
-
-def _hits(accounts: Accounts) -> Counter[str]:
-    """How often each limit of assembly was hit."""
-    return Counter(
-        {
-            "open_runs": accounts["closed", CloseReason.OPEN_RUNS.value],
-            "open_bytes": accounts["closed", CloseReason.MEMORY.value],
-            "reopenable_bytes": accounts["ceiling", "reopenable_bytes"],
-            "closed_ids": accounts["ceiling", "remembered_ids"],
-            "other_spans": accounts["ceiling", "other_spans"],
-            "waiting_evaluations": accounts["evaluation_refused", "ceiling"],
-        }
-    )
 
 
 def _taken(items: deque[T]) -> list[T]:

@@ -86,9 +86,10 @@ def _read(path: str, settings: Settings) -> dict[AgentKey, list[Observation]]:
     units = Observations()
     for batch in read_file(path):
         engine.receive(batch.spans)
+        engine.receive_logs(batch.logs)
         engine.receive_evaluations(batch.evaluations)
         engine.tick()
-        units.add(engine.take_settled())
+        units.add(engine.take_final())
     engine.flush(CloseReason.END_OF_INPUT)
-    units.add(engine.take_settled())
+    units.add(engine.take_final())
     return dict(units.found())

@@ -107,7 +107,7 @@ def _runs_of(engine: Engine) -> dict[str, Run]:
 
 
 def _readings_of(engine: Engine) -> dict[AgentKey, Mapping[str, Reading]]:
-    states = (engine.fleet.agent(key) for key in engine.fleet.keys())  # noqa: SIM118  a fleet is no mapping
+    states = (engine.agents.agent(key) for key in engine.agents.keys())  # noqa: SIM118  a agents is no mapping
     return {state.key: state.windows["recent"].readings() for state in states if state is not None}
 
 

@@ -72,7 +72,7 @@ def test_it_reaches_the_run() -> None:
     engine = Engine(clock=clock, wall=None)
     engine.receive(map(sdk.read, keeping.ended))
     engine.flush(CloseReason.END_OF_INPUT)
-    (run,) = engine.take_settled()
+    (run,) = engine.take_final()
 
     assert (run.task_id, run.outcome, run.confidence) == ("7", Outcome.SUCCESS, 0.9)
     assert (run.violations, run.branches) == ((("no_pii", "high"),), (("refund", "true"),))

@@ -34,12 +34,12 @@ def run_of(trace: int = 1, tools: str = "search", start: float = 0.0) -> list[Ag
 
 def window_runs(engine: Engine) -> int:
     """How many runs the windows hold, over all agents."""
-    states = (engine.fleet.agent(key) for key in engine.fleet.keys())  # noqa: SIM118  a fleet is no mapping
+    states = (engine.agents.agent(key) for key in engine.agents.keys())  # noqa: SIM118  a agents is no mapping
     return sum(state.windows["recent"].runs for state in states if state is not None)
 
 
-def test_a_run_closes_after_its_linger_and_settles_after_its_reopen() -> None:
-    """A tick closes what is due, and a later one settles it; counters then get it once."""
+def test_a_run_closes_after_its_linger_and_becomes_final_after_its_reopen() -> None:
+    """A tick closes what is due, and a later one becomes final it; counters then get it once."""
     clock = FakeClock()
     engine = made(clock)
     engine.receive(run_of())
@@ -49,12 +49,12 @@ def test_a_run_closes_after_its_linger_and_settles_after_its_reopen() -> None:
 
     clock.advance(2.1)
     engine.tick()
-    assert (engine.open_runs, window_runs(engine), engine.take_settled()) == (0, 1, [])
+    assert (engine.open_runs, window_runs(engine), engine.take_final()) == (0, 1, [])
 
     clock.advance(60.1)
     engine.tick()
-    assert [run.path for run in engine.take_settled()] == [("search",)]
-    assert engine.take_settled() == []
+    assert [run.path for run in engine.take_final()] == [("search",)]
+    assert engine.take_final() == []
     assert engine.recorded.total() == 1
 
 
@@ -64,7 +64,7 @@ def test_raw_spans_are_read_by_the_conventions() -> None:
     engine.receive([span(attributes=GENAI_AGENT)])
     engine.flush(CloseReason.END_OF_INPUT)
 
-    assert [run.key.agent for run in engine.take_settled()] == ["agent"]
+    assert [run.key.agent for run in engine.take_final()] == ["agent"]
 
 
 def test_what_was_read_before_an_exception_is_kept_and_counted() -> None:
@@ -79,7 +79,7 @@ def test_what_was_read_before_an_exception_is_kept_and_counted() -> None:
         engine.receive(handed_over())
     engine.flush(CloseReason.SHUTDOWN)
 
-    assert [run.path for run in engine.take_settled()] == [("search",)]
+    assert [run.path for run in engine.take_final()] == [("search",)]
     assert engine.accounts["received", ""] == engine.accounts["used", ""] == 2
 
 
@@ -100,13 +100,13 @@ def test_a_late_span_revises_a_run_in_its_window() -> None:
     assert (engine.revised, engine.take_revised()) == (1, [])
 
 
-def test_flush_closes_and_settles_at_once() -> None:
+def test_flush_closes_and_finalizes_at_once() -> None:
     """Whoever flushes wants the numbers now, and the runs say why they were closed."""
     engine = made(FakeClock())
     engine.receive(run_of())
 
     assert engine.flush(CloseReason.SHUTDOWN)
-    assert [run.closed_by for run in engine.take_settled()] == [CloseReason.SHUTDOWN]
+    assert [run.closed_by for run in engine.take_final()] == [CloseReason.SHUTDOWN]
     assert engine.closed == {"shutdown": 1}
 
 
@@ -133,7 +133,7 @@ def test_an_evaluation_joins_its_run() -> None:
     engine.receive_evaluations([Evaluation("success", None, "pass", at(9), trace_id(1), span_id(1))])
     engine.flush(CloseReason.END_OF_INPUT)
 
-    assert [run.outcome.value for run in engine.take_settled()] == ["success"]
+    assert [run.outcome.value for run in engine.take_final()] == ["success"]
 
 
 def test_refused_evidence_is_counted_by_attribute_and_reason() -> None:
@@ -158,7 +158,7 @@ def test_an_observer_hears_every_change_of_a_run() -> None:
     engine.receive(run_of())
     engine.flush(CloseReason.END_OF_INPUT)
 
-    assert heard == [RunChange.CLOSED, RunChange.SETTLED]
+    assert heard == [RunChange.CLOSED, RunChange.FINAL]
 
 
 def test_a_stamp_from_the_future_is_clamped_in_live_doors_only() -> None:
@@ -169,7 +169,7 @@ def test_a_stamp_from_the_future_is_clamped_in_live_doors_only() -> None:
     for engine in (live, recording):
         engine.receive(ahead)
         engine.flush(CloseReason.END_OF_INPUT)
-        state = engine.fleet.agent(engine.fleet.keys()[0])
+        state = engine.agents.agent(engine.agents.keys()[0])
         assert state is not None
         ends.append(state.last_run_ns or 0)
 
@@ -182,11 +182,11 @@ def test_an_idle_agent_expires_by_the_engines_clock() -> None:
     engine = made(clock)
     engine.receive(run_of())
     engine.flush(CloseReason.FLUSH)
-    assert len(engine.fleet) == 1
+    assert len(engine.agents) == 1
 
     clock.advance(86_401)
     engine.tick()
-    assert len(engine.fleet) == 0
+    assert len(engine.agents) == 0
 
 
 def test_event_lag_is_the_age_of_the_span_last_received() -> None:
@@ -254,33 +254,33 @@ def test_a_restarted_engine_has_seen_nothing() -> None:
     engine.restart()
 
     assert engine.receive([], wait=0)
-    assert (len(engine.fleet), engine.take_settled(), engine.accounts, engine.closed) == (0, [], Counter(), Counter())
+    assert (len(engine.agents), engine.take_final(), engine.accounts, engine.closed) == (0, [], Counter(), Counter())
 
 
 def test_runs_that_nobody_takes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nobody records settled runs the oldest are let go, and counted."""
-    monkeypatch.setattr(engine_module, "MAX_UNTAKEN", 3)
+    """Where nobody records final runs the oldest are let go, and counted."""
+    monkeypatch.setattr(engine_module, "MAX_UNREAD", 3)
     engine = made(FakeClock())
     for number in range(1, 6):
         engine.receive(run_of(number))
     engine.flush(CloseReason.FLUSH)
 
-    assert len(engine.take_settled()) == 3
-    assert engine.untaken == 2
-    assert {ceiling.name: ceiling.hits for ceiling in engine.ceilings()}["untaken_runs"] == 2
+    assert len(engine.take_final()) == 3
+    assert engine.unread == 2
+    assert {limit.name: limit.hits for limit in engine.limits()}["unread_runs"] == 2
 
 
-def test_every_ceiling_says_how_full_it_is() -> None:
-    """Ceilings name what they hold, how much they may hold, and what found no place."""
+def test_every_limit_says_how_full_it_is() -> None:
+    """Limits name what they hold, how much they may hold, and what found no place."""
     settings = Settings(limits=LimitSettings(agents=1, open_runs=7))
     engine = made(FakeClock(), settings)
     engine.receive([agent(1, trace=1), agent(1, called="another", trace=2)])
-    ceilings = {ceiling.name: ceiling for ceiling in engine.ceilings()}
-    assert (ceilings["open_runs"].used, ceilings["open_runs"].limit) == (2, 7)
+    limits = {limit.name: limit for limit in engine.limits()}
+    assert (limits["open_runs"].used, limits["open_runs"].limit) == (2, 7)
 
     engine.flush(CloseReason.FLUSH)
-    ceilings = {ceiling.name: ceiling for ceiling in engine.ceilings()}
-    assert (ceilings["agents"].used, ceilings["agents"].limit, ceilings["agents"].hits) == (1, 1, 1)
+    limits = {limit.name: limit for limit in engine.limits()}
+    assert (limits["agents"].used, limits["agents"].limit, limits["agents"].hits) == (1, 1, 1)
 
 
 @st.composite
@@ -319,7 +319,7 @@ def test_every_span_is_accounted_for(spans: list[AgentSpan], lost: list[str], da
 
 
 def test_an_adopted_span_waits_for_a_host_that_was_reopened() -> None:
-    """Work that a run adopted settles with that run, also when the run was reopened just before."""
+    """Work that a run adopted becomes final with that run, also when the run was reopened just before."""
     clock = FakeClock()
     engine = made(clock, Settings(assembly=AssemblySettings(idle_timeout=1)))
     orphan = tool(9, 8, "orphan", start=1, end=1.5)
@@ -331,10 +331,10 @@ def test_an_adopted_span_waits_for_a_host_that_was_reopened() -> None:
     engine.receive([tool(3, 1, "late", start=1.6, end=1.8)])
     clock.advance(1)
     engine.tick()
-    assert engine.take_settled() == []
+    assert engine.take_final() == []
 
     clock.advance(100)
     engine.tick()
     clock.advance(100)
     engine.tick()
-    assert [run.path for run in engine.take_settled()] == [("orphan", "late", "search")]
+    assert [run.path for run in engine.take_final()] == [("orphan", "late", "search")]

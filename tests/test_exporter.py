@@ -64,7 +64,7 @@ def test_spans_behind_a_batch_processor_become_numbers(host: Host) -> None:
 
 
 def test_deadlines_are_met_by_the_exports_themselves(host: Host) -> None:
-    """Where nobody collects, the next batch closes and settles what is due."""
+    """Where nobody collects, the next batch closes and becomes final what is due."""
     run(host.tracer)
     host.provider.force_flush()
     host.clock.advance(3)

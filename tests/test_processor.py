@@ -57,8 +57,8 @@ class Host:
         """Spans in the queue."""
         return self.processor.queued[0]
 
-    def settle(self) -> None:
-        """Let time pass until every run that ended has settled."""
+    def finalize(self) -> None:
+        """Let time pass until every run that ended is final."""
         self.look()
         self.clock.advance(3)
         self.look()
@@ -73,7 +73,7 @@ def test_spans_become_gauges_counters_and_histograms() -> None:
     host = Host()
     for number in range(6):
         run(host.tracer, "search read reply" if number % 3 else "search reply")
-    host.settle()
+    host.finalize()
     look = host.look()
 
     assert look.value("window.runs", gen_ai__agent__name="agent", service__name="shop") == 6
@@ -100,7 +100,7 @@ def test_a_span_that_begins_and_ends_while_others_are_read_waits_for_the_next_ti
         host.tracer.start_span(kind, attributes=TOOL if kind != "GET" else {}).end()
         engine.receive([first, *reading])
         processor._report(0)
-    host.settle()
+    host.finalize()
     host.look()
 
     assert engine.accounts["refused", "place_unknown"] == 0
@@ -117,7 +117,7 @@ class Word(enum.StrEnum):
 
 
 def test_attributes_may_be_members_of_enumerations() -> None:
-    """The SDK hands them on as they are; to us they are their values, all the way to what is remembered of settled runs."""
+    """The SDK hands them on as they are; to us they are their values, all the way to what is remembered of final runs."""
     host = Host(resource=Resource({"service.name": Word.SERVICE}))
     told: dict[str, Any] = {
         "gen_ai.agent.name": Word.AGENT,
@@ -127,12 +127,12 @@ def test_attributes_may_be_members_of_enumerations() -> None:
     for attributes in (told, told, told | {"reliability.condition": Word.CONDITION}):
         with agent_run(host.tracer, Word.AGENT, **attributes):
             tool_call(host.tracer, Word.TOOL, **{"gen_ai.tool.name": Word.TOOL})
-    host.settle()
+    host.finalize()
     look = host.look()
 
     assert look.value("runs", outcome="completed") == 3
     assert look.values("tool_calls", "gen_ai.tool.name") == {"search": 3}
-    state = host.live.engine.read(lambda fleet: fleet.agent(fleet.keys()[0]))
+    state = host.live.engine.read(lambda agents: agents.agent(agents.keys()[0]))
     assert state is not None
     for kept in state.recent:
         words = (*kept.key[:4], kept.session_id, kept.task_id, kept.condition, *(kept.path or ()))
@@ -229,7 +229,7 @@ def test_a_long_call_keeps_its_run_open() -> None:
         host.clock.advance(5_000)
         assert host.look().value("runs.open") == 1
         tool_call(host.tracer, "reply")
-    host.settle()
+    host.finalize()
     look = host.look()
 
     assert look.value("agent.reliability.runs") == 1
@@ -249,12 +249,12 @@ def test_a_child_that_outlives_its_root_is_waited_for() -> None:
     assert host.look().value("runs.open") == 1
 
     child.end()
-    host.settle()
+    host.finalize()
     assert host.look().values("tool_calls", "gen_ai.tool.name") == {"slow": 1}
 
 
 def test_deadlines_are_met_without_any_collection() -> None:
-    """Where nobody collects, threads of the host look at the clock every so often; runs close and settle."""
+    """Where nobody collects, threads of the host look at the clock every so often; runs close and become final."""
     host = Host()
     for _ in range(STRIDE):
         run(host.tracer)
@@ -307,7 +307,7 @@ def test_a_queue_that_nobody_can_work_off_refuses_and_counts(monkeypatch: pytest
     assert look.value("spans", disposition="refused", reason="queue_full") == 500
     assert (host.waiting, look.value("runs.open")) == (0, 0)
     run(host.tracer)
-    host.settle()
+    host.finalize()
     assert host.look().value("runs.open") == 0
 
 
@@ -396,7 +396,7 @@ def test_spans_that_began_unseen_are_looked_at_closely() -> None:
 
 
 def test_an_ordinary_span_whose_beginning_was_forgotten_is_counted() -> None:
-    """Beyond the ceiling of notes it is not known where such a span stood."""
+    """Beyond the limit of notes it is not known where such a span stood."""
     host = Host()
     for _ in range(2):
         host.tracer.start_span("GET").end()
@@ -466,7 +466,7 @@ def test_a_remote_parent_makes_a_root() -> None:
         attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "agent"},
     ):
         tool_call(host.tracer)
-    host.settle()
+    host.finalize()
     look = host.look()
 
     assert look.value("runs.closed", reason="root") == 1

@@ -24,10 +24,10 @@ def outcomes() -> Section:
             panels.over_time(
                 "Outcomes",
                 About(
-                    "Runs that settled in each interval, by outcome. *completed*: over, but nobody said whether it succeeded.",
+                    "Runs that became final in each interval, by outcome. *completed*: over, but nobody said whether it succeeded.",
                     "Mostly success, few unknown.",
                     "Many unknown or completed: record outcomes (reliability.run.success, or an evaluation).",
-                    "No run has settled in this time",
+                    "No run is final in this time",
                 ),
                 Query(f"sum by (outcome) ({increase(names.RUNS, CHOSEN)})", "{{outcome}}"),
                 stacked=True,

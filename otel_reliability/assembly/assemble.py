@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from otel_reliability.assembly import conversations
 from otel_reliability.assembly import evaluations as apart
 from otel_reliability.assembly.closed_traces import ClosedIds
 from otel_reliability.assembly.invocations import Invocation
-from otel_reliability.assembly.orphans import RUN_KEYS, ImplicitRun, Orphans, decide
+from otel_reliability.assembly.orphans import Orphans, decide
 from otel_reliability.assembly.run_builder import RunBuilder
 from otel_reliability.assembly.span_tree import NONE, SpanTree
 from otel_reliability.config import Settings
 from otel_reliability.model.run import Run
-from otel_reliability.model.span import AgentSpan, Evaluation, Kind, SpanRef, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, SpanRef, TraceId
 
 Account: TypeAlias = tuple[str, str]
 """What became of a span: (disposition, reason)."""
@@ -33,7 +34,7 @@ class Assembled(NamedTuple):
     - `roots`: for each run the index of its root, or of its first span, in `tree`.
     - `has_gap`: whether the local parent of any agent span is missing, so that it may still arrive.
     - `anchors`: what stands in for the roots of implicit runs and of linked orphans. `linked`: these orphans and their host.
-    - `keyed`: spans of lone work by the hash of their run key. `accounts`: what became of the spans.
+    - `keyed`: the spans of each run of a run key, by the hash of the key. `accounts`: what became of the spans.
     """
 
     runs: list[Run]
@@ -42,7 +43,7 @@ class Assembled(NamedTuple):
     has_gap: bool
     anchors: Sequence[SpanRef]
     linked: Mapping[int, int]
-    keyed: dict[bytes, list[AgentSpan]]
+    keyed: Mapping[bytes, Sequence[int]]
     accounts: tuple[tuple[Account, int], ...]
 
 
@@ -69,6 +70,9 @@ class Assemble:
 
         `evaluations` arrived apart from spans. `closed`: what is remembered of final runs, by trace.
         """
+        received = len(spans)
+        if conversations.are_here(spans, joined=joined):
+            spans, joined = conversations.put_together(spans), True
         tree = SpanTree(spans, joined=joined)
         orphans = _NO_ORPHANS
         has_gap = any(node.gap for node in tree.invocations if node.over is None)
@@ -92,35 +96,17 @@ class Assemble:
                     roots.append(root.at)
                     if root.above is None:
                         used += len(own)
-        for implicit in orphans.implicit:
+        for implicit in (*orphans.implicit, *orphans.keyed.values()):
             runs.append(self._builder.build(tree, None, implicit.members, implicit.agent, implicit))
             roots.append(implicit.members[0])
             used += len(implicit.members)
-        keyed = {key: [_with_evaluations(tree, i) for i in at] for key, at in orphans.keyed.items()}
-        used += sum(map(len, keyed.values()))
+        keyed = {key: implicit.members for key, implicit in orphans.keyed.items()}
         number, others = len(tree.spans), len(tree.others)
         return Assembled(runs, roots, tree, has_gap, orphans.anchors, orphans.linked, keyed, (
             (USED, used), (NO_CONVENTION, others),
             (BESIDE_AGENT, orphans.beside_agent), (NO_AGENT, orphans.without_agent),
-            (NO_RUN, number - used - others - orphans.beside_agent - orphans.without_agent), (DUPLICATE, len(spans) - number),
+            (NO_RUN, number - used - others - orphans.beside_agent - orphans.without_agent), (DUPLICATE, received - number),
         ))  # fmt: skip
-
-    def keyed(self, key: bytes, spans: Sequence[AgentSpan]) -> Assembled:
-        """Return the run of lone work with one run key, whatever its traces."""
-        tree = SpanTree(spans, joined=True)
-        runs: list[Run] = []
-        members = [i for i, span in enumerate(tree.spans) if span.kind is not Kind.OTHER]
-        if members:
-            implicit = ImplicitRun((RUN_KEYS, key), members, None, incomplete=False)
-            runs.append(self._builder.build(tree, None, members, None, implicit))
-        return Assembled(runs, members[:1], tree, has_gap=False, anchors=(), linked={}, keyed={}, accounts=())
-
-
-def _with_evaluations(tree: SpanTree, i: int) -> AgentSpan:
-    """A span with the evaluations that arrived apart."""
-    span = tree.spans[i]
-    found = [*tree.evaluations.get(i, ()), *tree.evaluations.get(~tree.units[i], ())]
-    return span._replace(evaluations=(*span.evaluations, *found)) if found else span
 
 
 def _members(tree: SpanTree) -> dict[Invocation, list[int]]:

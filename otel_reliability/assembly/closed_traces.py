@@ -38,7 +38,9 @@ class ClosedIds:
 
 
 class ClosedTraces:
-    """Records of traces, the oldest first. `ids` counts span ids in records, `spans` the spans kept in them."""
+    """Records of traces, the oldest first. `ids` counts span ids in records and in closed parts of traces of which spans still
+    arrive, `spans` the spans kept in records.
+    """
 
     def __init__(self) -> None:
         self._records: OrderedDict[TraceId, Record] = OrderedDict()

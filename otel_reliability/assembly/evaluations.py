@@ -16,7 +16,7 @@ MAX_PER_TRACE: Final = 256
 MAX_RESPONSES: Final = 100_000
 """Responses that an evaluation can name."""
 NO_RUN: Final = ("evaluation_refused", "no_run")
-_CEILING: Final = ("evaluation_refused", "ceiling")
+_LIMIT: Final = ("evaluation_refused", "limit")
 
 _Waiting: TypeAlias = list[tuple[float, Evaluation]]
 
@@ -76,7 +76,7 @@ class WaitingEvaluations:
     """Evaluations whose trace, or whose response, has not arrived.
 
     `give` takes an evaluation to the buffer of its trace, or to a final run of it, and returns False if neither is known.
-    `accounts` counts what was lost: `evaluation_late` (its run is forgotten), `evaluation_refused` (ceiling, no_run, no_target).
+    `accounts` counts what was lost: `evaluation_late` (its run is forgotten), `evaluation_refused` (limit, no_run, no_target).
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class WaitingEvaluations:
     def _has_room(self) -> bool:
         """Whether one more may wait; it is counted either way."""
         if self.count >= self._limit:
-            self._accounts[_CEILING] += 1
+            self._accounts[_LIMIT] += 1
             return False
         self.count += 1
         return True

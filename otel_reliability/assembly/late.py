@@ -11,6 +11,7 @@ from otel_reliability.assembly.orphans import RUN_KEYS
 from otel_reliability.assembly.parts import Part
 from otel_reliability.assembly.span_tree import NONE, REF, is_kept, latest_versions, parent_ref
 from otel_reliability.assembly.trace_buffer import TraceBuffer
+from otel_reliability.model.conversation import BY_TIME
 from otel_reliability.model.span import AgentSpan, InvocationFacts, Kind, SpanRef, TraceId
 
 LATE: Final[Account] = ("late", "")
@@ -99,11 +100,14 @@ def close(closed: dict[TraceId, ClosedIds], built: Assembled, part: Part, *, sea
                 ref = tree.anchor(tree.top_of(index[ref]))
         elif part.is_loose and is_kept(span) and tree.kept_above(i) == NONE:
             ref = tree.anchor(tree.top_of(i))
-        if ref is not None and ref not in refs:
+        if ref is not None and ref not in refs and ref[1] != BY_TIME:
             anchors = closed.setdefault(ref[0], ClosedIds())
             anchors.anchors.add(ref[1])
             if sealed:
                 anchors.sealed.add(ref[1])
+    for key, at in built.keyed.items():
+        if at[0] in inside:
+            closed.setdefault(RUN_KEYS + key, ClosedIds()).ids.add(key)
     for node in tree.invocations:
         if node.at in inside:
             known = closed[node.span[0]]
@@ -115,20 +119,20 @@ def close(closed: dict[TraceId, ClosedIds], built: Assembled, part: Part, *, sea
 
 def records(buffer: TraceBuffer, now: float) -> Iterator[tuple[TraceId, Record]]:
     """Return what is to be remembered of the traces of a buffer of which all runs are final."""
-    if buffer.lenders is not None:
-        yield buffer.traces[0], (now, buffer.traces[0][len(RUN_KEYS) :], b"", b"", (), False, ())
-        return
     connections = _connections(buffer) if buffer.others else {}
+    keys = {run.run_id.rpartition("-")[2] for run in buffer.emitted.values() if run.implicit}
     for trace_id in buffer.traces:
         known = None if buffer.closed is None else buffer.closed.get(trace_id)
         spans = buffer.spans if len(buffer.traces) == 1 else [span for span in buffer.spans if span[0] == trace_id]
         own = [span for span in spans if REF(span) not in connections] if connections else spans
-        anchors = [ref[1] for ref in buffer.anchors if ref[0] == trace_id]
+        anchors = [ref[1] for ref in buffer.anchors if ref[0] == trace_id and ref[1] != BY_TIME]
         kept = tuple([span for ref, span in connections.items() if ref[0] == trace_id]) if connections else ()
         agents = [facts for span in own if span[7] is Kind.AGENT and isinstance(facts := span[9], InvocationFacts)]
         names = {facts.name for facts in agents if facts.name and not facts.weak}
         had_invocation = any(not run.implicit for run in buffer.emitted.values())
         ids, sealed = [span[1] for span in own], b""
+        if trace_id.startswith(RUN_KEYS) and (key := trace_id[len(RUN_KEYS) :]).hex() in keys:
+            ids = [key]
         if known is not None:
             names |= known.agents
             had_invocation = had_invocation or known.had_invocation

@@ -15,7 +15,7 @@ from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, K
 
 WORK: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.RETRIEVAL})
 RUN_KEYS: Final = b"run.key"
-"""The trace id that stands for the values of `run.key`: work with one value is a run, whatever its traces."""
+"""Begins the id of the trace that stands for a value of `run.key`, and with it the anchor of its run."""
 
 
 class ImplicitRun(NamedTuple):
@@ -41,14 +41,14 @@ class Orphans(NamedTuple):
     """What becomes of the orphans of a tree.
 
     - `linked`: topmost spans, with the root of the run that encloses them in time.
-    - `implicit`: runs without a root. `keyed`: indices of lone work, by the hash of the user's run key.
-    - `anchors`: what stands in for the roots of linked orphans and of implicit runs.
+    - `implicit`: runs without a root. `keyed`: those of lone work with a run key, by the hash of the key.
+    - `anchors`: what stands in for the roots of linked orphans and of other implicit runs.
     - `beside_agent`, `without_agent`: numbers of spans of work that belongs to no run, in traces with an invocation, and without.
     """
 
     linked: dict[int, int]
     implicit: list[ImplicitRun]
-    keyed: dict[bytes, list[int]]
+    keyed: dict[bytes, ImplicitRun]
     anchors: list[SpanRef]
     beside_agent: int
     without_agent: int
@@ -136,8 +136,8 @@ def _groups(tree: SpanTree) -> Iterable[_Group]:
     return groups.values()
 
 
-def _take_keyed(tree: SpanTree, groups: list[_Group]) -> dict[bytes, list[int]]:
-    """Take lone work with a run key, and all work below it, out of the groups."""
+def _take_keyed(tree: SpanTree, groups: list[_Group]) -> dict[bytes, ImplicitRun]:
+    """Take lone work with a run key, and all work below it, out of the groups: work of one key is a run, whatever its traces."""
     found: dict[bytes, list[int]] = {}
     for group in groups:
         if group.has_gap:
@@ -147,7 +147,7 @@ def _take_keyed(tree: SpanTree, groups: list[_Group]) -> dict[bytes, list[int]]:
             found.setdefault(key, []).append(i)
         if keys:
             group.members = [i for i in group.members if i not in keys]
-    return found
+    return {key: ImplicitRun((RUN_KEYS, key), sorted(at), None, incomplete=False) for key, at in found.items()}
 
 
 def _key_above(tree: SpanTree, i: int) -> bytes | None:

@@ -4,13 +4,14 @@ open, or spans never stop arriving.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 
 from otel_reliability.assembly.assemble import BESIDE_AGENT, NO_AGENT, NO_CONVENTION, NO_RUN, USED, Account, Assembled
 from otel_reliability.assembly.orphans import WORK
 from otel_reliability.assembly.span_tree import NONE, is_kept, parent_ref
 from otel_reliability.assembly.trace_buffer import TraceBuffer
+from otel_reliability.config import AssemblySettings
 from otel_reliability.model.span import Kind, SpanId, SpanRef, TraceId
 
 
@@ -32,14 +33,25 @@ class Part:
         self.start = self.end = self.count = 0
         self.has_gap = self.has_linked = self.is_loose = self.is_held = False
 
+    def finished_at(self, times: AssemblySettings) -> float:
+        """Return when it closes if no more of it arrives."""
+        return self.last + (times.idle_timeout if self.has_gap else times.linger)
+
+    def final_at(self, buffer: TraceBuffer, built: Assembled, times: AssemblySettings) -> float:
+        """Return when it becomes final: `reopen` after the first check that found it finished, or after its last emission."""
+        finished = self.last + (times.idle_timeout if self.has_gap or self.has_linked else times.linger)
+        checked = min(at for at in buffer.checks if at >= finished or at == buffer.checks[-1])
+        emitted = [buffer.emitted_at.get(built.runs[number].run_id, checked) for number in self.runs]
+        return max([checked, *emitted]) + times.reopen
+
     def may_change_with(self, other: Part) -> bool:
-        """Whether what still arrives of the other, which is not finished, may change this part's runs."""
+        """Return whether what still arrives of the other, which is not final, may change this part's runs."""
         if other.is_loose and other.has_gap:
             return self.start <= other.start and other.end <= self.end
         return self.is_loose and self.has_gap and other.start <= self.start
 
 
-def divide(  # noqa: C901 (one pass over the spans)
+def divide(  # noqa: C901, PLR0912 (one pass over the spans)
     buffer: TraceBuffer, built: Assembled, opened: Mapping[TraceId, Mapping[SpanId, SpanId | None]]
 ) -> list[Part]:
     """Return the parts of a trace. `opened`: spans known to have started and not ended, with their parents."""
@@ -47,6 +59,11 @@ def divide(  # noqa: C901 (one pass over the spans)
     arrived: dict[SpanRef, float] = {}
     for index, span in enumerate(buffer.spans):
         arrived[span[0], span[1]] = buffer.arrived_at(index)
+    for at in built.keyed.values():  # all work of a run key is one part
+        first = units[at[0]]
+        same = {units[i] for i in at}
+        if len(same) > 1:
+            units = [first if unit in same else unit for unit in units]
     found: dict[int, Part] = {}
     index_of: dict[SpanRef, int] = {}
     for i, (span, unit) in enumerate(zip(spans, units, strict=True)):
@@ -75,7 +92,7 @@ def divide(  # noqa: C901 (one pass over the spans)
         found[units[root]].runs.append(number)
     for trace_id, parents in opened.items():
         for parent in parents.values():
-            unit = _unit_of(trace_id, parent, parents, lambda ref: index_of.get(ref, NONE), built)
+            unit = _unit_of(trace_id, parent, parents, lambda ref: index_of.get(ref, NONE), units, built)
             if unit != NONE:
                 found[unit].is_held = True
     return list(found.values())
@@ -86,6 +103,7 @@ def _unit_of(
     parent: SpanId | None,
     opened: Mapping[SpanId, SpanId | None],
     index_of: Callable[[SpanRef], int],
+    units: Sequence[int],
     built: Assembled,
 ) -> int:
     """The unit that an open span belongs to by its chain of parents, or `NONE`."""
@@ -94,8 +112,8 @@ def _unit_of(
             return NONE
         at = index_of((trace_id, parent))
         if at != NONE:
-            if built.tree.units[at] != NONE:
-                return built.tree.units[at]
+            if units[at] != NONE:
+                return units[at]
             parent = built.tree.spans[built.tree.top_of(at)].parent_id
         elif parent in opened:
             parent = opened[parent]

@@ -18,8 +18,7 @@ from otel_reliability.assembly.sampling import weight
 from otel_reliability.assembly.span_tree import NONE, SpanTree, is_kept
 from otel_reliability.assembly.steps import Step
 from otel_reliability.config import Settings
-from otel_reliability.model.model_calls import ModelCall
-from otel_reliability.model.run import AgentKey, CloseReason, Run, Tools
+from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Run, ToolCall, Tools
 from otel_reliability.model.span import (
     AgentSpan,
     Call,
@@ -28,11 +27,11 @@ from otel_reliability.model.span import (
     InvocationFacts,
     Kind,
     ModelFacts,
+    RejectionFacts,
     Resource,
     Tokens,
     ToolFacts,
 )  # fmt: skip
-from otel_reliability.model.tool_calls import ToolCall
 from otel_reliability.model.tools import ToolRules, has_effect
 
 UNKNOWN_AGENT: Final = "unknown"
@@ -84,6 +83,7 @@ class RunBuilder:
         scope, scopes = None, 0
         rank, session = (_NO_RANK, None) if root is None else first[12] or (_NO_RANK, None)
         annotated: list[int] = []
+        rejected = set[int]()
         has_tool_spans = asked_silently = unnamed = calls_itself = False
         for i in members:
             (_, span_id, _, _, since, until, _, kind, failed, facts, own_scope, _, session_here, notes, evaluations,
@@ -116,6 +116,9 @@ class RunBuilder:
                         for position, call in enumerate(sorted(calls, key=_call_order)):
                             steps.append(Step(i, since, until, span_id, position, call, nodes[i]))
                             unnamed = unnamed or call[0] is None
+                elif type(facts) is RejectionFacts:
+                    has_tool_spans = True
+                    rejected.add(tree.in_tool.get(i, NONE))
             elif kind is _HANDOFF:
                 target = facts.target if isinstance(facts, HandoffFacts) else None
                 step = Step(i, since, until, span_id, 0, Call(target, failed=failed), nodes[i])
@@ -126,6 +129,8 @@ class RunBuilder:
                 calls_itself = calls_itself or facts.call is not None
             elif type(facts) is ToolFacts:
                 has_tool_spans = True
+        if rejected:
+            steps = [step for step in steps if step.at not in rejected]
         if calls_itself and root is not None and (called := _calls_of_agents(tree, root)):
             steps = sorted([*steps, *called], key=lambda step: step.order)
             unnamed = unnamed or any(step.call.name is None for step in called)
@@ -300,8 +305,8 @@ def _evaluations_of(
     if tree.evaluations:
         found += [evaluation for i in own for evaluation in tree.evaluations.get(i, ())]
         if root is None or root.above is None:
-            unit = tree.units[members[0] if root is None else root.at]
-            found += tree.evaluations.get(~unit, ())
+            units = {tree.units[i] for i in (members if root is None else (root.at,))}
+            found += [evaluation for unit in units for evaluation in tree.evaluations.get(~unit, ())]
     return latest(found)
 
 

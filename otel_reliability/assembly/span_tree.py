@@ -170,6 +170,11 @@ class SpanTree:
 
     # --- Questions ----------------------------------------------------------------------------------------------------
 
+    def ref(self, i: int) -> SpanRef:
+        """Return the trace and span id of a span."""
+        span = self.spans[i]
+        return span[0], span[1]
+
     def kept_above(self, i: int) -> int:
         """Return the nearest span above that is more than a connection, or `NONE`."""
         over = self.parent[i]

@@ -22,7 +22,7 @@ FORGET_AFTER: Final = 90 * 86_400.0
 _MARGIN: Final = 1e-3
 """Seconds by which `advance` runs early: a difference of times rounds differently from a sum."""
 
-_SETTLED, _WITHDRAWN = RunChange.SETTLED, RunChange.WITHDRAWN
+_FINAL, _WITHDRAWN = RunChange.FINAL, RunChange.WITHDRAWN
 
 MAX_PENDING_CHANGES: Final = 10_000
 """Maximum number of changes that wait to be emitted."""
@@ -39,8 +39,8 @@ class Monitor:
     """One detector per agent. `apply` receives every change of a run, `advance` the time.
 
     An observation enters once, as it first closed: the run itself, or its session when that closes. Late spans change an open
-    session, but nothing that has entered. `accounts` counts, by (what, why), what was dropped: ("agents", "ceiling"),
-    ("agents", "idle"), ("changes", "ceiling") and what `OpenSessions` counts.
+    session, but nothing that has entered. `accounts` counts, by (what, why), what was dropped: ("agents", "limit"),
+    ("agents", "idle"), ("changes", "limit") and what `OpenSessions` counts.
     """
 
     def __init__(self, settings: Settings, pinned: Mapping[AgentKey, Sequence[Observation]] | None = None) -> None:
@@ -68,7 +68,7 @@ class Monitor:
         return self._detectors.get(key)
 
     @property
-    def untaken(self) -> int:
+    def unread(self) -> int:
         """How many changes wait to be emitted."""
         return len(self._changes)
 
@@ -89,7 +89,7 @@ class Monitor:
         if now >= self._due:
             self.advance(now)
         change, run, previous = event
-        if change is _SETTLED:
+        if change is _FINAL:
             return
         before = run if change is _WITHDRAWN else previous
         entered = before is not None and counts_for_change(before) and not self._withdrawn(before)
@@ -120,7 +120,7 @@ class Monitor:
     def _enter(self, key: AgentKey, observation: Observation, now: float) -> None:
         detector = self._detectors.get(key) or self._admit(key, now)
         if detector is None:
-            self.accounts["agents", "ceiling"] += 1
+            self.accounts["agents", "limit"] += 1
             return
         self._seen[key] = now
         self._due = min(self._due, now + FORGET_AFTER - _MARGIN)
@@ -137,7 +137,7 @@ class Monitor:
             oldest = next(iter(self._detectors))
             if now - self._seen[oldest] < limits.agent_idle:
                 return None
-            self._forget(oldest, "ceiling")
+            self._forget(oldest, "limit")
         detector = Detector(self._settings.change, self._pinned.get(key, ()))
         self._detectors[key] = detector
         return detector
@@ -150,7 +150,7 @@ class Monitor:
     def _report(self, change: Change) -> None:
         if len(self._changes) >= MAX_PENDING_CHANGES:
             self._changes.popleft()
-            self.accounts["changes", "ceiling"] += 1
+            self.accounts["changes", "limit"] += 1
         self._changes.append(change)
 
     # --- Over a restart -----------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ class OpenSessions:
 
     A session closes when it had no run for `idle` seconds. It is an observation once: a later run of the same id is counted
     as late, for as long as the ids of closed sessions are remembered. `accounts` counts, by (what, why), what was
-    refused: ("sessions", "ceiling"), ("session_runs", "ceiling"), ("session_runs", "late").
+    refused: ("sessions", "limit"), ("session_runs", "limit"), ("session_runs", "late").
     """
 
     def __init__(self, idle: float, limit: int, accounts: Counter[tuple[str, str]]) -> None:
@@ -69,7 +69,7 @@ class OpenSessions:
         if len(runs) < MAX_RUNS or run.id in runs:
             runs[run.id] = run
         else:
-            self._accounts["session_runs", "ceiling"] += 1
+            self._accounts["session_runs", "limit"] += 1
         session.last = now
         self._open.move_to_end(key)
 
@@ -100,7 +100,7 @@ class OpenSessions:
             return False
         if len(self._open) >= self._limit:
             self._touched.add(self._open.popitem(last=False)[0])
-            self._accounts["sessions", "ceiling"] += 1
+            self._accounts["sessions", "limit"] += 1
         return True
 
     def _remember(self, closed: bytes) -> None:

@@ -50,5 +50,5 @@ def findings_of(choice: Choice, units: UnitsOf, baseline: tuple[str, ...]) -> li
     if not baseline:
         return changes.detected(latest, settings.change, pinned_by(settings), choice.agents)
     earlier = Observations()
-    read(baseline, settings, quiet=choice.quiet, settled=earlier.add)
+    read(baseline, settings, quiet=choice.quiet, final=earlier.add)
     return changes.compared(earlier.found(), latest, settings.change, choice.agents)

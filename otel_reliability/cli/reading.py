@@ -13,7 +13,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColum
 
 from otel_reliability.cli.options import Choice
 from otel_reliability.config import Settings
-from otel_reliability.report.recording import Recording, Settled, SpansSeen
+from otel_reliability.report.recording import FinalSeen, Recording, SpansSeen
 from otel_reliability.report.text import clean, count
 from otel_reliability.sources.batch import Malformed
 
@@ -45,9 +45,9 @@ class Problems:
             print(f"{clean(attribute)}: refused {count(number, 'time')} ({reason}).", file=sys.stderr)
 
 
-def recording_of(choice: Choice, settled: Settled | None = None) -> Recording:
+def recording_of(choice: Choice, final: FinalSeen | None = None) -> Recording:
     """Read what was chosen. Exits 1 if there was something and none of it could be read."""
-    return read(choice.files, choice.settings, quiet=choice.quiet, settled=settled)
+    return read(choice.files, choice.settings, quiet=choice.quiet, final=final)
 
 
 def read(
@@ -55,12 +55,12 @@ def read(
     settings: Settings,
     *,
     quiet: bool = False,
-    settled: Settled | None = None,
+    final: FinalSeen | None = None,
     spans: SpansSeen | None = None,
 ) -> Recording:
     """The recording that these files are together."""
     problems = Problems()
-    recording = Recording(settings, problem=problems.report, settled=settled, spans=spans)
+    recording = Recording(settings, problem=problems.report, final=final, spans=spans)
     with _progress(disable=quiet or not sys.stderr.isatty()) as progress:
         recording.read_all(files, lambda file: _updating(progress, progress.add_task(_title(file), total=None)))
         progress.add_task("rebuilding the runs", total=None)

@@ -9,6 +9,9 @@ from typing import Final
 
 from otel_reliability.conventions.adapters.by_name import ByName
 from otel_reliability.conventions.adapters.claude_code import ClaudeCode
+from otel_reliability.conventions.adapters.codex import Codex
+from otel_reliability.conventions.adapters.copilot import Copilot
+from otel_reliability.conventions.adapters.gemini_cli import GeminiCli
 from otel_reliability.conventions.adapters.genai import GenAI
 from otel_reliability.conventions.adapters.google_adk import GoogleADK
 from otel_reliability.conventions.adapters.haystack import Haystack
@@ -25,12 +28,18 @@ from otel_reliability.conventions.adapters.openinference import OpenInference
 from otel_reliability.conventions.adapters.openlit import OpenLit
 from otel_reliability.conventions.adapters.openllmetry import OpenLLMetry
 from otel_reliability.conventions.adapters.pydantic_ai import PydanticAI
+from otel_reliability.conventions.adapters.qwen_code import QwenCode
 from otel_reliability.conventions.adapters.strands import Strands
 from otel_reliability.conventions.adapters.vercel import Vercel
 from otel_reliability.conventions.base import Convention
 
 TABLE: Final[tuple[Convention, ...]] = (
     # keyed on a scope
+    ClaudeCode(),
+    Codex(),
+    Copilot(),
+    GeminiCli(),
+    QwenCode(),
     Langfuse(),
     LangSmith(),
     MLflow(),
@@ -51,6 +60,5 @@ TABLE: Final[tuple[Convention, ...]] = (
     GenAI(),
     Mcp(),
     # keyed on names
-    ClaudeCode(),
     ByName(),
 )

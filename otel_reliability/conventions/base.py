@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
-from otel_reliability.model.span import Call, Kind, RawEvent, RawSpan
+from otel_reliability.model.span import Call, Facts, Kind, RawEvent, RawLog, RawSpan
 
 
 class Own(NamedTuple):
@@ -70,6 +70,29 @@ class Answer(NamedTuple):
     failed: bool | None = None
     session: Any = None
     fails_with_call: bool = False
+
+
+class Event(NamedTuple):
+    """An answer of a convention about a log event: the agent span that it stands for.
+
+    - `conversation`: the id of the session. `prompt`: the id of the prompt it belongs to; None: the one current at its time.
+    - `identity`: what tells it from every other event of its conversation, besides its time.
+    - `facts`: of a call with its arguments and result as values still.
+    - `duration_ms`: it ended at the time of the event and began so much earlier.
+    - `subagent`: the id of the subagent that did it. `starts`: the id of the conversation that this call started.
+    - `evaluation`: name, score and label of an evaluation of the run.
+    """
+
+    kind: Kind
+    facts: Facts | None
+    conversation: str
+    identity: tuple[object, ...]
+    prompt: str | None = None
+    duration_ms: float = 0.0
+    failed: bool = False
+    subagent: str | None = None
+    starts: str | None = None
+    evaluation: tuple[str, float | None, str | None] | None = None
 
 
 NOTHING: Final = Answer(Kind.OTHER)
@@ -138,6 +161,9 @@ class Convention(Protocol):
     - `keys`, `prefixes`: the attributes it may read. Nothing else of a span is kept for it.
     - `needs`: keys of which a span must have one. `names`: a regular expression at the start of its name. A convention that
       gives either is asked only about spans that meet one of the two.
+    - `conversation`: attributes that name the session, for agents whose prompts are not a trace each: spans and log events of
+      one session are put together, and a span without a parent that has one link lies below it.
+    - `event_scopes`: prefixes of the scopes of its log events.
     """
 
     name: ClassVar[str]
@@ -146,7 +172,13 @@ class Convention(Protocol):
     prefixes: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[frozenset[str]] = frozenset()
     names: ClassVar[str] = ""
+    conversation: ClassVar[tuple[str, ...]] = ()
+    event_scopes: ClassVar[tuple[str, ...]] = ()
 
     def read(self, span: SpanView) -> Answer | None:
         """Return what the span is, or None where this convention does not know it."""
         ...
+
+    def read_event(self, log: RawLog) -> Event | None:
+        """Return what a log event of its scopes stands for, or None where that is nothing."""
+        return None

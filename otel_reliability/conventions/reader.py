@@ -9,13 +9,13 @@ attributes that are read, and remembers the answers of the conventions (`templat
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, cast
 
 from otel_reliability.config import Settings
 from otel_reliability.conventions import evaluations, notes, values
-from otel_reliability.conventions.base import NOTHING, Convention, Own, SpanView, itself
+from otel_reliability.conventions.base import NOTHING, Convention, Event, Own, SpanView, itself
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.conventions.mapping import Mapped
 from otel_reliability.conventions.naming import ToolNames
@@ -23,12 +23,17 @@ from otel_reliability.conventions.own_spans import OwnSpans
 from otel_reliability.conventions.templates import Template, Templates
 from otel_reliability.model.attributes import LazyAttributes
 from otel_reliability.model.bounded import LONGEST, bounded
+from otel_reliability.model.conversation import BY_TIME, ORIGIN, span_of, trace_of
 from otel_reliability.model.span import (
     KIND_CONSUMER,
     KIND_PRODUCER,
+    KIND_UNSPECIFIED,
     AgentSpan,
+    Evaluation,
     InvocationFacts,
+    Kind,
     Notes,
+    RawLog,
     RawSpan,
     Resource,
     Session,
@@ -49,6 +54,8 @@ MAX_KEYS_SIZE: Final = 8_192
 """Characters of a span's keys beyond which its plan is not kept."""
 MAX_ASKED_SIZE: Final = 1_024
 """Bytes of the values that an answer depends on beyond which its template is not kept."""
+MIN_CONVERSATION: Final = 16
+"""Characters of the id of a conversation; shorter values under its keys are numbers of threads."""
 PLAN_SIZE: Final = 2_048
 TEMPLATE_SIZE: Final = 1_024
 
@@ -83,12 +90,13 @@ class Plan:
     - `conventions`: those that may know such a span, whatever its name.
     - `asked`, `derived`, `by_name`, `by_kind`, `by_events`: what their answers depend on, as far as is known; `take` gives the
       values asked for. `templates` are the answers by all of these.
-    - `sessions`: the keys that name a session. `has_more`: notes, evaluations or what settings ask for may be there.
+    - `sessions`: the keys that name a session; `conversation`: those of a convention that puts its spans together by one.
+      `has_more`: notes, evaluations, a conversation or what settings ask for may be there.
     """
 
     __slots__ = (
-        "asked", "by_events", "by_kind", "by_name", "conventions", "derived", "has_more", "is_judged", "is_messaging",
-        "is_noted", "keys", "sessions", "take", "templates", "version",
+        "asked", "by_events", "by_kind", "by_name", "conventions", "conversation", "derived", "has_more", "is_judged",
+        "is_messaging", "is_noted", "keys", "sessions", "take", "templates", "version",
     )  # fmt: skip
 
     def __init__(self, keys: tuple[str, ...], conventions: Sequence[Convention], *, has_more: bool) -> None:
@@ -106,7 +114,10 @@ class Plan:
         self.is_noted = any(key.startswith(notes.PREFIX) for key in keys)
         self.is_judged = evaluations.may_hold("\n".join(keys))
         self.is_messaging = any(key.startswith(MESSAGING) for key in keys)
-        self.has_more = has_more or self.is_noted
+        self.conversation = tuple(
+            dict.fromkeys(key for one in conventions for key in one.conversation if key in self.keys)
+        )
+        self.has_more = has_more or self.is_noted or bool(self.conversation)
 
     def has_learned(self, view: SpanView, span: RawSpan, *, named: bool) -> bool:
         """Add what an answer depended on. Where something is new, this answer and those before it are not remembered."""
@@ -142,6 +153,7 @@ class Reader:
         rules = settings.mapping.spans
         self._own_spans = OwnSpans(rules) if rules else None
         self._table = (*((self._own_spans,) if self._own_spans else ()), *table)
+        self._event_conventions = tuple(one for one in self._table if one.event_scopes)
         names = ToolNames(settings.tools)
         self._templates = Templates(self.hasher, names)
         self.has_rules = names.has_rules or self.hasher.has_soft_errors
@@ -158,16 +170,18 @@ class Reader:
         """How often everything was forgotten: what others remember by plans of before is void."""
 
     @property
-    def builders(self) -> tuple[Callable[[list[Any]], Any], ...]:
-        """Return what makes facts of the parts of a model call, an invocation and a tool call."""
-        return self._templates.model, self._templates.invocation, self._templates.tool
+    def builder(self) -> Callable[[list[Any]], Any]:
+        """Return what makes facts of the parts of a tool call."""
+        return self._templates.tool
 
     @property
     def wanted(self) -> frozenset[str]:
         """Every attribute key that is read exactly."""
         own = {*SESSION_RANKS, *self._agent_key, *([self._run_key] if self._run_key else [])}
         mapped = self._mapped.keys if self._mapped else frozenset[str]()
-        return mapped.union(own, *(convention.keys | convention.needs for convention in self._table))
+        return mapped.union(
+            own, *(convention.keys.union(convention.needs, convention.conversation) for convention in self._table)
+        )
 
     @property
     def wanted_prefixes(self) -> tuple[str, ...]:
@@ -217,9 +231,53 @@ class Reader:
             (
                 trace_id, span_id, parent_id, remote, start_ns, end_ns, span_kind, kind, failed, facts, scope.name, sender,
                 session, added, evaluations.read(span, flat=plan.is_judged) if events or plan.is_judged else (),
-                _link(span, messaging=plan.is_messaging) if links else None, threshold(state) if state else None, extra,
+                self._link(span, plan) if links or plan.conversation else None, threshold(state) if state else None, extra,
             ),
         )  # fmt: skip
+
+    def read_logs(self, logs: Iterable[RawLog]) -> list[AgentSpan]:
+        """The spans that log events stand for; events that no convention knows are none."""
+        found: list[AgentSpan] = []
+        for log in logs:
+            for convention in self._event_conventions:
+                if log.scope.startswith(convention.event_scopes):
+                    event = convention.read_event(log)
+                    if event is not None:
+                        found.extend(self._event_spans(log, event))
+                    break
+        return found
+
+    def _event_spans(self, log: RawLog, event: Event) -> Iterator[AgentSpan]:
+        """The span of an event; after that of a call that started a conversation, the first one of that conversation."""
+        trace_id, prompt = trace_of(event.conversation), event.prompt
+        if event.kind is Kind.AGENT:
+            own, parent = span_of("prompt", prompt or log.time_ns), None
+        else:
+            own = span_of(log.name, log.time_ns, *event.identity)
+            parent = BY_TIME if prompt is None else span_of("prompt", prompt)
+        link: SpanRef | None = None
+        if len(log.trace_id) == len(trace_id) and len(log.span_id) == len(own) and any(log.span_id):
+            link = log.trace_id, log.span_id
+        elif event.subagent is not None:
+            link = trace_id, span_of("subagent", event.subagent)
+        start = max(log.time_ns - max(int(event.duration_ms * 1_000_000), 0), 1)
+        whole, sender = self._last
+        if whole is not log.resource:
+            sender = self._sender(log.resource)
+        found: tuple[Evaluation, ...] = ()
+        if event.evaluation is not None:
+            found = (Evaluation(*event.evaluation, log.time_ns, trace_id, own),)
+        span = AgentSpan(
+            trace_id, own, parent, False, start, log.time_ns, KIND_UNSPECIFIED, event.kind, event.failed,
+            self._templates.complete(event.facts), bounded(log.scope), sender, Session(0, bounded(event.conversation)),
+            evaluations=found, link=link,
+        )  # fmt: skip
+        yield span
+        if event.starts is not None and event.starts != event.conversation:
+            yield span._replace(
+                trace_id=trace_of(event.starts), span_id=ORIGIN, parent_id=None, kind=Kind.OTHER, facts=None, failed=False,
+                session=None, evaluations=(), link=(trace_id, own),
+            )  # fmt: skip
 
     def _template(self, scope: Scope, plan: Plan, span: RawSpan, raw: Values, value: Callable[[Any], Any]) -> Template:
         """The template of spans like this one."""
@@ -312,6 +370,18 @@ class Reader:
             found = next((one for one in read if one is not None), None)
         return Session(CONVENTION_RANK, found) if isinstance(found, str) else None
 
+    def _link(self, span: RawSpan, plan: Plan) -> SpanRef | None:
+        """The one link of a parentless messaging hop is its parent, as for coding agents; other links join nothing."""
+        if span.parent_id is None and len(span.links) == 1:
+            is_hop = plan.is_messaging or span.span_kind in {KIND_PRODUCER, KIND_CONSUMER}
+            if is_hop or plan.conversation:
+                return span.links[0]
+        for key in plan.conversation:
+            found = values.text(span.attributes.get(key))
+            if found is not None and len(found) >= MIN_CONVERSATION:
+                return trace_of(found), BY_TIME
+        return None
+
     def _sender(self, resource: Resource) -> Resource:
         """The resource without its attributes: spans wait long, and these may be large. Spans in a row share it."""
         sender = Resource(*resource[:3])
@@ -357,13 +427,6 @@ def canonical_scope(scope: str) -> str:
         if scope.startswith(alias):
             return prefix + scope[len(alias) :].replace("-", "_")
     return scope
-
-
-def _link(span: RawSpan, *, messaging: bool) -> SpanRef | None:
-    """The one link of a parentless messaging hop is its parent; other links join nothing."""
-    if span.parent_id is not None or len(span.links) != 1:
-        return None
-    return span.links[0] if messaging or span.span_kind in {KIND_PRODUCER, KIND_CONSUMER} else None
 
 
 def threshold(trace_state: str) -> int | None:

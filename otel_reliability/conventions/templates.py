@@ -96,7 +96,7 @@ class Templates:
                 runs_commands = isinstance(name, Own) or (name is not None and is_shell(name))
                 return list(call), self.tool_that_runs_commands if runs_commands else self.tool
             case Own():
-                return [self._once(facts, self._complete)], _whole
+                return [self._once(facts, self.complete)], _whole
             case _:
                 return [], None
 
@@ -147,7 +147,7 @@ class Templates:
 
         return part._replace(reader=partial(self._hasher.once, made))
 
-    def _complete(self, facts: Any) -> Any:
+    def complete(self, facts: Any) -> Any:
         """Facts that a convention read as a whole."""
         if isinstance(facts, ToolFacts):
             return facts._replace(calls=self._names.renamed(self._hashed(facts.calls)))

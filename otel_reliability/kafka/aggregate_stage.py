@@ -76,7 +76,7 @@ class AggregateStage:
         readings, accounts = self.readings(), Counter[str]()
         for one in readings:
             accounts.update(dict(one.accounts))
-        yield names.AGENTS.name, sum(len(one.engine.fleet) for one in readings), {}
+        yield names.AGENTS.name, sum(len(one.engine.agents) for one in readings), {}
         for disposition, number in accounts.items():
             yield names.RUN_RECORDS.name, number, {"disposition": disposition}
 

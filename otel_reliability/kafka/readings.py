@@ -68,7 +68,7 @@ class Readings:
         self._open: OrderedDict[str, _Known] = OrderedDict()
         self._final: OrderedDict[str, float] = OrderedDict()
         self._changed: dict[str, None] = {}
-        self._settled: dict[str, Run] = {}
+        self._unsaved: dict[str, Run] = {}
         self._row = 0
         self._save_at = 0.0
         self._restore()
@@ -77,7 +77,7 @@ class Readings:
     @property
     def unloaded(self) -> int:
         """Agents that nothing has asked for since the partition was taken over."""
-        return self.engine.fleet.asleep
+        return self.engine.agents.asleep
 
     def wall(self) -> int:
         """Return the time of the last message in Unix nanoseconds."""
@@ -101,9 +101,9 @@ class Readings:
         """Load agents that nothing has asked for, for about so many seconds, and one at least."""
         end = time.perf_counter() + seconds
 
-        def some(fleet: Any) -> None:
-            while fleet.asleep:
-                fleet.wake()
+        def some(registry: Any) -> None:
+            while registry.asleep:
+                registry.wake()
                 if time.perf_counter() >= end:
                     return
 
@@ -118,8 +118,8 @@ class Readings:
         for run_id in changed:
             self._values.put(_OPEN, run_id, self._open_data(run_id))
             self._values.put(_FINAL, run_id, self._final.get(run_id))
-        settled, self._settled = self._settled, {}
-        for run in settled.values():
+        unsaved, self._unsaved = self._unsaved, {}
+        for run in unsaved.values():
             self._store(run)
         while self._final and next(iter(self._final.values())) < self.now - REMEMBER_FINAL_S:
             self._values.put(_FINAL, self._final.popitem(last=False)[0], None)
@@ -136,7 +136,7 @@ class Readings:
         """Yield what a record changes. Records may come twice, late and in any order."""
         run, change, run_id = record.run, record.change, record.run.run_id
         if run_id in self._final:
-            self.accounts["duplicate" if change is RunChange.SETTLED else "late"] += 1
+            self.accounts["duplicate" if change is RunChange.FINAL else "late"] += 1
             return
         known = self._open.pop(run_id, None)
         if known is not None and record.revision <= known.revision:
@@ -155,24 +155,24 @@ class Readings:
             yield RunEvent(RunChange.CLOSED, run)
         elif before != run:
             yield RunEvent(RunChange.REVISED, run, before)
-        if change is RunChange.SETTLED:
+        if change is RunChange.FINAL:
             yield from self._end(run_id, run)
         else:
             self._open[run_id] = _Known(record.revision, run, self.now)
 
     def _is_over(self, oldest: _Known) -> bool:
         is_early = len(self._open) > MAX_OPEN
-        self.accounts["settled_early"] += is_early
+        self.accounts["final_early"] += is_early
         return is_early or oldest.since <= self.now - self._wait
 
     def _end(self, run_id: str, run: Run | None) -> list[RunEvent]:
         self._final[run_id] = self.now
         self._changed[run_id] = None
-        return [] if run is None else [RunEvent(RunChange.SETTLED, run)]
+        return [] if run is None else [RunEvent(RunChange.FINAL, run)]
 
     def _observe(self, event: RunEvent, now: float) -> None:
-        if event.change is RunChange.SETTLED:
-            self._settled[event.run.run_id] = event.run
+        if event.change is RunChange.FINAL:
+            self._unsaved[event.run.run_id] = event.run
 
     # --- State --------------------------------------------------------------------------------------------------------
 
@@ -191,7 +191,7 @@ class Readings:
         if runs is None:
             runs = self._agents[run.key] = _Runs(_number_of(run.key))
         self._row += 1
-        self._values.put(_AGENT, run.key, self.engine.fleet.seen(run.key) or self.now)
+        self._values.put(_AGENT, run.key, self.engine.agents.seen(run.key) or self.now)
         self._values.put(_RUN, [runs.number, self._row], [run.end_ns, pack_run(run)])
         runs.ends[self._row] = run.end_ns
         for row in self._retention.surplus(runs.ends):
@@ -199,10 +199,10 @@ class Readings:
             self._values.put(_RUN, [runs.number, row], None)
 
     def _forget_agents(self) -> None:
-        fleet = self.engine.fleet
-        if len(self._agents) <= len(fleet):
+        registry = self.engine.agents
+        if len(self._agents) <= len(registry):
             return
-        for key in [key for key in self._agents if fleet.seen(key) is None]:
+        for key in [key for key in self._agents if registry.seen(key) is None]:
             runs = self._agents.pop(key)
             self._values.put(_AGENT, key, None)
             for row in runs.ends:

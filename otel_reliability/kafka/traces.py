@@ -20,7 +20,7 @@ from otel_reliability.model.record import RunRecord, pack_spans, unpack_spans
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
 from otel_reliability.service.stored_parts import ClosedTraceRecords, OpenTraces
 
-_FINAL: Final = frozenset({RunChange.SETTLED, RunChange.WITHDRAWN})
+_FINAL: Final = frozenset({RunChange.FINAL, RunChange.WITHDRAWN})
 _SPANS, _CLOSED, _HEAD = "span", "closed", "head"
 
 

@@ -18,7 +18,7 @@ class LazyAttributes(Mapping[str, Any]):
 
     They keep the whole request they came in alive, so whoever holds on to one must copy what it needs. `memo` is shared by
     the spans of a request: the small values that repeat (an operation, a tool's name) are decoded once. It goes when the
-    request goes, so no content outlives it. A list is a tuple there, which nobody can change, and a list of its own here.
+    request goes, so no content outlives it.
 
     Whoever knows which keys it wants takes them from `raw` and looks them up in `memo`: both are calls in C.
     """
@@ -31,12 +31,12 @@ class LazyAttributes(Mapping[str, Any]):
     def get(self, key: str, default: Any = None) -> Any:
         """The value, or the default where the key is absent."""
         raw = self.raw
-        return self._value(raw[key]) if key in raw else default
+        return self.memo[raw[key]] if key in raw else default
 
     def __getitem__(self, key: str) -> Any:
         if key not in self.raw:
             raise KeyError(key)
-        return self._value(self.raw[key])
+        return self.memo[self.raw[key]]
 
     def __contains__(self, key: object) -> bool:
         return key in self.raw
@@ -49,15 +49,3 @@ class LazyAttributes(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"LazyAttributes({sorted(self.raw)})"
-
-    def _value(self, raw: bytes) -> Any:
-        value = self.memo[raw]
-        return list(value) if type(value) is tuple else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-
-
-class HeldAttributes(dict[str, Any]):
-    """The attributes of one span whose values are plain already, of a program's own SDK or a recording: a list is a tuple, and
-    nothing changes them any more.
-    """
-
-    __slots__ = ()

@@ -12,14 +12,14 @@ from otel_reliability.model.run import Run
 
 class RunChange(enum.Enum):
     """CLOSED: a run is done. REVISED: late spans changed a closed run (`previous` is what it was). WITHDRAWN: a closed run
-    turned out to be part of another, or none. SETTLED: its `reopen` has passed, it will not change any more: counters and
+    turned out to be part of another, or none. FINAL: its `reopen` has passed, it will not change any more: counters and
     histograms record it now, once.
     """
 
     CLOSED = "closed"
     REVISED = "revised"
     WITHDRAWN = "withdrawn"
-    SETTLED = "settled"
+    FINAL = "final"
 
 
 class RunEvent(NamedTuple):

@@ -18,28 +18,25 @@ import msgspec
 
 from otel_reliability.model.bounded import LONGEST
 from otel_reliability.model.event import RunChange
-from otel_reliability.model.model_calls import ModelCall
-from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.model.run import AgentKey, ModelCall, Run, ToolCall
 from otel_reliability.model.span import (
     AgentSpan,
     HandoffFacts,
     InvocationFacts,
     ModelFacts,
+    RejectionFacts,
     Resource,
     ToolFacts,
 )
-from otel_reliability.model.tool_calls import ToolCall
 
 VERSION: Final = 2
 """Version of run records; raised when a reader of the version before could no longer understand one."""
-EVENT_NAME: Final = "otel_reliability.run"
-"""Name of the log event of a run record."""
 
 MAX_INTEGER: Final = 2**63 - 1
 T = TypeVar("T")
 _CHECKSUM_BYTES: Final = 4
 _ID_BYTES: Final = {"trace_id": 16, "root_span_id": 8}
-_FACTS: Final[tuple[Any, ...]] = (None, InvocationFacts, ToolFacts, ModelFacts, HandoffFacts)
+_FACTS: Final[tuple[Any, ...]] = (None, InvocationFacts, ToolFacts, ModelFacts, HandoffFacts, RejectionFacts)
 _RESOURCE_AT: Final = AgentSpan._fields.index("resource")
 _FACTS_AT: Final = AgentSpan._fields.index("facts")
 _INDEX: Final = re.compile(r"\[(\d+)\]")

@@ -19,7 +19,7 @@ SHARED_CODE: Final = "\U0010ffff"
 _SUCCESS, _FAILURE = Outcome.SUCCESS, Outcome.FAILURE
 
 OTHER_TASK: Final = "__other__"
-"""The task of runs beyond the ceiling of tasks: a mixture, so no group of its own and part of none."""
+"""The task of runs beyond the limit of tasks: a mixture, so no group of its own and part of none."""
 
 
 class Path:
@@ -78,7 +78,7 @@ class Path:
 
 
 class Retries(NamedTuple):
-    """The retries of one run. `tool` is the tool of the longest chain; tokens and nanoseconds are what the retries cost."""
+    """The retries and repeats of one run, and what they cost in tokens and nanoseconds. `tool` is that of the longest chain."""
 
     number: int
     longest_chain: int
@@ -86,6 +86,8 @@ class Retries(NamedTuple):
     tokens: int
     duration_ns: int
     repeats: int
+    repeat_tokens: int = 0
+    repeat_ns: int = 0
 
 
 class Row(NamedTuple):
@@ -137,11 +139,3 @@ class Row(NamedTuple):
     def baseline(self) -> bool:
         """Whether the run was undisturbed: perturbed runs count for robustness only."""
         return self.condition == BASELINE
-
-
-_PATH: Final = Row._fields.index("path")
-
-
-def with_path(row: Row, path: Path | None) -> Row:
-    """The same row, had it taken this path."""
-    return Row._make((*row[:_PATH], path, *row[_PATH + 1 :]))

@@ -5,9 +5,7 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-from otel_reliability.model.model_calls import ModelCall
 from otel_reliability.model.span import Evaluation, SpanId, TraceId
-from otel_reliability.model.tool_calls import ToolCall
 
 
 class Outcome(enum.Enum):
@@ -48,6 +46,39 @@ class AgentKey(NamedTuple):
     environment: str
     agent: str
     extra: tuple[tuple[str, str], ...] = ()
+
+
+class ToolCall(NamedTuple):
+    """One tool call of a run. `retry`: it repeats a call that failed. `repeat`: it repeats one that succeeded (a loop).
+
+    `chain` is the position in its retry chain (0: the first attempt). `agent` is the agent that made it. `has_effect`: it
+    succeeded and changed something (`model.tools`).
+    """
+
+    name: str
+    ok: bool
+    retry: bool
+    repeat: bool
+    chain: int
+    agent: str
+    start_ns: int
+    end_ns: int
+    arguments: bytes | None
+    result: bytes | None
+    effect: bytes | None
+    has_effect: bool = False
+
+
+class ModelCall(NamedTuple):
+    """One model call of a run."""
+
+    model: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    failed: bool
+    agent: str
+    start_ns: int
+    end_ns: int
 
 
 class Run(NamedTuple):

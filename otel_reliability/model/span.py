@@ -93,6 +93,18 @@ class RawSpan(NamedTuple):
     trace_state: str = ""
 
 
+class RawLog(NamedTuple):
+    """A log event as any source gives it: a record with the name of an event. Ids that are no ids are empty."""
+
+    name: str
+    time_ns: int
+    trace_id: bytes
+    span_id: bytes
+    attributes: Mapping[str, Any]
+    scope: str
+    resource: Resource
+
+
 class Kind(enum.Enum):
     """What a span is in our vocabulary."""
 
@@ -161,10 +173,16 @@ class InvocationFacts(NamedTuple):
 
 
 class ToolFacts(NamedTuple):
-    """The calls a tool span tells (usually one), or that it only marks the end of a run (`finish`)."""
+    """The calls a tool span reports (usually one), or that it only marks the end of a run (`finish`)."""
 
     calls: tuple[Call, ...] = ()
     finish: bool = False
+
+
+class RejectionFacts(NamedTuple):
+    """A call that was refused and never executed: it is no step, and neither is the call that its span lies in."""
+
+    call_id: str | None = None
 
 
 class ModelFacts(NamedTuple):
@@ -188,7 +206,7 @@ class HandoffFacts(NamedTuple):
     target: str | None = None
 
 
-Facts: TypeAlias = InvocationFacts | ToolFacts | ModelFacts | HandoffFacts
+Facts: TypeAlias = InvocationFacts | ToolFacts | ModelFacts | HandoffFacts | RejectionFacts
 
 
 class Evaluation(NamedTuple):

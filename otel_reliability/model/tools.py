@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple, TypeAlias
 
-from otel_reliability.model.tool_calls import ToolCall
+from otel_reliability.model.run import ToolCall
 
 Patterns: TypeAlias = tuple[str, ...]
 Effect: TypeAlias = tuple[str, bytes | None]

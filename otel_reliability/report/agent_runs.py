@@ -54,7 +54,7 @@ class AgentRuns:
 
     def _recorded(self) -> tuple[Recording, list[Run]]:
         runs: list[Run] = []
-        recording = Recording(self.settings, settled=runs.extend)
+        recording = Recording(self.settings, final=runs.extend)
         recording.engine.receive(self.processor.spans)
         recording.close()
         return recording, runs

@@ -124,7 +124,7 @@ def report_of(
         evidence_refused=_by_reason(engine.refused_evidence),
         notes=[
             f"The limit of {each.limit:,} {each.name.replace('_', ' ')} was reached {count(each.hits, 'time')}"
-            for each in engine.ceilings()
+            for each in engine.limits()
             if each.hits
         ],
         baseline=baseline,
@@ -165,7 +165,7 @@ def nearest_agent(name: str, keys: Iterable[AgentKey]) -> str:
 
 
 def _recorded(recording: Recording, key: AgentKey, since_ns: int, *, for_people: bool) -> AgentSource | None:
-    window, state = recording.window(key, since_ns), recording.engine.fleet.agent(key)
+    window, state = recording.window(key, since_ns), recording.engine.agents.agent(key)
     if window is None or state is None or not window.runs:
         return None
     rows, sessions = window.rows(), recording.sessions(key, since_ns)

@@ -99,7 +99,7 @@ class Proposal:
         group = Group(span.scope, span.name, tuple(sorted(marks)[:MAX_MARKS]))
         if group in self._spans or len(self._spans) < MAX_GROUPS:
             self._spans[group] += 1
-            self._keys.setdefault(group, Counter()).update(span.attributes)
+            self._keys.setdefault(group, Counter()).update(list(span.attributes))
 
     def rules(self, scopes: Iterable[str]) -> list[Rule]:
         """Return rules for the spans of these scopes, those of runs first; none where no kind can be recognized."""

@@ -47,7 +47,7 @@ REPORT_SETTINGS: Final = Settings(
 """Default settings of reports: the whole recording, from 2 runs on."""
 
 Problem: TypeAlias = Callable[[Malformed], None]
-Settled: TypeAlias = Callable[[list[Run]], None]
+FinalSeen: TypeAlias = Callable[[list[Run]], None]
 SpansSeen: TypeAlias = Callable[[Sequence[RawSpan]], None]
 
 
@@ -69,7 +69,7 @@ def _no_progress(path: str | os.PathLike[str] | None) -> None:
 class Recording:
     """The runs of one or more files.
 
-    `problem` receives everything that cannot be used, `settled` the runs that are final, each once, in batches sorted by (start,
+    `problem` receives everything that cannot be used, `final` the runs that are final, each once, in batches sorted by (start,
     run id). There are many batches where files are scanned beforehand (`read_all`), else one at the end, but for runs that a
     limit closed before. `spans` receives the spans of each line.
     """
@@ -79,7 +79,7 @@ class Recording:
         settings: Settings = REPORT_SETTINGS,
         *,
         problem: Problem | None = None,
-        settled: Settled | None = None,
+        final: FinalSeen | None = None,
         spans: SpansSeen | None = None,
     ) -> None:
         self.settings = settings
@@ -88,8 +88,8 @@ class Recording:
         """Lines and spans that could not be used, by reason."""
         self._scored: dict[AgentKey, dict[str, int | SessionEvent]] = {}
         self._kept: deque[tuple[AgentKey, str]] = deque()
-        self._problem, self._finalized, self._spans_seen = problem, settled, spans
-        self._settled: list[Run] = []
+        self._problem, self._finalized, self._spans_seen = problem, final, spans
+        self._final: list[Run] = []
         self.engine.observers.append(self._observe)
 
     def read(self, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
@@ -140,11 +140,11 @@ class Recording:
 
     def agents(self) -> list[AgentKey]:
         """Return the agents with runs, in the order of their keys."""
-        return sorted(self.engine.fleet.keys())
+        return sorted(self.engine.agents.keys())
 
     def window(self, key: AgentKey, since_ns: int = 0) -> AgentWindow | None:
         """Return the window of an agent; with `since_ns`, of its runs that ended then or later. None: there is no such run."""
-        state = self.engine.fleet.agent(key)
+        state = self.engine.agents.agent(key)
         window = None if state is None else state.windows[WINDOW]
         if window is None or not since_ns:
             return window
@@ -177,6 +177,7 @@ class Recording:
         if self._spans_seen is not None:
             self._spans_seen(batch.spans)
         self.engine.receive(batch.spans)
+        self.engine.receive_logs(batch.logs)
         if batch.evaluations:
             self.engine.receive_evaluations(batch.evaluations)
         for malformed in batch.malformed:
@@ -188,17 +189,17 @@ class Recording:
         self._pass_on()
 
     def _observe(self, event: RunEvent, now: float) -> None:
-        if event.change is RunChange.SETTLED and self._finalized is not None:
-            self._settled.append(event.run)
+        if event.change is RunChange.FINAL and self._finalized is not None:
+            self._final.append(event.run)
 
     def _pass_on(self) -> None:
-        self.engine.take_settled()
+        self.engine.take_final()
         self.engine.take_revised()
         for event in self.engine.take_scored():
             self._keep(event)
-        if self._settled and self._finalized is not None:
-            self._finalized(sorted(self._settled, key=lambda run: (run.start_ns, run.run_id)))
-            self._settled = []
+        if self._final and self._finalized is not None:
+            self._finalized(sorted(self._final, key=lambda run: (run.start_ns, run.run_id)))
+            self._final = []
 
     def _keep(self, event: SessionEvent) -> None:
         """Keep when a session ended, and its scores where the engine has dropped them, within the limit of sessions."""

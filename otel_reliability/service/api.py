@@ -16,7 +16,7 @@ from otel_reliability.report.view import ChangeView
 from otel_reliability.ui.agent_list import top_penalty
 from otel_reliability.ui.live import Histories, headed, live_view, snapshot
 from otel_reliability.windows.agent import AgentState
-from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.agents import AgentRegistry
 
 Object = dict[str, Any]
 
@@ -33,7 +33,7 @@ class Agents:
 
     def page(self, limit: int, offset: int = 0) -> Object:
         """Return a line for each agent, in the order in which they were first seen."""
-        return self._engine.read(lambda fleet: self._page(fleet, limit, offset)) or {"total": 0, "agents": []}
+        return self._engine.read(lambda agents: self._page(agents, limit, offset)) or {"total": 0, "agents": []}
 
     def details(
         self, service: str, agent: str, *, namespace: str | None = None, environment: str | None = None
@@ -50,8 +50,8 @@ class Agents:
                 and environment in {None, key.environment}
             )
 
-        keys = filter(is_meant, self._engine.read(lambda fleet: fleet.keys()) or [])
-        found = [self._engine.read(lambda fleet, key=key: snapshot(self._engine, fleet, key)) for key in keys]
+        keys = filter(is_meant, self._engine.read(lambda agents: agents.keys()) or [])
+        found = [self._engine.read(lambda agents, key=key: snapshot(self._engine, agents, key)) for key in keys]
         if not any(found):
             raise UnknownAgent("no agent of that service and name has runs here")
         return {"agents": [self._details(one) for one in found if one is not None]}
@@ -63,9 +63,9 @@ class Agents:
         change = None if agent.change is None else _change(agent.change)
         return {**plain(agent), "change": change, "recent_runs": recent}
 
-    def _page(self, fleet: Fleet, limit: int, offset: int) -> Object:
-        keys = fleet.keys()
-        states = [fleet.agent(key) for key in keys[offset : offset + limit]]
+    def _page(self, agents: AgentRegistry, limit: int, offset: int) -> Object:
+        keys = agents.keys()
+        states = [agents.agent(key) for key in keys[offset : offset + limit]]
         return {"total": len(keys), "agents": [self._line(state) for state in states if state is not None]}
 
     def _line(self, state: AgentState) -> Object:

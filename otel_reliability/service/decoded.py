@@ -44,7 +44,7 @@ class Decoder:
     """Reads decompressed bodies by the conventions of a reader, with the native extension where it is installed."""
 
     def __init__(self, reader: Reader, *, native: bool = True) -> None:
-        self._read = reader.read
+        self._read, self._read_logs = reader.read, reader.read_logs
         self._native = native_decoder(reader) if native else None
 
     def __call__(self, signal: OtlpSignal, encoding: Encoding, body: bytes) -> Decoded:
@@ -57,6 +57,11 @@ class Decoder:
             batch = _batch(signal, encoding, body)
         except UndecodableBody as error:
             raise Refused(Problem.UNDECODABLE, "undecodable", str(error)) from None
+        if batch.logs:
+            events = self._read_logs(batch.logs)
+            return _decoded([*map(self._read, batch.spans), *events], batch)._replace(
+                other_logs=batch.other_logs + max(len(batch.logs) - len(events), 0)
+            )
         return _decoded(map(self._read, batch.spans), batch)
 
 

@@ -21,8 +21,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from otel_reliability.assembly.final_runs import MAX_RUNS
-from otel_reliability.engine import Ceiling
 from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.limit import Limit
 from otel_reliability.model.record import (
     Damaged,
     agent_key,
@@ -55,7 +55,7 @@ from otel_reliability.service.store import (
 )
 from otel_reliability.service.stored_parts import ClosedTraceRecords, Item, OpenTraces, StoredPart, parts_of
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.agents import AgentRegistry
 
 _logger = logging.getLogger("otel_reliability.service")
 
@@ -104,7 +104,7 @@ class Volatile:
         if now >= self._save_at and self._state.recording.record():
             self._save_at = now + SAVE_INTERVAL_S
 
-    def ceilings(self) -> Iterable[Ceiling]:
+    def limits(self) -> Iterable[Limit]:
         """Return the size of the database and its limit, where there is one."""
         return ()
 
@@ -156,10 +156,10 @@ class Persistent(Volatile):
         self._parts = parts_of(state.engine, state.recording, state.logs, state.histories)
         state.engine.observers.append(self._observe)
 
-    def ceilings(self) -> Iterable[Ceiling]:
+    def limits(self) -> Iterable[Limit]:
         """Return the size of the database and its limit."""
         if self._store is not None and self._limit is not None:
-            yield Ceiling("state_bytes", self.used, self._limit, self.refused)
+            yield Limit("state_bytes", self.used, self._limit, self.refused)
 
     # --- Requests -----------------------------------------------------------------------------------------------------
 
@@ -221,7 +221,7 @@ class Persistent(Volatile):
         change, run, _ = event
         self._has_changed, self._is_quiet = True, False
         final, revised, withdrawn = self._changed
-        if change is RunChange.SETTLED:
+        if change is RunChange.FINAL:
             final[run.run_id] = self._in_time(run)
             self._open.due[run.trace_id] = None
         elif change is RunChange.WITHDRAWN:
@@ -235,7 +235,7 @@ class Persistent(Volatile):
         """Return the run with the end that windows have of it: one from the future was clamped when it closed."""
         if run.end_ns <= self._clock.wall():
             return run
-        agent = self._state.engine.fleet.agent(run.key)
+        agent = self._state.engine.agents.agent(run.key)
         row = None if agent is None else agent.row(run.run_id)
         return run if row is None else run._replace(end_ns=row.end_ns)
 
@@ -280,8 +280,8 @@ class Persistent(Volatile):
         yield "INSERT OR REPLACE INTO saved VALUES (1, ?, ?, ?)", [(self._seq, *self._moment)]
 
     def _write_agents(self, keys: set[AgentKey]) -> Iterator[Statement]:
-        fleet = self._state.engine.fleet
-        gone = [key for key in self._agents if fleet.seen(key) is None] if len(self._agents) > len(fleet) else []
+        agents = self._state.engine.agents
+        gone = [key for key in self._agents if agents.seen(key) is None] if len(self._agents) > len(agents) else []
         for key in gone:
             number = self._agents.pop(key)
             yield "DELETE FROM run WHERE agent = ?", [(number,)]
@@ -290,7 +290,7 @@ class Persistent(Volatile):
             self._agents[key] = 1 + max(self._agents.values(), default=0)
         yield (
             "INSERT OR REPLACE INTO agent VALUES (?, ?, ?)",
-            [(self._agents[key], pack(key), fleet.seen(key) or self._clock()) for key in keys],
+            [(self._agents[key], pack(key), agents.seen(key) or self._clock()) for key in keys],
         )
 
     def _write_part(self, name: str, part: StoredPart) -> Iterator[Statement]:
@@ -519,8 +519,8 @@ def _no_collections() -> Generator[None]:
             gc.enable()
 
 
-def _load_some(fleet: Fleet) -> None:
+def _load_some(agents: AgentRegistry) -> None:
     """Load some of the agents that nothing has asked for yet, so that one who asks for all need not wait for all."""
     ends = time.monotonic() + LOAD_S
-    while fleet.asleep and time.monotonic() < ends:
-        fleet.wake()
+    while agents.asleep and time.monotonic() < ends:
+        agents.wake()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from otel_reliability.engine import Ceiling
+from otel_reliability.model.limit import Limit
 from otel_reliability.service.health import Memory, Readiness
 from otel_reliability.service.intake import Intake
 from otel_reliability.service.outlets import Outlets
@@ -45,7 +45,7 @@ class ServiceTelemetry:
         found = engine.read(lambda _: list(self_telemetry.points(engine, self._state.recording.ledger, health)))
         yield from (point for point in found or () if point[0] not in _OF_A_HOST)
         yield from self._receivers()
-        yield from self_telemetry.of_ceilings(self._limits())
+        yield from self_telemetry.of_limits(self._limits())
         for sink, sent in self._outlets.sent().items():
             for outcome, number in sent.outcomes.items():
                 yield names.EXPORTS.name, number, {"sink": sink, "outcome": outcome}
@@ -60,9 +60,9 @@ class ServiceTelemetry:
         for (disposition, reason), number in dict(self._state.logs).items():
             yield names.LOG_RECORDS.name, number, {"disposition": disposition, **({"reason": reason} if reason else {})}
 
-    def _limits(self) -> Iterator[Ceiling]:
+    def _limits(self) -> Iterator[Limit]:
         budget = self._intake.budget
-        yield Ceiling("queue_bytes", budget.used, budget.capacity, budget.refused)
+        yield Limit("queue_bytes", budget.used, budget.capacity, budget.refused)
         if self._memory.limit is not None:
-            yield Ceiling("memory_bytes", self._memory.used, self._memory.limit, self._memory.crossings)
-        yield from self._persistence.ceilings()
+            yield Limit("memory_bytes", self._memory.used, self._memory.limit, self._memory.crossings)
+        yield from self._persistence.limits()

@@ -14,7 +14,7 @@ from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.recorder import Recorder, readings_of
 from otel_reliability.telemetry.registry import Labels, Registry, owner_of
-from otel_reliability.windows.fleet import OTHER_AGENT
+from otel_reliability.windows.agents import OTHER_AGENT
 
 MAX_TOOLS: Final = 200_000
 """Tools with series of their own, of all agents together."""
@@ -42,18 +42,18 @@ class SeriesRecording:
         """
         engine, book, recorder = self._engine, self.book, self._recorder
         closed, self._closed = self._closed, []
-        settled, revised = engine.take_settled(), engine.take_revised()
+        final, revised = engine.take_final(), engine.take_revised()
         scored, changes = engine.take_scored(), engine.take_changes()
         keys = {run.key for run in closed}
-        counted_as = engine.read(lambda fleet: {key: fleet.counted_as(key) for key in keys}) or {}
-        runs = (*settled, *revised)
+        counted_as = engine.read(lambda registry: {key: registry.counted_as(key) for key in keys}) or {}
+        runs = (*final, *revised)
         readings = (engine.read(partial(readings_of, runs)) if runs else None) or {}
         self._sweep()
         with book.lock:
             if closed:
                 recorder.begin(closed, counted_as.__getitem__)
-            if settled:
-                recorder.record(settled, readings)
+            if final:
+                recorder.record(final, readings)
             if revised:
                 recorder.revise(revised, readings)
             recorder.score(scored)
@@ -66,7 +66,7 @@ class SeriesRecording:
     def discard(self) -> None:
         """Forget what became final while arrivals were applied again that are recorded already."""
         self._closed.clear()
-        for take in (self._engine.take_settled, self._engine.take_revised, self._engine.take_scored):
+        for take in (self._engine.take_final, self._engine.take_revised, self._engine.take_scored):
             take()
         self._engine.take_changes()
 
@@ -78,7 +78,7 @@ class SeriesRecording:
     def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
         """Replace all series, and let every tool that has one have it again."""
         self.book.restore((name, tuple((key, value) for key, value in labels), body) for (name, labels), body in data)
-        known = self._engine.fleet.keys()
+        known = self._engine.agents.keys()
         agents: dict[Labels, AgentKey] = {tuple(of_agent(key).items()): key for key in known}
         spec = names.TOOL_CALLS
         found = ((agents.get(owner_of(spec, labels)), dict(labels)[names.TOOL]) for labels in self.book.labels(spec))
@@ -96,7 +96,7 @@ class SeriesRecording:
         if now < self._sweep_at:
             return
         self._sweep_at = now + SWEEP_INTERVAL_S
-        keys = frozenset(self._engine.read(lambda fleet: fleet.keys()) or ())
+        keys = frozenset(self._engine.read(lambda registry: registry.keys()) or ())
         if self._known - keys:
             self.ledger.keep(keys)
             self.book.keep({tuple(of_agent(key).items()) for key in (*keys, OTHER_AGENT)})

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from otel_reliability.native import load
 from otel_reliability.service.config_file import Config
 from otel_reliability.service.health import collect_seldom
 from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.service import Service
 from otel_reliability.service.state import State
 from otel_reliability.sources.native_decoder import MODULE
+from otel_reliability.sources.native_extension import load
 
 FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
 

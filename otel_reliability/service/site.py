@@ -24,7 +24,7 @@ from otel_reliability.ui import rendering
 from otel_reliability.ui.agent_list import UNNAMED, AgentLine, TableChoice, id_of, line_of, list_of
 from otel_reliability.ui.live import Histories, live_view, snapshot
 from otel_reliability.ui.rendering import Endpoints
-from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.agents import AgentRegistry
 
 T = TypeVar("T")
 
@@ -163,7 +163,7 @@ class Site:
         return next(chosen, None) or next(iter(named), None)
 
     def _keys(self) -> list[AgentKey]:
-        return self._engine.read(lambda fleet: fleet.keys()) or []
+        return self._engine.read(lambda registry: registry.keys()) or []
 
     def _read_lines(self) -> list[AgentLine]:
         """The line of every agent, some at a time."""
@@ -172,8 +172,8 @@ class Site:
             found += self._engine.read(partial(self._some_lines, keys[start : start + CHUNK])) or []
         return found
 
-    def _some_lines(self, keys: list[AgentKey], fleet: Fleet) -> list[AgentLine]:
-        states = ((key, fleet.agent(key)) for key in keys)
+    def _some_lines(self, keys: list[AgentKey], registry: AgentRegistry) -> list[AgentLine]:
+        states = ((key, registry.agent(key)) for key in keys)
         return [
             line_of(state, () if self._histories is None else self._histories.of(key), changed=self._changed(key))
             for key, state in states
@@ -186,8 +186,8 @@ class Site:
         return detector is not None and bool(detector.alarms)
 
     def _read_view(self, key: AgentKey) -> AgentView | None:
-        def ask(fleet: Fleet) -> AgentSource | None:
-            return snapshot(self._engine, fleet, key, self._histories)
+        def ask(registry: AgentRegistry) -> AgentSource | None:
+            return snapshot(self._engine, registry, key, self._histories)
 
         found = self._engine.read(ask)
         return None if found is None else live_view(found._replace(left_out=0), self._engine.settings)

@@ -21,12 +21,10 @@ KEPT_BYTES: Final = 64
 
 _TEXT, _INTEGER, _BYTES = 0x0A, 0x18, 0x3A
 """The tags of text, integers and bytes."""
-_SCALARS: Final = (str, int, float, bool, bytes, type(None))
-_MUTABLE: Final = (list, dict)
 
 
 def plain(value: AnyValue, depth: int = MAX_DEPTH) -> Any:
-    """A value as str, bool, int, float, bytes, list or dict; None where it holds nothing we can know.
+    """A value as str, bool, int, float, bytes, tuple or dict; None where it holds nothing we can know.
 
     >>> plain(AnyValue(int_value=3))
     3
@@ -44,7 +42,7 @@ def plain(value: AnyValue, depth: int = MAX_DEPTH) -> Any:
         case "bytes_value":
             return value.bytes_value
         case "array_value" if depth:
-            return [plain(item, depth - 1) for item in value.array_value.values]
+            return tuple([plain(item, depth - 1) for item in value.array_value.values])
         case "kvlist_value" if depth:
             return attributes(value.kvlist_value.values, depth - 1)
         case _:
@@ -96,11 +94,8 @@ class Memo(dict[bytes, Any]):
 
     def __missing__(self, raw: bytes) -> Any:
         value = decoded(raw)
-        if len(raw) <= KEPT_BYTES:
-            if type(value) is list:
-                value = _frozen(cast("list[Any]", value))
-            if type(value) not in _MUTABLE:
-                self[raw] = value
+        if len(raw) <= KEPT_BYTES and _is_shareable(value):
+            self[raw] = value
         return value
 
 
@@ -113,6 +108,8 @@ def _by_protobuf(raw: bytes) -> Any:
         return None
 
 
-def _frozen(values: list[Any]) -> Any:
-    """A list of plain values as a tuple, so that it can be shared; a list of anything else as it is."""
-    return tuple(values) if all(type(value) in _SCALARS for value in values) else values
+def _is_shareable(value: Any) -> bool:
+    """Return whether nobody can change a value: it is no map, and holds none."""
+    return type(value) is not dict and (
+        type(value) is not tuple or all(map(_is_shareable, cast("tuple[Any, ...]", value)))
+    )

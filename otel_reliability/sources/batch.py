@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from otel_reliability.model.span import Evaluation, RawSpan, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import Evaluation, RawLog, RawSpan, SpanId, SpanRef, TraceId
 
 TRACE_ID_BYTES: Final = 16
 SPAN_ID_BYTES: Final = 8
@@ -50,11 +50,14 @@ class Malformed(NamedTuple):
 
 @dataclass(slots=True)
 class Batch:
-    """The content of one request or one line. `other_logs` counts log records that are no evaluation."""
+    """The content of one request or one line. `logs` are the log events that are no evaluation; `other_logs` counts log records
+    that are no event.
+    """
 
     spans: list[RawSpan] = field(default_factory=list[RawSpan])
     malformed: list[Malformed] = field(default_factory=list[Malformed])
     evaluations: list[Evaluation] = field(default_factory=list[Evaluation])
+    logs: list[RawLog] = field(default_factory=list[RawLog])
     other_logs: int = 0
 
 

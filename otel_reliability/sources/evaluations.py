@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from otel_reliability.model.bounded import bounded
-from otel_reliability.model.span import Evaluation
+from otel_reliability.model.span import Evaluation, RawLog, Resource
 from otel_reliability.sources.batch import SPAN_ID_BYTES, TRACE_ID_BYTES, Batch, Malformed, Reason
 
 EVENT_NAME: Final = "gen_ai.evaluation.result"
@@ -30,16 +30,25 @@ class Log(NamedTuple):
     time_ns: int
     trace_id: bytes
     span_id: bytes
+    scope: str = ""
+    resource: Resource = Resource()
 
 
 def take_log(batch: Batch, log: Log) -> None:
-    """Put one log record into the batch: as an evaluation, as malformed, or only counted.
+    """Put one log record into the batch: as an evaluation, as another event, as malformed, or counted.
 
     The event's name stands in the record's own field, in `event.name`, or, from older senders, is the body. Older senders
     also keep the attributes in the body. A record without a result (an evaluator that failed) is counted with the others.
     """
-    if EVENT_NAME not in (log.event_name, log.attributes.get(_NAME_ATTRIBUTE), log.body):
-        batch.other_logs += 1
+    named = log.attributes.get(_NAME_ATTRIBUTE)
+    if EVENT_NAME not in (log.event_name, named, log.body):
+        name = named or log.event_name
+        if isinstance(name, str) and name and log.time_ns:
+            batch.logs.append(
+                RawLog(name, log.time_ns, log.trace_id, log.span_id, log.attributes, log.scope, log.resource)
+            )
+        else:
+            batch.other_logs += 1
         return
     evaluation = _evaluation(log)
     if not evaluation.name:

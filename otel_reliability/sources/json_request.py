@@ -20,7 +20,7 @@ from otel_reliability.sources.batch import (
     parent_remote,
 )
 from otel_reliability.sources.evaluations import Log, take_log
-from otel_reliability.sources.json_values import attributes, enum, held, hexadecimal, items, plain, record, text, whole
+from otel_reliability.sources.json_values import attributes, enum, hexadecimal, items, plain, record, text, whole
 
 _SIGNALS: Final = ("resourceSpans", "resourceLogs", "resourceMetrics", "resourceProfiles")
 _TYPES: Final[Mapping[type, str]] = {
@@ -76,9 +76,11 @@ def _take_traces(batch: Batch, groups: object) -> None:
 
 def _take_logs(batch: Batch, groups: object) -> None:
     for group in _records(batch, groups, "resourceLogs"):
+        resource = Resource.of(attributes(record(group.get("resource")).get("attributes")))
         for scope_logs in _records(batch, group.get("scopeLogs"), "scopeLogs"):
+            scope = text(record(scope_logs.get("scope")).get("name"))
             for log in _records(batch, scope_logs.get("logRecords"), "logRecords"):
-                take_log(batch, _log(log))
+                take_log(batch, _log(log, scope, resource))
 
 
 def _take_span(batch: Batch, span: Mapping[str, Any], scope: tuple[str, str], resource: Resource) -> None:
@@ -102,7 +104,7 @@ def _take_span(batch: Batch, span: Mapping[str, Any], scope: tuple[str, str], re
             end_ns=ordered(start_ns, end_ns),
             status=enum(record(span.get("status")).get("code"), _STATUSES),
             parent_remote=parent_remote(whole(span.get("flags")) or 0),
-            attributes=held(span.get("attributes")),
+            attributes=attributes(span.get("attributes")),
             events=tuple(_event(record(event)) for event in items(span.get("events"))),
             links=tuple(ref for link in items(span.get("links")) if (ref := _link(record(link)))),
             scope=scope[0],
@@ -135,7 +137,7 @@ def _link(link: Mapping[str, Any]) -> SpanRef | None:
     return link_ref(hexadecimal(link.get("traceId")) or b"", hexadecimal(link.get("spanId")) or b"")
 
 
-def _log(log: Mapping[str, Any]) -> Log:
+def _log(log: Mapping[str, Any], scope: str, resource: Resource) -> Log:
     return Log(
         log.get("eventName"),
         plain(log.get("body")),
@@ -143,6 +145,8 @@ def _log(log: Mapping[str, Any]) -> Log:
         max(_time(log.get("timeUnixNano")) or _time(log.get("observedTimeUnixNano")), 0),
         hexadecimal(log.get("traceId")) or b"",
         hexadecimal(log.get("spanId")) or b"",
+        scope,
+        resource,
     )
 
 

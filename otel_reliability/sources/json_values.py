@@ -8,10 +8,9 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from otel_reliability.model.attributes import HeldAttributes
 from otel_reliability.sources.any_value import MAX_DEPTH
 
 LEAST_INT64: Final = -(2**63)
@@ -86,45 +85,37 @@ def attributes(pairs: object, depth: int = MAX_DEPTH) -> dict[str, Any]:
     return found
 
 
-def held(pairs: object) -> HeldAttributes:
-    """Pairs as the attributes of a span, whose lists are tuples.
-
-    >>> held([{"key": "a", "value": {"arrayValue": {"values": [{"intValue": "1"}]}}}])
-    {'a': (1,)}
-    """
-    found = HeldAttributes(attributes(pairs))
-    for key, value in found.items():
-        if type(value) is list:
-            found[key] = tuple(cast("list[Any]", value))
-    return found
-
-
 def plain(value: object, depth: int = MAX_DEPTH) -> Any:
-    r"""A value as str, bool, int, float, bytes, list or dict; None where it holds nothing that we can know.
+    r"""A value as str, bool, int, float, bytes, tuple or dict; None where it holds nothing that we can know.
 
     >>> plain({"arrayValue": {"values": [{"boolValue": True}, {"doubleValue": "NaN"}, {"bytesValue": "AAE="}]}})
-    [True, nan, b'\x00\x01']
+    (True, nan, b'\x00\x01')
     """
     for kind, content in record(value).items():
-        if kind in _READERS:
-            return _READERS[kind](content, depth)
+        match kind:
+            case "stringValue":
+                return content if isinstance(content, str) else None
+            case "intValue":
+                number = whole(content)
+                return number if number is not None and LEAST_INT64 <= number <= GREATEST_INT64 else None
+            case "boolValue":
+                return content if isinstance(content, bool) else None
+            case "doubleValue":
+                return _double(content)
+            case "bytesValue":
+                return _bytes(content)
+            case "arrayValue":
+                return (
+                    tuple([plain(item, depth - 1) for item in items(record(content).get("values"))]) if depth else None
+                )
+            case "kvlistValue":
+                return attributes(record(content).get("values"), depth - 1) if depth else None
+            case _:
+                pass
     return None
 
 
-def _string(value: object, _depth: int) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _bool(value: object, _depth: int) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def _int(value: object, _depth: int) -> int | None:
-    number = whole(value)
-    return number if number is not None and LEAST_INT64 <= number <= GREATEST_INT64 else None
-
-
-def _double(value: object, _depth: int) -> float | None:
+def _double(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
@@ -133,27 +124,8 @@ def _double(value: object, _depth: int) -> float | None:
         return None
 
 
-def _bytes(value: object, _depth: int) -> bytes | None:
+def _bytes(value: object) -> bytes | None:
     try:
         return base64.b64decode(value.translate(_URL_SAFE) + "==") if isinstance(value, str) else None
     except ValueError:
         return None
-
-
-def _array(value: object, depth: int) -> list[Any] | None:
-    return [plain(item, depth - 1) for item in items(record(value).get("values"))] if depth else None
-
-
-def _map(value: object, depth: int) -> dict[str, Any] | None:
-    return attributes(record(value).get("values"), depth - 1) if depth else None
-
-
-_READERS: Final[Mapping[str, Callable[[object, int], Any]]] = {
-    "stringValue": _string,
-    "intValue": _int,
-    "boolValue": _bool,
-    "doubleValue": _double,
-    "arrayValue": _array,
-    "kvlistValue": _map,
-    "bytesValue": _bytes,
-}

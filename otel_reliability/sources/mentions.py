@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+from array import array
+from binascii import unhexlify
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Final, NamedTuple
 
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.span import TraceId
@@ -39,7 +38,6 @@ _REACH: Final = 512
 """Bytes that a name with its id never exceeds: so many are searched again with the next piece."""
 _LOGS: Final = b'"resourceLogs"'
 _JUDGEMENT: Final = EVENT_NAME.encode()
-_MIXERS: Final = tuple(np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9))
 
 
 class Scanned(NamedTuple):
@@ -56,7 +54,7 @@ class Mentions:
     """
 
     def __init__(self, slots: int = SLOTS) -> None:
-        self._last = np.zeros(slots, np.int64)
+        self._slots, self._last = slots, array("Q", bytes(8 * slots))
         self._line = 0
         self.files: list[Scanned] = []
         self.is_clear = True
@@ -91,8 +89,7 @@ class Mentions:
 
     def last(self, traces: Sequence[TraceId]) -> list[int]:
         """The line after which each of these traces is not named any more. For others it may be a later line than theirs."""
-        found: NDArray[np.int64] = self._last[self._slots(np.frombuffer(b"".join(traces), np.uint64))]
-        return found.tolist()
+        return [self._last[hash(trace) % self._slots] for trace in traces]
 
     @property
     def may_judge_responses(self) -> bool:
@@ -101,30 +98,22 @@ class Mentions:
 
     def _note(self, text: bytes, end: int) -> bytes:
         """Note what is named before `end`. Gives the rest."""
-        named = [found.end() - 1 for found in _NAMED.finditer(text) if found.start() < end]
-        lines = np.flatnonzero(np.frombuffer(text, np.uint8, end) == ord("\n"))
-        if named:
-            self._put(text, np.array(named), lines)
-        if text.count(_KEY, 0, end + len(_KEY) - 1) != len(named) and _UNCLEAR.search(text):
+        named = at = 0
+        for found in _NAMED.finditer(text):
+            start = found.start()
+            if start >= end:
+                break
+            self._line += text.count(b"\n", at, start)
+            self._last[hash(unhexlify(found[1])) % self._slots] = self._line + found[0].count(b"\n")
+            named, at = named + 1, start
+        self._line += text.count(b"\n", at, end)
+        if text.count(_KEY, 0, end + len(_KEY) - 1) != named and _UNCLEAR.search(text):
             self.is_clear = False
         if _ESCAPE in text and any(_is_escape(text, found.start()) for found in _ESCAPED_WORD.finditer(text)):
             self.is_clear = False
         self._has_logs = self._has_logs or _LOGS in text
         self._has_judgements = self._has_judgements or _JUDGEMENT in text
-        self._line += len(lines)
         return text[end:]
-
-    def _put(self, text: bytes, ends: NDArray[Any], lines: NDArray[Any]) -> None:
-        digits = np.frombuffer(text, np.uint8)[ends[:, None] + np.arange(-32, 0)]
-        values = np.where(digits > ord("9"), (digits | 0x20) - (ord("a") - 10), digits - ord("0")).astype(np.uint8)
-        ids = np.ascontiguousarray(values[:, 0::2] << 4 | values[:, 1::2])
-        self._last[self._slots(ids.view(np.uint64).ravel())] = self._line + np.searchsorted(lines, ends)
-
-    def _slots(self, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """The place of each id, of two words each. All bits of it count: some senders begin ids with the time."""
-        one, two = words[0::2], words[1::2]
-        mixed = (one ^ (one >> np.uint64(32))) * _MIXERS[0] ^ (two ^ (two >> np.uint64(29))) * _MIXERS[1]
-        return ((mixed ^ (mixed >> np.uint64(31))) * _MIXERS[2] >> np.uint64(20)) % np.uint64(len(self._last))
 
 
 def mentions_in(

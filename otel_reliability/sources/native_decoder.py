@@ -11,20 +11,10 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 
 from otel_reliability.model.attributes import LazyAttributes
-from otel_reliability.model.span import (
-    AgentSpan,
-    Call,
-    InvocationFacts,
-    ModelFacts,
-    RawSpan,
-    Resource,
-    Session,
-    Tokens,
-    ToolFacts,
-)
-from otel_reliability.native import load
+from otel_reliability.model.span import AgentSpan, Call, RawSpan, Resource, Session, ToolFacts
 from otel_reliability.sources.any_value import Memo, decoded
 from otel_reliability.sources.batch import Malformed, fault, ordered, parent, parent_remote
+from otel_reliability.sources.native_extension import load
 from otel_reliability.sources.otlp_protobuf import resource_of, scope_of, unusual
 
 MODULE: Final = "otel_reliability_native"
@@ -76,7 +66,7 @@ def _raw(
 
 
 _PYTHON: Final = SimpleNamespace(
-    AgentSpan=AgentSpan, Call=Call, InvocationFacts=InvocationFacts, ModelFacts=ModelFacts, Session=Session, Tokens=Tokens,
-    ToolFacts=ToolFacts, decoded=decoded, fault=fault, raw=_raw, resource_of=resource_of, scope_of=scope_of,
+    AgentSpan=AgentSpan, Call=Call, Session=Session, ToolFacts=ToolFacts, decoded=decoded, fault=fault, raw=_raw,
+    resource_of=resource_of, scope_of=scope_of,
 )  # fmt: skip
 """What the extension needs of the package."""

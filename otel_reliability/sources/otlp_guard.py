@@ -67,10 +67,13 @@ def _fields(body: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _varint(body: bytes, at: int) -> tuple[int, int]:
-    """A number and where it ends, which is after ten bytes at most: longer ones are no protobuf."""
-    value = 0
-    for place, byte in enumerate(body[at : at + 10], 1):
-        value |= (byte & 127) << 7 * (place - 1)
+    """A number and where it ends: after ten bytes at most, since longer ones are no protobuf."""
+    value = shift = 0
+    while at < len(body) and shift < 70:
+        byte = body[at]
+        at += 1
+        value |= (byte & 127) << shift
         if byte < 128:
-            return value, at + place
-    return value, at + 10
+            break
+        shift += 7
+    return value, at

@@ -86,7 +86,7 @@ def decode_traces(body: bytes) -> Batch:
 
 
 def decode_logs(body: bytes) -> Batch:
-    """The evaluations of an ExportLogsServiceRequest; its other records are counted.
+    """The evaluations and other log events of an ExportLogsServiceRequest; records that are no event are counted.
 
     Raises `UndecodableBody` for a body that is no such request.
 
@@ -99,13 +99,14 @@ def decode_logs(body: bytes) -> Batch:
         raise UndecodableBody(f"not an OTLP logs request in protobuf ({len(body)} bytes)") from error
     batch = Batch()
     for resource_logs in request.resource_logs:
+        resource = Resource.of(attributes(resource_logs.resource.attributes))
         for scope_logs in resource_logs.scope_logs:
             for record in scope_logs.log_records:
-                take_log(batch, _log(record))
+                take_log(batch, _log(record, scope_logs.scope.name, resource))
     return batch
 
 
-def _log(record: LogRecord) -> Log:
+def _log(record: LogRecord, scope: str, resource: Resource) -> Log:
     return Log(
         record.event_name,
         plain(record.body),
@@ -113,6 +114,8 @@ def _log(record: LogRecord) -> Log:
         record.time_unix_nano or record.observed_time_unix_nano,
         record.trace_id,
         record.span_id,
+        scope,
+        resource,
     )
 
 

@@ -9,10 +9,14 @@ from __future__ import annotations
 import base64
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, InstrumentationScope, KeyValue, KeyValueList
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
@@ -21,28 +25,26 @@ from otel_reliability.sources.batch import FLAG_REMOTE, FLAG_REMOTE_KNOWN
 from otel_reliability.sources.evaluations import EVENT_NAME, LABEL, NAME, RESPONSE, SCORE
 
 Group = tuple[Resource, str, str]
+_IDS: Final = {"traceId", "spanId", "parentSpanId"}
 
 
 def traces_json(spans: Iterable[RawSpan]) -> dict[str, Any]:
     """One request in OTLP-JSON, as an object for `json.dumps`."""
-    return {
-        "resourceSpans": [
-            {
-                "resource": {"attributes": _pairs_json(resource.attributes)},
-                "scopeSpans": [{"scope": {"name": scope, "version": version}, "spans": [_span_json(s) for s in group]}],
-            }
-            for (resource, scope, version), group in _groups(spans)
-        ]
-    }
-
-
-def logs_json(evaluations: Iterable[Evaluation]) -> dict[str, Any]:
-    """One logs request in OTLP-JSON: each evaluation as the log event of the GenAI conventions."""
-    return {"resourceLogs": [{"scopeLogs": [{"logRecords": [_log_json(evaluation) for evaluation in evaluations]}]}]}
+    return _json(_traces(spans))
 
 
 def traces_protobuf(spans: Iterable[RawSpan]) -> bytes:
     """One request in protobuf: the body of `POST /v1/traces`."""
+    return _traces(spans).SerializeToString()
+
+
+def logs_json(evaluations: Iterable[Evaluation]) -> dict[str, Any]:
+    """One logs request in OTLP-JSON: each evaluation as the log event of the GenAI conventions."""
+    records = [_log(evaluation) for evaluation in evaluations]
+    return _json(ExportLogsServiceRequest(resource_logs=[ResourceLogs(scope_logs=[ScopeLogs(log_records=records)])]))
+
+
+def _traces(spans: Iterable[RawSpan]) -> ExportTraceServiceRequest:
     return ExportTraceServiceRequest(
         resource_spans=[
             ResourceSpans(
@@ -55,7 +57,7 @@ def traces_protobuf(spans: Iterable[RawSpan]) -> bytes:
             )
             for (resource, scope, version), group in _groups(spans)
         ]
-    ).SerializeToString()
+    )
 
 
 def _groups(spans: Iterable[RawSpan]) -> Iterator[tuple[Group, Iterator[RawSpan]]]:
@@ -114,62 +116,35 @@ def _value(value: Any) -> AnyValue:
             return AnyValue()
 
 
-def _span_json(span: RawSpan) -> dict[str, Any]:
-    return {
-        "traceId": span.trace_id.hex(),
-        "spanId": span.span_id.hex(),
-        "parentSpanId": (span.parent_id or b"").hex(),
-        "traceState": span.trace_state,
-        "flags": _flags(span),
-        "name": span.name,
-        "kind": span.span_kind,
-        "startTimeUnixNano": str(span.start_ns),
-        "endTimeUnixNano": str(span.end_ns),
-        "attributes": _pairs_json(span.attributes),
-        "events": [
-            {"name": event.name, "timeUnixNano": str(event.time_ns), "attributes": _pairs_json(event.attributes)}
-            for event in span.events
-        ],
-        "links": [{"traceId": trace_id.hex(), "spanId": span_id.hex()} for trace_id, span_id in span.links],
-        "status": {"code": span.status},
-    }
-
-
-def _log_json(evaluation: Evaluation) -> dict[str, Any]:
+def _log(evaluation: Evaluation) -> LogRecord:
     facts = {
         NAME: evaluation.name,
         SCORE: evaluation.score,
         LABEL: evaluation.label,
         RESPONSE: evaluation.response_id,
     }
+    return LogRecord(
+        event_name=EVENT_NAME,
+        time_unix_nano=evaluation.time_ns,
+        trace_id=evaluation.trace_id or b"",
+        span_id=evaluation.span_id or b"",
+        attributes=pairs({key: value for key, value in facts.items() if value is not None}),
+    )
+
+
+def _json(message: Message) -> dict[str, Any]:
+    """A request as OTLP-JSON has it: protobuf's JSON, with hexadecimal ids."""
+    return _with_hexadecimal_ids(
+        MessageToDict(message, always_print_fields_with_no_presence=True, use_integers_for_enums=True)
+    )
+
+
+def _with_hexadecimal_ids(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_with_hexadecimal_ids(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
     return {
-        "eventName": EVENT_NAME,
-        "timeUnixNano": str(evaluation.time_ns),
-        "traceId": (evaluation.trace_id or b"").hex(),
-        "spanId": (evaluation.span_id or b"").hex(),
-        "attributes": _pairs_json({key: value for key, value in facts.items() if value is not None}),
+        key: base64.b64decode(item).hex() if key in _IDS else _with_hexadecimal_ids(item)
+        for key, item in cast("dict[str, Any]", value).items()
     }
-
-
-def _pairs_json(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{"key": key, "value": _value_json(value)} for key, value in attributes.items()]
-
-
-def _value_json(value: Any) -> dict[str, Any]:
-    match value:
-        case str():
-            return {"stringValue": value}
-        case bool():
-            return {"boolValue": value}
-        case int():
-            return {"intValue": str(value)}
-        case float():
-            return {"doubleValue": value}
-        case bytes():
-            return {"bytesValue": base64.b64encode(value).decode()}
-        case list() | tuple():
-            return {"arrayValue": {"values": [_value_json(item) for item in cast("Sequence[Any]", value)]}}
-        case Mapping():
-            return {"kvlistValue": {"values": _pairs_json(cast("Mapping[str, Any]", value))}}
-        case _:
-            return {}

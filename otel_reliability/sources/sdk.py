@@ -14,7 +14,6 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, StatusCode, TraceState
 
 from otel_reliability.errors import MalformedSpan
-from otel_reliability.model.attributes import HeldAttributes
 from otel_reliability.model.span import RawEvent, RawSpan, Resource, SpanRef
 from otel_reliability.sources.batch import (
     LATEST_NS,
@@ -63,7 +62,7 @@ def _read(span: ReadableSpan) -> RawSpan:
         span.start_time,
         span.end_time,
         span.status.status_code,
-        HeldAttributes(_attributes(span.attributes)),
+        _attributes(span.attributes),
         tuple(map(_event, span.events)) if getattr(span, "_events", True) else (),
         span.links if getattr(span, "_links", True) else (),
         span.instrumentation_scope,

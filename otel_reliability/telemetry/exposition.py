@@ -14,7 +14,7 @@ from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.instruments import Point
 from otel_reliability.telemetry.names import Instrument
 from otel_reliability.telemetry.registry import Labels, Registry, Series, Written
-from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.agents import AgentRegistry
 
 SLICE: Final = 64
 """Agents that are read in one turn of the engine; between two slices it may receive spans."""
@@ -56,37 +56,40 @@ class AgentGauges(NamedTuple):
 
 def agent_slices(engine: Engine) -> Iterator[list[AgentGauges]]:
     """Yield the gauges of all agents, up to `SLICE` agents at a time, each as of one moment."""
-    keys = engine.read(lambda fleet: fleet.keys()) or []
+    keys = engine.read(lambda registry: registry.keys()) or []
     for start in range(0, len(keys), SLICE):
         some = keys[start : start + SLICE]
-        if engine.read(lambda fleet: fleet.asleep):  # to load an agent takes milliseconds: one in a turn
+        if engine.read(lambda registry: registry.asleep):  # to load an agent takes milliseconds: one in a turn
             for key in some:
-                engine.read(lambda fleet, key=key: fleet.told(key) is not None)
-        found = engine.read(lambda fleet, some=some: [one for key in some for one in _agent_gauges(engine, fleet, key)])
+                engine.read(lambda registry, key=key: registry.agent(key) is not None)
+        found = engine.read(
+            lambda registry, some=some: [one for key in some for one in _agent_gauges(engine, registry, key)]
+        )
         yield found or []
 
 
-def agent_points(engine: Engine, fleet: Fleet) -> Iterator[Point]:
+def agent_points(engine: Engine, registry: AgentRegistry) -> Iterator[Point]:
     """Yield the points of all agents' gauges. For callers within `engine.read`, or alone with the engine."""
-    for key in fleet.keys():  # noqa: SIM118  not a mapping
-        for gauges in _agent_gauges(engine, fleet, key):
+    for key in registry.keys():  # noqa: SIM118  not a mapping
+        for gauges in _agent_gauges(engine, registry, key):
             shared = gauges.attributes
             for name, own, value in gauges.points():
                 yield name, value, {**shared, **dict(own)} if own else shared
 
 
-def _agent_gauges(engine: Engine, fleet: Fleet, key: AgentKey) -> Iterator[AgentGauges]:
-    found = fleet.told(key)
-    if found is None:
+def _agent_gauges(engine: Engine, registry: AgentRegistry, key: AgentKey) -> Iterator[AgentGauges]:
+    state = registry.agent(key)
+    if state is None:
         return
-    several = len(found.windows) > 1
-    last_run = () if found.last_run_ns is None else ((names.LAST_RUN.name, (), found.last_run_ns / 1e9),)
+    several = len(state.windows) > 1
+    last_run_ns = state.last_run_ns
+    last_run = () if last_run_ns is None else ((names.LAST_RUN.name, (), last_run_ns / 1e9),)
     others = (*last_run, *_outside_windows(engine, key))
     if several:
         yield AgentGauges(key, None, (), others)
         others = ()
-    for name, series in found.windows.items():
-        yield AgentGauges(key, name if several else None, series, others)
+    for name, window in state.windows.items():
+        yield AgentGauges(key, name if several else None, window.series(), others)
 
 
 def _outside_windows(engine: Engine, key: AgentKey) -> Iterator[tuple[str, OwnAttributes, float]]:

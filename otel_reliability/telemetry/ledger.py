@@ -1,7 +1,7 @@
 """The agents and tools that have series of their own.
 
 The SDK keeps every attribute set an instrument ever saw, and from 1.45 on folds all beyond 2,000 into one. So each tool is
-admitted once, for the life of the process, first come, first served. Agents are admitted by `windows.fleet`.
+admitted once, for the life of the process, first come, first served. Agents are admitted by `windows.agents`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from otel_reliability.config import Settings
-from otel_reliability.engine import Ceiling
+from otel_reliability.model.limit import Limit
 from otel_reliability.model.run import AgentKey
 from otel_reliability.telemetry import names
 
@@ -84,6 +84,6 @@ class ToolLedger:
             self._tools.setdefault(key, set()).add(tool)
         self._size = len(known)
 
-    def ceilings(self) -> tuple[Ceiling, ...]:
+    def limits(self) -> tuple[Limit, ...]:
         """Return the limit of tools, and its use."""
-        return (Ceiling("tools", self._size, self.limit, self._refused),)
+        return (Limit("tools", self._size, self.limit, self._refused),)

@@ -32,7 +32,7 @@ from otel_reliability.telemetry.instruments import Observed, Recorded, Snapshot,
 from otel_reliability.telemetry.ledger import ToolLedger, fitting
 from otel_reliability.telemetry.recorder import Recorder, RunReadings, readings_of
 from otel_reliability.telemetry.self import Health
-from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.agents import AgentRegistry
 
 _logger = logging.getLogger("otel_reliability")
 
@@ -162,10 +162,10 @@ class Live:
     def _drain(self, wait: float) -> bool:
         return all(source.drain(wait) for source in tuple(self._sources))
 
-    def _snapshot(self, fleet: Fleet) -> Snapshot:
+    def _snapshot(self, agents: AgentRegistry) -> Snapshot:
         lengths, capacities = zip((0, 0), *(source.queued for source in self._sources), strict=True)
         health = Health(sum(lengths), sum(capacities), self._collect_duration)
-        return snapshot((*agent_points(self.engine, fleet), *self_telemetry.points(self.engine, self._ledger, health)))
+        return snapshot((*agent_points(self.engine, agents), *self_telemetry.points(self.engine, self._ledger, health)))
 
     def _record(self, wait: float) -> bool:
         found = self.engine.read(self._final, wait=wait)
@@ -182,9 +182,9 @@ class Live:
             self._warn_if_unread()
         return True
 
-    def _final(self, fleet: Fleet) -> tuple[Sequence[Run], Sequence[Run], dict[str, RunReadings]]:
-        final, revised = self.engine.take_settled(), self.engine.take_revised()
-        return final, revised, readings_of((*final, *revised), fleet)
+    def _final(self, agents: AgentRegistry) -> tuple[Sequence[Run], Sequence[Run], dict[str, RunReadings]]:
+        final, revised = self.engine.take_final(), self.engine.take_revised()
+        return final, revised, readings_of((*final, *revised), agents)
 
     def _warn_if_unread(self) -> None:
         provider = metrics.get_meter_provider() if self._follows_global else self._provider

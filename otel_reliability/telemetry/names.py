@@ -122,9 +122,9 @@ CLAMPED_RUNS: Final = _own("runs.clamped", "counter", "{run}", "Runs that ended 
 AGENTS: Final = _own("agents", "up_down_counter", "{agent}", "Agents that have runs now.")
 EXPIRED_AGENTS: Final = _own("agents.expired", "counter", "{agent}", "Agents that expired because they were idle.")
 SESSIONS: Final = _own("sessions", "up_down_counter", "{session}", "Sessions that are remembered, open or closed.", "state")
-CEILING_USED: Final = _own("ceiling.used", "gauge", "{item}", "How much of a limit is used.", "ceiling")
-CEILING_LIMIT: Final = _own("ceiling.limit", "gauge", "{item}", "The limit itself.", "ceiling")
-CEILING_HITS: Final = _own("ceiling.hits", "counter", "{item}", "Items beyond a limit.", "ceiling")
+LIMIT_USED: Final = _own("limit.used", "gauge", "{item}", "How much of a limit is used.", "limit")
+LIMIT_VALUE: Final = _own("limit.value", "gauge", "{item}", "The limit itself.", "limit")
+LIMIT_HITS: Final = _own("limit.hits", "counter", "{item}", "Items beyond a limit.", "limit")
 QUEUE_LENGTH: Final = _own("queue.length", "up_down_counter", "{span}", "Spans that wait to be read.")
 QUEUE_CAPACITY: Final = _own("queue.capacity", "up_down_counter", "{span}", "Queue length from which the host's threads help.")
 EVENT_LAG: Final = _own("event_lag", "gauge", "s", "Time between the end of the last received span and its receipt.")
@@ -137,7 +137,7 @@ FAULTS: Final = _own("faults", "counter", "{fault}", "Errors of this package tha
 
 SELF: Final = (
     SPANS, SELF_RUNS, OPEN_RUNS, CLOSED_RUNS, INCOMPLETE_RUNS, REVISED_RUNS, LATE_RUNS, CLAMPED_RUNS, AGENTS, EXPIRED_AGENTS,
-    SESSIONS, CEILING_USED, CEILING_LIMIT, CEILING_HITS, QUEUE_LENGTH, QUEUE_CAPACITY, EVENT_LAG, COLLECT_DURATION,
+    SESSIONS, LIMIT_USED, LIMIT_VALUE, LIMIT_HITS, QUEUE_LENGTH, QUEUE_CAPACITY, EVENT_LAG, COLLECT_DURATION,
     EVIDENCE_REFUSED, EVALUATIONS_REFUSED, FAULTS,
 )
 """Self-telemetry of every deployment mode."""
@@ -148,7 +148,7 @@ REQUESTS_WAITING: Final = _own("requests.waiting", "up_down_counter", "{request}
 LOG_RECORDS: Final = _own("log_records", "counter", "{record}",
     "Received log records: evaluations, runs, others, and malformed ones by reason.", "disposition", "reason")
 RUN_RECORDS: Final = _own("run_records", "counter", "{record}",
-    "Received run records: taken, duplicate, late, settled_early.", "disposition")
+    "Received run records: taken, duplicate, late, final_early.", "disposition")
 READY: Final = _own("ready", "gauge", "{state}", "Whether requests are accepted now (1) or refused for the time being (0).")
 EXPORTS: Final = _own("exports", "counter", "{request}", "Exported requests, by content and outcome.", "sink", "outcome")
 EXPORT_DURATION: Final = _own("export.duration", "gauge", "s", "Time that the last export took, by content.", "sink")

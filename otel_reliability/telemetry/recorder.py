@@ -17,7 +17,7 @@ from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.names import Instrument
 from otel_reliability.telemetry.own_calls import own_calls
-from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.agents import AgentRegistry
 from otel_reliability.windows.sessions import SessionEvent
 
 Attributes: TypeAlias = Mapping[str, str | bool]
@@ -39,16 +39,16 @@ class RunReadings(NamedTuple):
     path_distance: float | None = None
 
 
-def readings_of(runs: Iterable[Run], fleet: Fleet) -> dict[str, RunReadings]:
+def readings_of(runs: Iterable[Run], registry: AgentRegistry) -> dict[str, RunReadings]:
     """Return the readings of several runs, by run id."""
     agents: dict[AgentKey, RunReadings] = {}
     found: dict[str, RunReadings] = {}
     for run in runs:
-        state = fleet.agent(run.key)
+        state = registry.agent(run.key)
         known = agents.get(run.key)
         if known is None:
             score = None if state is None else state.first_window.reading("score").value
-            known = agents[run.key] = RunReadings(fleet.counted_as(run.key), score)
+            known = agents[run.key] = RunReadings(registry.counted_as(run.key), score)
         row = None if state is None else state.row(run.run_id, run.end_ns)
         if state is not None and row is not None:
             known = known._replace(path_distance=state.first_window.path_distance(row).value)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from otel_reliability.engine import Ceiling, Engine
+from otel_reliability.engine import Engine
+from otel_reliability.model.limit import Limit
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.instruments import Point
@@ -24,7 +25,7 @@ def points(engine: Engine, ledger: ToolLedger, health: Health) -> Iterator[Point
     """Yield all points of self-telemetry."""
     yield from _spans(engine)
     yield from _runs(engine)
-    yield from of_ceilings((*engine.ceilings(), *ledger.ceilings()))
+    yield from of_limits((*engine.limits(), *ledger.limits()))
     yield names.QUEUE_LENGTH.name, health.queue_length, {}
     yield names.QUEUE_CAPACITY.name, health.queue_capacity, {}
     yield names.EVENT_LAG.name, engine.event_lag, {}
@@ -50,23 +51,25 @@ def _runs(engine: Engine) -> Iterator[Point]:
     yield names.OPEN_RUNS.name, engine.open_runs, {}
     yield names.INCOMPLETE_RUNS.name, engine.incomplete, {}
     yield names.REVISED_RUNS.name, engine.revised, {}
-    yield names.CLAMPED_RUNS.name, engine.clamped_runs, {}
-    for window, number in engine.late_runs.items():
-        yield names.LATE_RUNS.name, number, {"window": window}
-    yield names.AGENTS.name, len(engine.fleet), {}
-    yield names.EXPIRED_AGENTS.name, engine.expired_agents, {}
+    windows = engine.agents.accounts
+    yield names.CLAMPED_RUNS.name, windows["clamped", "future_end"], {}
+    for (what, window), number in windows.items():
+        if what == "refused":
+            yield names.LATE_RUNS.name, number, {"window": window}
+    yield names.AGENTS.name, len(engine.agents), {}
+    yield names.EXPIRED_AGENTS.name, windows["expired", "idle"], {}
     yield names.SESSIONS.name, engine.sessions.open, {"state": "open"}
     yield names.SESSIONS.name, len(engine.sessions) - engine.sessions.open, {"state": "closed"}
 
 
-def of_ceilings(ceilings: Iterable[Ceiling]) -> Iterator[Point]:
+def of_limits(limits: Iterable[Limit]) -> Iterator[Point]:
     """Yield the use of each limit, the limit, and how often it was hit."""
-    for ceiling in ceilings:
-        labels = {"ceiling": ceiling.name}
-        if ceiling.used is not None:
-            yield names.CEILING_USED.name, ceiling.used, labels
-        yield names.CEILING_LIMIT.name, ceiling.limit, labels
-        yield names.CEILING_HITS.name, ceiling.hits, labels
+    for limit in limits:
+        labels = {"limit": limit.name}
+        if limit.used is not None:
+            yield names.LIMIT_USED.name, limit.used, labels
+        yield names.LIMIT_VALUE.name, limit.limit, labels
+        yield names.LIMIT_HITS.name, limit.hits, labels
 
 
 def _labels(**labels: str) -> dict[str, str | bool]:

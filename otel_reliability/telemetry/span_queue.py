@@ -18,7 +18,6 @@ from opentelemetry.trace import Link, SpanContext
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import Engine, Opened
 from otel_reliability.errors import MalformedSpan
-from otel_reliability.model.attributes import HeldAttributes
 from otel_reliability.model.span import AgentSpan, Kind, ModelFacts, RawSpan, Resource, SpanRef
 from otel_reliability.sources import sdk
 from otel_reliability.sources.batch import SPAN_ID_BYTES, TRACE_ID_BYTES
@@ -215,7 +214,7 @@ class SpanQueue:
         (
             plan, slots, links, trace_id, span_id, state, parent, name, kind, start, end, status, resource, scope, values,
         ) = kept  # fmt: skip
-        attributes = HeldAttributes(zip(plan.keys, values, strict=True))
+        attributes = dict(zip(plan.keys, values, strict=True))
         if slots:
             self._slots.extend(range(slots))
         parts = (

@@ -18,7 +18,7 @@ from otel_reliability.report.changes import mark
 from otel_reliability.report.history import MIN_RUNS, History
 from otel_reliability.report.text import clean, count
 from otel_reliability.report.view import AgentView, ChangeView, ScorePoint
-from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.agents import AgentRegistry
 from otel_reliability.windows.window import AgentWindow
 
 MAX_EXAMINED: Final = 500
@@ -75,7 +75,7 @@ class Histories:
         history = self._histories.get(key)
         if history is not None and not history.is_due():
             return
-        state = self._engine.fleet.agent(key)
+        state = self._engine.agents.agent(key)
         if state is None or state.first_window.runs < MIN_RUNS or not self._has_budget(now):
             return
         score, end_ns = state.first_window.reading("score").value, state.last_run_ns
@@ -93,18 +93,20 @@ class Histories:
         return True
 
     def _begin(self, key: AgentKey) -> History:
-        fleet = self._engine.fleet
-        if len(self._histories) >= len(fleet):
-            expired = [known for known in self._histories if fleet.seen(known) is None]
+        registry = self._engine.agents
+        if len(self._histories) >= len(registry):
+            expired = [known for known in self._histories if registry.seen(known) is None]
             self._changed.update(dict.fromkeys(expired))
             for known in expired:
                 del self._histories[known]
         return self._histories.setdefault(key, History())
 
 
-def snapshot(engine: Engine, fleet: Fleet, key: AgentKey, histories: Histories | None = None) -> AgentSource | None:
+def snapshot(
+    engine: Engine, registry: AgentRegistry, key: AgentKey, histories: Histories | None = None
+) -> AgentSource | None:
     """Read an agent within the engine's turn, so that its view can be built outside it; None if it has expired."""
-    state = fleet.agent(key)
+    state = registry.agent(key)
     if state is None:
         return None
     window = state.first_window

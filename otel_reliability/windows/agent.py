@@ -11,7 +11,6 @@ from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows.paths import PathTable
 from otel_reliability.windows.recent import RecentRuns
 from otel_reliability.windows.rows import row_of
-from otel_reliability.windows.told import Told
 from otel_reliability.windows.window import AgentWindow
 
 
@@ -65,15 +64,6 @@ class AgentState:
         """End of its last run; None while it has none."""
         return max((end for window in self.windows.values() if (end := window.newest_ns) is not None), default=None)
 
-    def told(self) -> Told:
-        """Return what is emitted of it."""
-        return Told(self.last_run_ns, {name: window.series() for name, window in self.windows.items()})
-
-    @property
-    def is_told(self) -> bool:
-        """True if nothing changed since `told`."""
-        return all(window.is_told for window in self.windows.values())
-
     def row(self, run_id: str, end_ns: int | None = None) -> Row | None:
         """Return the row of a run that a window still keeps. A final run is found sooner by its end (ns).
 
@@ -86,14 +76,6 @@ class AgentState:
             if row is not None:
                 return row
         return None
-
-    def rows(self) -> list[Row]:
-        """Return the rows that any window keeps, by (end time, run id)."""
-        return sorted({row.run_id: row for window in self.windows.values() for row in window.kept()}.values())
-
-    def is_reopenable(self, run_id: str) -> bool:
-        """Return whether a run may still change."""
-        return run_id in self._reopenable
 
     def close(self, run: Run) -> None:
         """Add a run that was closed; it replaces an earlier version of the same run."""
@@ -120,13 +102,13 @@ class AgentState:
                 window.remove(row)
             self._forget_dropped()
 
-    def settle(self, run: Run | Row) -> None:
+    def finalize(self, run: Run | Row) -> None:
         """Note that a run is final; do nothing if it is not here."""
         end_ns = self._reopenable.pop(run.run_id, None)
         if end_ns is not None:
-            self.recent.settle(end_ns, run.run_id)
+            self.recent.finalize(end_ns, run.run_id)
             for window in self.windows.values():
-                window.settle(end_ns, run.run_id)
+                window.finalize(end_ns, run.run_id)
             self._forget_dropped()
 
     def load(self, runs: Iterable[Run]) -> None:
@@ -134,7 +116,7 @@ class AgentState:
         accounts, self._accounts = self._accounts, Counter[tuple[str, str]]()
         for run in runs:
             self.close(run)
-            self.settle(run)
+            self.finalize(run)
         self._accounts = accounts
 
     def _task_of(self, run: Run) -> str | None:
@@ -143,7 +125,7 @@ class AgentState:
         if task is None:
             return None
         if task not in self._tasks and len(self._tasks) >= self._max_tasks:
-            self._accounts["tasks", "ceiling"] += 1
+            self._accounts["tasks", "limit"] += 1
             return OTHER_TASK
         self._tasks[task] += 1
         return task

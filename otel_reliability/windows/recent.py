@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from otel_reliability.model.run import Run
-from otel_reliability.windows.run_order import end_in, order_of, run_id_in
+from otel_reliability.windows.row_store import end_in, order_of, run_id_in
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Run).decode
@@ -52,7 +52,7 @@ class RecentRuns:
         at, found = self._find(end_ns, run_id)
         del self._runs[at : at + found]
 
-    def settle(self, end_ns: int, run_id: str) -> None:
+    def finalize(self, end_ns: int, run_id: str) -> None:
         """Note that a run is final; do nothing if it is not here."""
         at, found = self._find(end_ns, run_id)
         run = self._runs[at] if found else None

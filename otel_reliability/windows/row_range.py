@@ -151,7 +151,7 @@ class RowRange(ABC):
         self._drop(at, 1)
         self._move()
 
-    def settle(self, end_ns: int, run_id: str) -> None:
+    def finalize(self, end_ns: int, run_id: str) -> None:
         """Note that a run is final: it is no longer in `reopenable`."""
         if self._kept.index(end_ns, run_id) is None:
             return

@@ -6,11 +6,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final
 
-from otel_reliability.model.model_calls import ModelCall
 from otel_reliability.model.row import Retries, Row
-from otel_reliability.model.run import Run
+from otel_reliability.model.run import ModelCall, Run, ToolCall
 from otel_reliability.model.span import Evaluation
-from otel_reliability.model.tool_calls import ToolCall
 from otel_reliability.model.tools import effects_of
 from otel_reliability.windows.paths import PathTable
 
@@ -64,21 +62,23 @@ def row_of(run: Run, paths: PathTable) -> Row:
 def retries_of(calls: Sequence[ToolCall], model_calls: Sequence[ModelCall]) -> Retries:
     """Return the retries and repeats of a run.
 
-    A retry costs its own time, and the tokens of the model call that asked for it: the last one to end before it began
-    (which counts once, however many retries it asked for).
+    Each costs its own time, and the tokens of the model call that asked for it: the last one to end before it began (which
+    counts once, however many retries, or repeats, it asked for).
     """
-    repeats = sum([call.repeat for call in calls])
     retries = [call for call in calls if call.retry]
-    if not retries:
-        return NO_RETRIES._replace(repeats=repeats) if repeats else NO_RETRIES
-    longest = max(retries, key=lambda call: call.chain)
+    repeats = [call for call in calls if call.repeat]
+    if not (retries or repeats):
+        return NO_RETRIES
+    longest = max(retries, key=lambda call: call.chain, default=None)
     return Retries(
         number=len(retries),
-        longest_chain=longest.chain,
-        tool=longest.name,
+        longest_chain=0 if longest is None else longest.chain,
+        tool=None if longest is None else longest.name,
         tokens=_tokens_of(retries, model_calls),
-        duration_ns=sum(call.end_ns - call.start_ns for call in retries),
-        repeats=repeats,
+        duration_ns=sum([call.end_ns - call.start_ns for call in retries]),
+        repeats=len(repeats),
+        repeat_tokens=_tokens_of(repeats, model_calls),
+        repeat_ns=sum([call.end_ns - call.start_ns for call in repeats]),
     )
 
 
@@ -115,6 +115,8 @@ def _rank(evaluation: Evaluation) -> tuple[int, float, str]:
 
 
 def _tokens_of(retries: Sequence[ToolCall], model_calls: Sequence[ModelCall]) -> int:
+    if not retries:
+        return 0
     calls = sorted(model_calls, key=lambda call: (call.end_ns, call.start_ns))
     ends = [call.end_ns for call in calls]
     asking = {bisect_right(ends, retry.start_ns) for retry in retries} - {0}

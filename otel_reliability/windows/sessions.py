@@ -79,7 +79,7 @@ class Sessions:
 
     Closed sessions are remembered for that, up to `limits.sessions` with the open ones and a million runs in all; beyond, the
     first to have closed are forgotten, and if none has, the longest idle is closed early. `accounts` counts, by (what, why):
-    ("sessions", "forgotten"), ("sessions", "closed_early"), runs ("session_runs", "ceiling") left out of one endless session,
+    ("sessions", "forgotten"), ("sessions", "closed_early"), runs ("session_runs", "limit") left out of one endless session,
     and ("signals", name) refused because a score was not from 0 to 1.
 
     `known` says whose sessions are kept: agents beyond the limit of agents have none.
@@ -224,7 +224,7 @@ class Sessions:
         if len(session.traces) > MAX_RUNS:
             del session.traces[min(session.traces.values()).run_id]
             self.traces -= 1
-            self.accounts["session_runs", "ceiling"] += 1
+            self.accounts["session_runs", "limit"] += 1
         self._make_room()
 
     def _take_out(self, run: Run) -> None:

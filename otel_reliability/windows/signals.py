@@ -7,8 +7,7 @@ from typing import Final, NamedTuple
 
 from otel_reliability.metrics.sessions.bare import Four
 from otel_reliability.metrics.sessions.signals import LOOP_DETECTION, SIGNALS, TOOL_CORRECTNESS
-from otel_reliability.model.run import Run
-from otel_reliability.model.tool_calls import ToolCall
+from otel_reliability.model.run import Run, ToolCall
 from otel_reliability.windows.rows import signals_of
 
 DERIVABLE: Final = (LOOP_DETECTION, TOOL_CORRECTNESS)

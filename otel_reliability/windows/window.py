@@ -91,11 +91,6 @@ class AgentWindow(RowRange):
         """True if only failures are known: then no number of outcomes is one."""
         return one_sided(self._undisturbed, self._known, self._passed)
 
-    @property
-    def is_told(self) -> bool:
-        """True if nothing changed since `series`."""
-        return self._series is not None
-
     def path_distance(self, row: Row) -> Reading:
         """Return the mean distance of a run to the other runs of its group in the window."""
         return cast("PathSimilarity", self.metric(PathSimilarity.spec.name)).distance(row, inside=self.counts(row))

@@ -23,7 +23,7 @@ def rebuilt(*told: Told, settings: Settings = DEFAULTS) -> list[Run]:
     for one in told:
         take(assembler, one, 0.0)
     events = assembler.close_all(CloseReason.END_OF_INPUT, 0.0)
-    runs = [event.run for event in events if event.change is RunChange.SETTLED]
+    runs = [event.run for event in events if event.change is RunChange.FINAL]
     return sorted(runs, key=lambda run: (run.start_ns, -run.end_ns, run.run_id))
 
 
@@ -59,6 +59,11 @@ def take(assembler: Assembler, one: Told, now: float) -> None:
         assembler.evaluate(one, now)
     else:
         assembler.add(one, now)
+
+
+def used(assembler: Assembler) -> dict[str, int]:
+    """Return the use of every limit."""
+    return {limit.name: limit.used for limit in assembler.limits if limit.used is not None}
 
 
 class Watched:

@@ -26,6 +26,6 @@ def test_it_is_in_this_process_if_any_says_so(told: tuple[AgentSpan, ...], pause
     for span in told:
         watched.add(span)
         watched.wait(pause)
-    (run,) = [run for change, run in watched.end() if change is RunChange.SETTLED]
+    (run,) = [run for change, run in watched.end() if change is RunChange.FINAL]
 
     assert (run.span_count, run.implicit, run.incomplete) == (2, True, True)

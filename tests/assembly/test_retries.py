@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.config import Settings, ToolSettings
-from otel_reliability.model.run import Run
+from otel_reliability.model.run import Run, ToolCall
 from otel_reliability.model.span import AgentSpan, Call, ToolFacts
-from otel_reliability.model.tool_calls import ToolCall
 from otel_reliability.testing import agent, tool
 from tests.assembly.rebuilding import run_of
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
 
 from otel_reliability.config import AssemblySettings
 from otel_reliability.model.event import RunChange
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan, Evaluation, Notes
 from otel_reliability.testing import agent, model, other, span_id, tool, trace_id
-from tests.assembly.rebuilding import Watched
+from tests.assembly.rebuilding import Watched, used
 
-CLOSED, REVISED, WITHDRAWN, FINAL = RunChange.CLOSED, RunChange.REVISED, RunChange.WITHDRAWN, RunChange.SETTLED
-SETTINGS = AssemblySettings(linger=2.0, idle_timeout=12.0, reopen=20.0, remember=30.0)
+CLOSED, REVISED, WITHDRAWN, FINAL = RunChange.CLOSED, RunChange.REVISED, RunChange.WITHDRAWN, RunChange.FINAL
 
 
 def watched(remember: float = 30.0, **limits: int) -> Watched:
-    """An assembler with short times."""
-    return Watched(replace(SETTINGS, remember=remember), **limits)
+    """Return an assembler with short times."""
+    times = AssemblySettings(linger=2.0, idle_timeout=12.0, reopen=20.0, remember=remember)
+    return Watched(times, **limits)
 
 
 def changes(found: list[tuple[RunChange, Run]]) -> list[RunChange]:
@@ -74,7 +73,7 @@ def test_a_trace_is_forgotten_in_time() -> None:
     assembler.wait(60)
 
     assert assembler.assembler.remembered == 0
-    assert {name: used for name, (used, _) in assembler.assembler.levels.items() if used} == {}
+    assert not any(used(assembler.assembler).values())
 
 
 # --- Parts of a trace -------------------------------------------------------------------------------------------------
@@ -118,7 +117,7 @@ def test_the_runs_of_an_endless_trace_close_and_leave_it(pause: int) -> None:
     for turn in range(1, 400 // pause):
         assembler.add(agent(2 * turn, start=turn), tool(2 * turn + 1, 2 * turn, start=turn))
         final += changes(assembler.wait(pause)).count(FINAL)
-        assert assembler.assembler.levels["open_bytes"][0] <= 900 * 2 * 330
+        assert used(assembler.assembler)["open_bytes"] <= 900 * 2 * 330
     assert final > 50
     final += changes(assembler.wait(60)).count(FINAL)
 
@@ -198,7 +197,7 @@ def test_an_agent_above_takes_lone_work_back() -> None:
     assembler.add(agent(1, trace=2), keyed(5, trace=2)._replace(parent_id=span_id(1), end_ns=keyed(5, 2).end_ns + 1))
     found = assembler.wait(30)
 
-    assert [(change, run.implicit) for change, run in found] == [(CLOSED, False), (WITHDRAWN, True), (FINAL, False)]
+    assert [(change, run.implicit) for change, run in found] == [(WITHDRAWN, True), (CLOSED, False), (FINAL, False)]
 
 
 def test_work_of_a_final_run_key_is_late() -> None:
@@ -248,7 +247,7 @@ def test_above_the_limit_of_bytes_the_heaviest_are_closed() -> None:
     found = assembler.wait(1)
 
     assert [(change, run.trace_id) for change, run in found] == [(CLOSED, trace_id(2)), (FINAL, trace_id(2))]
-    assert assembler.assembler.accounts["ceiling", "reopenable_bytes"] == 1
+    assert assembler.assembler.accounts["limit", "reopenable_bytes"] == 1
 
 
 def test_an_evaluation_of_a_final_run_revises_it() -> None:

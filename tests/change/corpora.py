@@ -32,7 +32,7 @@ def recorded_runs(corpus: str) -> tuple[Run, ...]:
     for batch in read_file(shared(f"corpora/{corpus}.otlp.jsonl.gz")):
         engine.receive(batch.spans)
     engine.flush(CloseReason.END_OF_INPUT)
-    return tuple(engine.take_settled())
+    return tuple(engine.take_final())
 
 
 @functools.cache

@@ -71,12 +71,12 @@ def test_agents_do_not_mix() -> None:
 
 
 def test_a_unit_enters_once_as_it_first_closed() -> None:
-    """Late spans, a withdrawal and the settling of a run change nothing that has entered."""
+    """Late spans, a withdrawal and the finalizing of a run change nothing that has entered."""
     plain, revised = Monitor(SETTINGS), Monitor(SETTINGS)
     fed(plain, (closed(short(n)) for n in range(100)))
     for n in range(100):
         one = short(n)
-        fed(revised, [closed(one), RunEvent(RunChange.REVISED, long(n), one), RunEvent(RunChange.SETTLED, long(n))])
+        fed(revised, [closed(one), RunEvent(RunChange.REVISED, long(n), one), RunEvent(RunChange.FINAL, long(n))])
     fed(revised, [RunEvent(RunChange.WITHDRAWN, long(3))])
     assert states(revised) == states(plain)
 
@@ -129,17 +129,17 @@ def test_a_session_enters_once() -> None:
     assert monitor.accounts == {("session_runs", "late"): 1}
 
 
-def test_sessions_have_ceilings() -> None:
+def test_sessions_have_limits() -> None:
     """Beyond them the longest idle session is given up, and further runs of an endless one; both are counted."""
     monitor = Monitor(Settings(limits=LimitSettings(sessions=3)))
     fed(monitor, (closed(short(n, session_id=str(n))) for n in range(5)))
     fed(monitor, (closed(short(n, session_id="4")) for n in range(5, MAX_RUNS + 10)))
-    assert monitor.accounts == {("sessions", "ceiling"): 2, ("session_runs", "ceiling"): 6}
+    assert monitor.accounts == {("sessions", "limit"): 2, ("session_runs", "limit"): 6}
     monitor.advance(3 * IDLE)
     assert units(monitor) == 3
 
 
-def test_agents_have_a_ceiling() -> None:
+def test_agents_have_a_limit() -> None:
     """A new agent finds no place until one has been idle for as long as windows keep it."""
     settings = Settings(limits=LimitSettings(agents=2, agent_idle=100))
     monitor = Monitor(settings)
@@ -148,7 +148,7 @@ def test_agents_have_a_ceiling() -> None:
     assert monitor.keys() == keys[:2]
     fed(monitor, [closed(short(2, key=keys[2]))], start=101)
     assert monitor.keys() == keys[1:]
-    assert monitor.accounts == {("agents", "ceiling"): 2}
+    assert monitor.accounts == {("agents", "limit"): 2}
 
 
 def test_an_idle_agent_is_remembered_for_90_days() -> None:
@@ -216,12 +216,12 @@ def expected_alarms(events: list[RunEvent]) -> list[object]:
 
 
 def test_changes_that_nobody_takes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the ceiling the oldest are let go, and counted."""
+    """Beyond the limit the oldest are let go, and counted."""
     monkeypatch.setattr(monitor_module, "MAX_PENDING_CHANGES", 1)
     monitor = Monitor(SETTINGS)
     for n in range(400):
         monitor.apply(closed(long(n) if n // 100 % 2 else short(n)), n)
-    assert monitor.accounts["changes", "ceiling"] >= 1
+    assert monitor.accounts["changes", "limit"] >= 1
     assert len(monitor.take_changes()) == 1
 
 

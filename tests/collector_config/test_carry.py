@@ -49,9 +49,9 @@ def judge(url: str, trace: bytes) -> None:
         assert ask(f"{url}/v1/logs", body=body, headers={"Content-Type": "application/x-protobuf"}).status == 200
 
 
-def settled(service: Served, runs: int) -> None:
+def final(service: Served, runs: int) -> None:
     """Wait until so many runs will not change any more."""
-    until(lambda: service.sum("agent_reliability_runs_total") >= runs, f"{runs} runs to settle")
+    until(lambda: service.sum("agent_reliability_runs_total") >= runs, f"{runs} runs to become final")
 
 
 def test_the_sidecar_gives_all_to_both(collector: Collectors, serve: Services, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_the_sidecar_gives_all_to_both(collector: Collectors, serve: Services, t
     spans = spans_of(out, int(received))
     judge(before.http, spans[0].span.trace_id)
     until(lambda: service.sum("otel_reliability_log_records_total", disposition="evaluation") == 1, "the evaluation")
-    settled(service, ALL)
+    final(service, ALL)
 
     assert service.sum("agent_reliability_runs_total") == ALL
     assert service.sum("otel_reliability_spans_total", disposition="received") == len(otlp.written(out))
@@ -90,7 +90,7 @@ def test_the_gateway_taps_before_the_sampler(collector: Collectors, serve: Servi
     with sending(before.http, "bookshop") as tracer:
         perform(tracer, RUNS)
     kept = {span.trace_id for _, span in spans_of(out, 1)}
-    settled(service, ALL)
+    final(service, ALL)
 
     assert service.sum("agent_reliability_runs_total") == ALL
     assert len(kept) == 1  # the importer's run that insists
@@ -113,7 +113,7 @@ def test_the_gateways_queue_outlives_it(collector: Collectors, serve: Services, 
     before.kill()
     before.start()
     service.start()
-    settled(service, ALL)
+    final(service, ALL)
 
     assert service.sum("agent_reliability_runs_total") == ALL
     assert service.sum("agent_reliability_tool_calls_total", gen_ai_agent_name="clerk") == 3 * RUNS

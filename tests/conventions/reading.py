@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from otel_reliability import native
 from otel_reliability.config import Settings
 from otel_reliability.conventions import TABLE
 from otel_reliability.conventions.hashing import Hasher
@@ -22,6 +21,7 @@ from otel_reliability.model.span import (
     RawSpan,
     ToolFacts,
 )
+from otel_reliability.sources import native_extension
 from otel_reliability.sources.native_decoder import MODULE, NativeDecoder
 from otel_reliability.sources.otlp_protobuf import decode_traces
 from otel_reliability.testing import traces_protobuf
@@ -42,7 +42,7 @@ READER: Final = reader()
 def read(span: RawSpan, **settings: Any) -> AgentSpan:
     """A span in our vocabulary; from the wire, by either decoder, it is the same."""
     own = reader(**settings) if settings else READER
-    found, module = own.read(span), native.load(MODULE)
+    found, module = own.read(span), native_extension.load(MODULE)
     body = traces_protobuf([span])
     assert [own.read(one) for one in decode_traces(body).spans] == [found]
     assert module is None or NativeDecoder(own, module)(body) in (([found], []), None)
@@ -54,7 +54,7 @@ def runs(*spans: RawSpan, **settings: Any) -> list[Run]:
     engine = Engine(Settings.from_mapping(settings), clock=lambda: 0.0, wall=None, reader=reader(**settings))
     engine.receive(spans)
     engine.flush(CloseReason.END_OF_INPUT)
-    return sorted(engine.take_settled(), key=lambda run: (run.nested, run.start_ns, run.run_id))
+    return sorted(engine.take_final(), key=lambda run: (run.nested, run.start_ns, run.run_id))
 
 
 def run(*spans: RawSpan, **settings: Any) -> Run:

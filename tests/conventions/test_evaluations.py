@@ -80,7 +80,7 @@ def test_an_evaluator_span_tells_its_judgement() -> None:
     assert found.path == ()
 
 
-def test_a_list_of_judgements_has_a_ceiling() -> None:
+def test_a_list_of_judgements_has_a_limit() -> None:
     """Of a thousand on one span the first 64 are read."""
     many = {
         f"evaluations.{n}.evaluation.{key}": value

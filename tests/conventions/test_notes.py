@@ -120,7 +120,7 @@ def test_a_violation_of_unknown_weight_still_counts() -> None:
     assert found.refused == (("reliability.violations", "severity not low, medium or high: weighed as medium"),)
 
 
-def test_branches_have_a_ceiling() -> None:
+def test_branches_have_a_limit() -> None:
     """A span with a thousand decisions keeps the first by name."""
     found = notes.read({f"reliability.branch.{number:04}": 1 for number in range(1_000)})
 

@@ -39,7 +39,7 @@ TRACELOOP = "traceloop.span.kind"
         ("x", {OPERATION: "execute_tool", "mcp.method.name": "tools/call"}, "search", "OTel GenAI"),
         ("x", {"mcp.method.name": "tools/call", "gen_ai.tool.name": "search"}, "search", "MCP"),
         ("x", {}, "execute_tool search", "span name"),
-        ("x", {}, "claude_code.tool", "Claude Code"),
+        ("com.anthropic.claude_code.tracing", {}, "claude_code.tool", "Claude Code"),
         ("langfuse-sdk", {"langfuse.observation.type": "tool", OPERATION: "execute_tool"}, "search", "Langfuse"),
         ("x", {"langfuse.observation.type": "TOOL", OPERATION: "execute_tool"}, "search", "OTel GenAI"),
         ("gcp.vertex.agent", {OPERATION: "execute_tool"}, "search", "Google ADK"),
@@ -196,7 +196,7 @@ def test_sampling_thresholds(trace_state: str, found: int | None) -> None:
     assert read(span(trace_state=trace_state)).threshold == threshold(trace_state) == found
 
 
-def test_scopes_beyond_the_ceiling_are_still_read() -> None:
+def test_scopes_beyond_the_limit_are_still_read() -> None:
     """A sender with a scope a span costs no memory without end."""
     own = reader()
     spans = [span(attributes={OPERATION: "chat"}, scope=f"scope-{number}") for number in range(5_000)]

@@ -184,12 +184,13 @@ WRONG: Final[list[object]] = [None, b"x", float("nan"), float("-inf"), [[]], {"a
 )
 def test_a_value_of_a_wrong_type_is_absent(attributes: dict[str, Any], key: str) -> None:
     """Whatever stands there that cannot be meant, the span reads as if the key were not there."""
-    name = "claude_code.llm_request" if "stop_reason" in attributes else "span"
-    absent = read(span(name=name, attributes=without(attributes, key)))
+    is_claude = "stop_reason" in attributes
+    name, scope = ("claude_code.llm_request", "com.anthropic.claude_code.tracing") if is_claude else ("span", "test")
+    absent = read(span(name=name, scope=scope, attributes=without(attributes, key)))
 
-    assert read(span(name=name, attributes=attributes)) != absent
+    assert read(span(name=name, scope=scope, attributes=attributes)) != absent
     for wrong in WRONG:
-        assert read(span(name=name, attributes={**attributes, key: wrong})) == absent, wrong
+        assert read(span(name=name, scope=scope, attributes={**attributes, key: wrong})) == absent, wrong
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))

@@ -68,7 +68,7 @@ def rebuilt(spans: Iterable[RawSpan], evaluations: Sequence[Evaluation] = (), **
     engine.receive(spans)
     engine.receive_evaluations(evaluations)
     engine.flush(CloseReason.END_OF_INPUT)
-    runs = sorted(engine.take_settled(), key=lambda run: (run.start_ns, run.nested, run.run_id))
+    runs = sorted(engine.take_final(), key=lambda run: (run.start_ns, run.nested, run.run_id))
     return Rebuilt(tuple(runs), engine.accounts)
 
 

@@ -305,18 +305,18 @@ CASES: Final = (
         40,
     ),
     Case(
-        "ReliabilityCeilingReached",
+        "ReliabilityLimitReached",
         "something finds no place",
         True,
-        ours("ceiling_hits_total", 'ceiling="agents"', "0x20 0+1x60"),
+        ours("limit_hits_total", 'limit="agents"', "0x20 0+1x60"),
         40,
-        {"ceiling": "agents"},
+        {"limit": "agents"},
     ),
     Case(
-        "ReliabilityCeilingReached",
+        "ReliabilityLimitReached",
         "everything does",
         False,
-        ours("ceiling_hits_total", 'ceiling="agents"', "7x60"),
+        ours("limit_hits_total", 'limit="agents"', "7x60"),
         40,
     ),
     Case(

@@ -54,7 +54,7 @@ def live(prometheus: Prometheuses, folder: Path) -> Generator[Prometheus]:
             scrapes.wait()
             main.clock.advance(200)
             main.writer_came_round()
-            edge.settle()
+            edge.finalize()
             go_wrong(main)
             come_late(main)
         scrapes.wait()

@@ -117,7 +117,7 @@ def test_a_collector_tells_the_same_names(collector: Collectors) -> None:
         shop = Shop(running)
         for _ in range(12):
             shop.round()
-        running.settle()
+        running.finalize()
         ours = emitted(running.metrics())
         until(
             lambda: emitted(ask(f"http://{HOST}:{port}/metrics").text) == ours, "the Collector to tell the same names"

@@ -42,7 +42,7 @@ def agreement(live: Samples, recorded: Samples) -> Agreement:
 def recorded(recording: Recording, runs: list[Run]) -> Samples:
     """What a closed recording tells of its agents, and of those runs, under the names of Prometheus."""
     engine = recording.engine
-    told = (*agent_points(engine, engine.fleet), *_counted(runs, recording.settings))
+    told = (*agent_points(engine, engine.agents), *_counted(runs, recording.settings))
     return {series_of(SPECS[name], attributes): value for name, value, attributes in told}
 
 

@@ -42,10 +42,10 @@ def test_every_deployment_mode_reports_the_same_numbers(tmp_path: Path) -> None:
             signal = "logs" if b"resourceLogs" in line else "traces"
             assert running.post(signal, line, JSON).status == 200
         for _ in range(2):  # conversations are idle for half an hour before they close
-            running.settle()
+            running.finalize()
         live = dict(samples(running.metrics()))
     runs: list[Run] = []
-    recording = Recording(for_report(settings, settings.windows[0]), settled=runs.extend)
+    recording = Recording(for_report(settings, settings.windows[0]), final=runs.extend)
     recording.read(path)
     expected = recorded(recording.close(), runs)
     within = inside.numbers()

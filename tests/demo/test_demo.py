@@ -104,7 +104,7 @@ def test_with_an_endpoint_it_is_the_fleet_of_another_service(tmp_path: Path) -> 
                 lambda: running.sum("otel_reliability_log_records_total", disposition="evaluation") >= 4, "judgements"
             )
             out, err = told_at_the_end(fleet, signal.SIGTERM)
-        running.settle()
+        running.finalize()
         runs = running.sum("agent_reliability_runs_total", service_name="bookshop")
 
     assert (fleet.returncode, err) == (130, b"")

@@ -158,7 +158,7 @@ def test_the_collector_takes_its_configuration_and_hands_on_what_the_fleet_sends
             fleet.round()
         until(lambda: running.sum("otel_reliability_log_records_total", disposition="evaluation") >= 4, "judgements")
         until(lambda: running.sum("otel_reliability_spans_total", disposition="received") >= 100, "spans")
-        running.settle()
+        running.finalize()
         runs = running.sum("agent_reliability_runs_total", service_name=SERVICE)
 
     assert runs == 2 * A_ROUND

@@ -45,12 +45,12 @@ class Watch:
         runs = sorted(self._runs.values(), key=lambda run: (run.start_ns, run.run_id))
         return {
             "runs": [{**write_run(run), "closed_by": "", "retries": run.retries} for run in runs],
-            "readings": [_readings(self._engine, key) for key in sorted(self._engine.fleet.keys())],
+            "readings": [_readings(self._engine, key) for key in sorted(self._engine.agents.keys())],
         }
 
 
 def _readings(engine: Engine, key: Any) -> dict[str, float | None]:
-    agent = engine.fleet.agent(key)
+    agent = engine.agents.agent(key)
     assert agent is not None
     return {name: reading.value for name, reading in agent.windows["recent"].readings().items()}
 

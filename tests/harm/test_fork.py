@@ -23,8 +23,8 @@ def test_a_forked_child_begins_with_nothing() -> None:
     """Runs in flight and windows stay the parent's; the child tells its own runs, and the parent's go on."""
     host = run_host(
         f"""{SETUP}
-fleet = lambda: tracing._active_span_processor._span_processors[0]._live.engine.fleet
-values = lambda: {{key.agent: fleet().agent(key).windows["recent"].runs for key in fleet().keys()}}
+agents = lambda: tracing._active_span_processor._span_processors[0]._live.engine.agents
+values = lambda: {{key.agent: agents().agent(key).windows["recent"].runs for key in agents().keys()}}
 agent(tracer, name="before")
 tracing.force_flush()
 flying = {{"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "flying"}}

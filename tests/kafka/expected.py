@@ -43,7 +43,7 @@ class Expected:
         book = Registry(lambda: 0)
         runs: list[Run] = []
         record = SeriesRecording(engine, book)
-        engine.observers.append(lambda event, _: runs.append(event.run) if event.change.value == "settled" else None)
+        engine.observers.append(lambda event, _: runs.append(event.run) if event.change.value == "final" else None)
         engine.receive(spans)
         engine.receive_evaluations(evaluations)
         # Where a test does not wait for the end of sessions, workers have not scored them.

@@ -100,8 +100,8 @@ class Aggregating:
         """Every reading of every window, all agents loaded."""
         for worker in self.workers:
             worker.load(math.inf)
-        fleets = [worker.engine.fleet for worker in self.workers]
-        states = [fleet.agent(key) for fleet in fleets for key in fleet.keys()]  # noqa: SIM118  a fleet is no mapping
+        fleets = [worker.engine.agents for worker in self.workers]
+        states = [agents.agent(key) for agents in fleets for key in agents.keys()]  # noqa: SIM118  a agents is no mapping
         return {
             (state.key, name): dict(window.readings())
             for state in states

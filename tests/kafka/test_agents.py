@@ -48,7 +48,7 @@ def test_a_take_over_changes_no_number() -> None:
     store = MemoryValues()
     undisturbed, readings = Readings(SETTINGS, MemoryValues(), {}), Readings(SETTINGS, store, {})
     for number in range(1, 60):
-        some = [told(number, change, f"agent {number % 2}") for change in (RunChange.CLOSED, RunChange.SETTLED)]
+        some = [told(number, change, f"agent {number % 2}") for change in (RunChange.CLOSED, RunChange.FINAL)]
         late = told(number + 100, RunChange.CLOSED, f"agent {number % 2}")
         for one in (undisturbed, readings):
             take(one, *some, late, now=BEGIN + 2 * number)
@@ -65,7 +65,7 @@ def test_agents_are_loaded_when_they_are_needed() -> None:
     undisturbed, before = Readings(SETTINGS, MemoryValues(), {}), Readings(SETTINGS, store, {})
     names = [f"agent {number}" for number in range(5)]
     for number in range(1, 40):
-        some = [told(number, change, names[number % 5]) for change in (RunChange.CLOSED, RunChange.SETTLED)]
+        some = [told(number, change, names[number % 5]) for change in (RunChange.CLOSED, RunChange.FINAL)]
         for readings in (undisturbed, before):
             take(readings, *some, now=BEGIN + number)
     after = Readings(SETTINGS, store, {})
@@ -86,7 +86,7 @@ def test_large_values_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryValues()
     readings = Readings(SETTINGS, store, {})
     for number in range(1, 9):
-        take(readings, told(number, RunChange.CLOSED), told(number, RunChange.SETTLED), now=BEGIN + 2 * number)
+        take(readings, told(number, RunChange.CLOSED), told(number, RunChange.FINAL), now=BEGIN + 2 * number)
 
     assert max(map(len, store.kept.values())) <= 1_000
     assert numbers(Readings(SETTINGS, store, {})) == numbers(readings)
@@ -97,7 +97,7 @@ def test_runs_that_no_window_needs_are_deleted() -> None:
     store = MemoryValues()
     readings = Readings(SETTINGS, store, {})
     for number in range(1, 600):
-        take(readings, told(number, RunChange.CLOSED), told(number, RunChange.SETTLED), now=BEGIN + number)
+        take(readings, told(number, RunChange.CLOSED), told(number, RunChange.FINAL), now=BEGIN + number)
 
     assert sum(place.startswith(b"run") for place in store.kept) <= 250
 
@@ -106,12 +106,12 @@ def test_an_agent_without_runs_for_a_day_is_let_go() -> None:
     """With its runs, and its series end."""
     store = MemoryValues()
     readings = Readings(SETTINGS, store, {})
-    take(readings, told(1, RunChange.CLOSED), told(1, RunChange.SETTLED))
+    take(readings, told(1, RunChange.CLOSED), told(1, RunChange.FINAL))
     for day in (1, 2):
         readings.tick(BEGIN + day * 90_000)
         readings.save()
 
-    assert len(readings.engine.fleet) == 0
+    assert len(readings.engine.agents) == 0
     assert not any(place.startswith((b"run", b"agent")) for place in store.kept)
     assert not any("runs_total" in series for series in numbers(readings))
 
@@ -121,7 +121,7 @@ def test_agents_beyond_the_limit_are_counted_together() -> None:
     readings = Readings(replace(SETTINGS, limits=LimitSettings(agents=1)), MemoryValues(), {})
     take(readings, told(1, RunChange.CLOSED), told(2, RunChange.CLOSED, "another"), told(3, RunChange.CLOSED))
 
-    assert len(readings.engine.fleet) == 1
+    assert len(readings.engine.agents) == 1
 
 
 def test_a_damaged_run_costs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ def test_a_damaged_run_costs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryValues()
     readings = Readings(SETTINGS, store, {})
     for number in range(1, 10):
-        take(readings, told(number, RunChange.CLOSED), told(number, RunChange.SETTLED), now=BEGIN + number)
+        take(readings, told(number, RunChange.CLOSED), told(number, RunChange.FINAL), now=BEGIN + number)
     place = next(place for place in store.kept if place.startswith(b"run"))
     store.kept[place] = store.kept[place][:-3] + b"xyz"
     after = Readings(SETTINGS, store, {})
@@ -137,8 +137,8 @@ def test_a_damaged_run_costs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         after.take(b"{}", BEGIN)
 
     after.load(math.inf)
-    (key,) = after.engine.fleet.keys()
-    agent = after.engine.fleet.agent(key)
+    (key,) = after.engine.agents.keys()
+    agent = after.engine.agents.agent(key)
     assert agent is not None
     assert agent.first_window.runs == 8
 
@@ -146,7 +146,7 @@ def test_a_damaged_run_costs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_records_may_come_twice_late_and_in_any_order() -> None:
     """Of one run the record with the greatest revision stands; after a run is final nothing changes it."""
     readings = Readings(SETTINGS, MemoryValues(), {})
-    closed, settled = told(1, RunChange.CLOSED), told(1, RunChange.SETTLED)
-    take(readings, closed, closed, settled, settled, closed)
+    closed, final = told(1, RunChange.CLOSED), told(1, RunChange.FINAL)
+    take(readings, closed, closed, final, final, closed)
 
-    assert readings.accounts == {"taken": 2, "duplicate": 2, "late": 1, "settled_early": 0}
+    assert readings.accounts == {"taken": 2, "duplicate": 2, "late": 1, "final_early": 0}

@@ -66,10 +66,10 @@ def disturbed(moments: Iterable[Callable[[list[Worker]], None]], broker: Kafka, 
     expected = load.end()
 
     with Reader(broker, RUNS) as reader:
-        records = reader.until_settled(len(expected.runs), patience=180.0)
+        records = reader.until_final(len(expected.runs), patience=180.0)
         assert {run_id: plain(run) for run_id, run in final(records).items()} == expected.runs
-        settled = [one.run.run_id for one in records if one.change.value == "settled"]
-        assert len(settled) == len(set(settled)), "a run settles once"
+        ids = [one.run.run_id for one in records if one.change.value == "final"]
+        assert len(ids) == len(set(ids)), "a run becomes final once"
     become([worker for worker in running if worker.stage == "aggregate"], expected, patience=120.0)
     print(
         f"found: {len(expected.runs):,} runs, {len(load.spans):,} spans, {len(expected.numbers)} series, "
@@ -150,7 +150,7 @@ def test_a_worker_that_is_a_million_spans_behind_catches_up_and_says_how_far_it_
 
     until(caught_up, "the backlog to be worked off", patience=1_200.0, pause=2.5)
     told = "otel_reliability_kafka_records_total"
-    until(lambda: sum_of(worker.numbers(), told, change="settled") == runs, "all runs", patience=300.0, pause=1.0)
+    until(lambda: sum_of(worker.numbers(), told, change="final") == runs, "all runs", patience=300.0, pause=1.0)
     # Partitions are told of from their first message on, so the lag rises before it falls; and a worker's own ticks count too.
     falling = lags[lags.index(max(lags)) :]
     assert all(after < before + 100 for before, after in pairwise(falling))

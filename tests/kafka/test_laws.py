@@ -40,6 +40,6 @@ def test_neither_order_nor_batches_nor_doubling_nor_take_overs_change_anything(d
     assert {run_id: plain(run) for run_id, run in found.items()} == {
         run_id: plain(run) for run_id, run in expected.runs.items()
     }
-    settled = [record.run.run_id for record in first.records if record.change is RunChange.SETTLED]
-    assert sorted(settled) == sorted(expected.runs)
+    ids = [record.run.run_id for record in first.records if record.change is RunChange.FINAL]
+    assert sorted(ids) == sorted(expected.runs)
     assert second.readings() == expected.readings

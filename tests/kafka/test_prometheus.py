@@ -29,12 +29,12 @@ WORKERS, COLLECTOR = 'job="workers"', 'job="collector"'
 EACH: Final = "service_name, gen_ai_agent_name"
 
 
-def settled(round_: int) -> Iterator[tuple[bytes, bytes]]:
-    """A run of every agent, closed and settled."""
+def final(round_: int) -> Iterator[tuple[bytes, bytes]]:
+    """A run of every agent, closed and final."""
     for agent in range(AGENTS):
         number = 1 + agent + AGENTS * round_
         made = run(["search"], number)._replace(key=AgentKey("", "shop", "", f"agent {agent}"))
-        for place, change in enumerate((RunChange.CLOSED, RunChange.SETTLED)):
+        for place, change in enumerate((RunChange.CLOSED, RunChange.FINAL)):
             yield write(RunRecord(change, made, time.time_ns() + place))
 
 
@@ -70,20 +70,20 @@ def test_whoever_has_an_agent_tells_its_series_and_nobody_else(
         for job in (WORKERS, COLLECTOR):
             until(lambda job=job: told(job) == [(1, runs)] * AGENTS, f"{runs} runs an agent, once, by {job}")
 
-    send(broker, settled(0), RUNS)
-    send(broker, settled(1), RUNS)
+    send(broker, final(0), RUNS)
+    send(broker, final(1), RUNS)
     each_once(2)
     assert tellers() == {first.metrics: AGENTS}
 
     second.start()
     until(lambda: len(tellers()) == 2 and sum(tellers().values()) == AGENTS, "both to tell of agents, each of its own")
     each_once(2)
-    send(broker, settled(2), RUNS)
+    send(broker, final(2), RUNS)
     each_once(3)
 
     assert first.stop() == 0
     until(lambda: tellers() == {second.metrics: AGENTS}, "the other to tell of all of them")
-    send(broker, settled(3), RUNS)
+    send(broker, final(3), RUNS)
     each_once(4)
     resets = ask.query(f"max(resets(agent_reliability_runs_total{{{COLLECTOR}}}[10m]))")
     assert [one.value for one in resets] == [0]

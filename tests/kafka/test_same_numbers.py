@@ -81,7 +81,7 @@ def test_two_workers_a_stage_tell_what_one_process_tells(
         otlp.replay(file, gate.http)
 
     with Reader(broker, RUNS) as reader:
-        records = reader.until_settled(len(expected.runs))
+        records = reader.until_final(len(expected.runs))
         assert {run_id: plain(run) for run_id, run in final(records).items()} == expected.runs
     become(second, expected)
     assert [worker.stop() for worker in (*first, *second)] == [0] * 4
@@ -136,13 +136,13 @@ def test_every_recording_tells_the_same_however_it_comes(
     of = traces_of(everything.recordings)
     with Reader(broker, RUNS) as reader:
         with suppress(NeverHappened):
-            reader.until_settled(len(expected), patience=PATIENCE)
+            reader.until_final(len(expected), patience=PATIENCE)
         records = reader.records()
     found = {run_id: plain(run) for run_id, run in final(records).items()}
     wrong = [run_id for run_id in found.keys() | expected.keys() if found.get(run_id) != expected.get(run_id)]
     assert not wrong, Counter(of[(found.get(run_id) or expected[run_id]).trace_id.hex()] for run_id in wrong)
-    settled = [one.run.run_id for one in records if one.change.value == "settled"]
-    assert len(settled) == len(set(settled)), "a run settles once"
+    ids = [one.run.run_id for one in records if one.change.value == "final"]
+    assert len(ids) == len(set(ids)), "a run becomes final once"
     become(second, everything.expected, patience=PATIENCE)
 
     mine = {run_id: comparable(record(run)) for run_id, run in found.items()}

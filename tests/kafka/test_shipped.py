@@ -53,7 +53,7 @@ def test_they_carry_spans_and_judgements_in_and_numbers_out(
         answer = ask(f"{gate.http}/v1/{path}", body=body, headers={"Content-Type": PROTOBUF})
         assert answer.status == 200
     with Reader(broker, RUNS) as reader:
-        records = reader.until_settled(6)
+        records = reader.until_final(6)
 
     def told() -> dict[str, float]:
         text = ask(f"http://{address}/metrics", headers={"Accept": "application/openmetrics-text"}).text

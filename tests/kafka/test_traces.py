@@ -21,7 +21,7 @@ def changes(stage: Assembling) -> list[str]:
     return [one.change.value for one in stage.records]
 
 
-def test_a_run_is_told_when_its_root_has_arrived_and_settled_when_it_can_change_no_more() -> None:
+def test_a_run_is_told_when_its_root_has_arrived_and_final_when_it_can_change_no_more() -> None:
     """After `linger`, and `reopen` later; a span in between revises it, with a greater time."""
     stage = Assembling(SETTINGS)
     stage.take(RUN)
@@ -32,7 +32,7 @@ def test_a_run_is_told_when_its_root_has_arrived_and_settled_when_it_can_change_
     stage.take([tool(3, 1, "book")])
     stage.pass_time(100.0)
 
-    assert changes(stage) == ["closed", "revised", "settled"]
+    assert changes(stage) == ["closed", "revised", "final"]
     assert [one.run.path for one in stage.records] == [("search",), ("book", "search"), ("book", "search")]
     times = [one.revision for one in stage.records]
     assert times == sorted(set(times))
@@ -61,7 +61,7 @@ def test_a_run_that_becomes_part_of_another_is_withdrawn_from_its_agent() -> Non
     inner = [one for one in stage.records if one.run.key.agent == "inner"]
     assert inner[0].change is RunChange.CLOSED
     assert inner[0].revision < max(one.revision for one in stage.records)
-    assert {one.run.key.agent for one in stage.records if one.change is RunChange.SETTLED} >= {"outer"}
+    assert {one.run.key.agent for one in stage.records if one.change is RunChange.FINAL} >= {"outer"}
 
 
 def test_a_run_that_changes_its_agent_is_withdrawn_from_the_old_one() -> None:
@@ -73,7 +73,7 @@ def test_a_run_that_changes_its_agent_is_withdrawn_from_the_old_one() -> None:
     stage.pass_time(100.0)
 
     told = [(one.change.value, one.run.key.agent) for one in stage.records]
-    assert told == [("closed", "first"), ("withdrawn", "first"), ("revised", "second"), ("settled", "second")]
+    assert told == [("closed", "first"), ("withdrawn", "first"), ("revised", "second"), ("final", "second")]
 
 
 def test_what_comes_late_or_twice_is_known_to_whoever_has_the_partition() -> None:
@@ -85,7 +85,7 @@ def test_what_comes_late_or_twice_is_known_to_whoever_has_the_partition() -> Non
     stage.take([*RUN, tool(9, 1, "late")])
     stage.pass_time(100.0)
     accounts = stage.workers[0].accounts
-    assert changes(stage) == ["closed", "settled"]
+    assert changes(stage) == ["closed", "final"]
     assert (accounts["duplicate", ""], accounts["late", ""]) == (2, 1)
     assert len(stage.stores[0].kept) == 2
     stage.pass_time(1_000.0)
@@ -105,7 +105,7 @@ def test_what_crosses_traces_is_counted() -> None:
     told += [*traces.tick(10.0), *traces.tick(100.0)]
 
     assert traces.apart == {"link": 1, "run_key": 1, "response_id": 1, "no_trace": 1}
-    assert traces.records == {"closed": 1, "settled": 1}
+    assert traces.records == {"closed": 1, "final": 1}
     assert len(told) == 2
 
 
@@ -120,7 +120,7 @@ def test_a_damaged_part_costs_what_it_held() -> None:
     stage.take_over(0)
     stage.pass_time(100.0)
 
-    assert changes(stage) == ["closed", "settled"]
+    assert changes(stage) == ["closed", "final"]
     assert stage.records[0].run.path == ()
     assert stage.workers[0].accounts["state", "damaged"] >= 1
 

@@ -48,7 +48,7 @@ def test_what_cannot_be_used_is_laid_aside(kafka: Kafkas, workers: Workers) -> N
 
     with Reader(broker, RUNS) as reader, Reader(broker, DEAD) as dead:
         until(lambda: len(dead.read()) >= 5, "the dead letters")
-        until(lambda: len(_settled(reader)) == 4, "the runs")
+        until(lambda: len(_final(reader)) == 4, "the runs")
         headers = [dict(message.headers()) for message in dead.messages]
     numbers = until(lambda: first.numbers() if "kafka_apart" in first.numbers() else "", "the numbers")
 
@@ -61,12 +61,12 @@ def test_what_cannot_be_used_is_laid_aside(kafka: Kafkas, workers: Workers) -> N
     assert 'otel_reliability_kafka_dead_letters_total{reason="run_record"} 3' in second.numbers()
 
 
-def _settled(reader: Reader) -> list[RunRecord]:
-    """The runs that have settled, in a topic that holds more than run records."""
+def _final(reader: Reader) -> list[RunRecord]:
+    """The runs that are final, in a topic that holds more than run records."""
     found = [
         read(message.value()) for message in reader.read() if message.value().startswith(b'{"version":%d' % VERSION)
     ]
-    return [one for one in found if one.change is RunChange.SETTLED]
+    return [one for one in found if one.change is RunChange.FINAL]
 
 
 @pytest.mark.parametrize("away", [2.0, pytest.param(60.0, id="a minute", marks=pytest.mark.soak)])
@@ -87,16 +87,16 @@ def test_what_is_not_there_yet_is_told_and_waited_for(away: float, kafka: Kafkas
     until(lambda: worker.get("/readyz").status == 200, "the worker to be ready")
     send(broker, by_trace(run_of(1)))
     with Reader(broker, RUNS) as reader:
-        reader.until_settled(1)
+        reader.until_final(1)
     broker.kill()
     time.sleep(away)
     broker.start()
     send(broker, by_trace(run_of(2)))
     with Reader(broker, RUNS) as reader:
-        records = reader.until_settled(2, patience=120.0)
+        records = reader.until_final(2, patience=120.0)
 
     assert len(final(records)) == 2
-    assert sum(one.change.value == "settled" for one in records) == 2
+    assert sum(one.change.value == "final" for one in records) == 2
     assert worker.said().count("is not answering") == 1
     assert worker.stop() == 0
 
@@ -131,7 +131,7 @@ def test_a_worker_too_many_says_so_and_stands_by(kafka: Kafkas, workers: Workers
     send(broker, by_trace(run_of(1)))
 
     with Reader(broker, RUNS) as reader:
-        assert len(reader.until_settled(1)) >= 2
+        assert len(reader.until_final(1)) >= 2
 
 
 def test_without_a_shared_key_no_worker_starts(workers: Workers) -> None:
@@ -212,7 +212,7 @@ def test_a_worker_ends_though_the_brokers_are_away(kafka: Kafkas, workers: Worke
     broker.start()
     again = workers("assemble", broker)
     with Reader(broker, RUNS) as reader:
-        assert len(final(reader.until_settled(1))) == 1
+        assert len(final(reader.until_final(1))) == 1
     assert again.stop() == 0
 
 
@@ -288,6 +288,6 @@ def test_what_is_not_permitted_is_told_and_waited_for(kafka: Kafkas, workers: Wo
         assert worker.get("/healthz").status == 200
         acl.permit(*rule)
         with Reader(broker, RUNS) as reader:
-            records = reader.until_settled(number, patience=180.0)
-        assert len(final(records)) == sum(one.change.value == "settled" for one in records) == number
+            records = reader.until_final(number, patience=180.0)
+        assert len(final(records)) == sum(one.change.value == "final" for one in records) == number
     assert worker.stop() == 0

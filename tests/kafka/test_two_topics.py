@@ -65,8 +65,8 @@ def test_a_backlog_in_one_topic_is_read_at_the_pace_of_the_other(kafka: Kafkas, 
     worker = workers("assemble", broker, settings={"kafka": {"logs": LOGS}})
 
     with Reader(broker, RUNS) as reader:
-        records = reader.until_settled(301)
+        records = reader.until_final(301)
     run = next(run for run in final(records).values() if run.trace_id == trace_id(1))
     assert (run.path, run.outcome.value) == (("search",), "failure")
-    assert {one.change.value for one in records} == {"closed", "settled"}
+    assert {one.change.value for one in records} == {"closed", "final"}
     assert worker.stop() == 0

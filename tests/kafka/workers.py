@@ -198,14 +198,14 @@ class Reader:
         """The same as run records."""
         return [read(message.value()) for message in self.read()]
 
-    def until_settled(self, runs: int, patience: float = 60.0) -> list[RunRecord]:
-        """All records, once so many runs have settled."""
+    def until_final(self, runs: int, patience: float = 60.0) -> list[RunRecord]:
+        """All records, once so many runs are final."""
 
-        def settled() -> list[RunRecord]:
+        def final() -> list[RunRecord]:
             found = self.records()
-            return found if sum(one.change.value == "settled" for one in found) >= runs else []
+            return found if sum(one.change.value == "final" for one in found) >= runs else []
 
-        return until(settled, f"{runs} runs to settle", patience=patience)
+        return until(final, f"{runs} runs to become final", patience=patience)
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Outcome(NamedTuple):
 
     runs: Mapping[str, Run]
     readings: Mapping[tuple[AgentKey, str], Mapping[str, Reading]]
-    settled: Mapping[str, Run]
+    final: Mapping[str, Run]
     accounts: Mapping[tuple[str, str], int]
     changes: Sequence[RunChange]
 
@@ -55,7 +55,7 @@ def flushed(engine: Engine, clock: FakeClock) -> None:
 
 
 def waited(engine: Engine, clock: FakeClock) -> None:
-    """Nothing more comes, for as long as it takes until every run is settled."""
+    """Nothing more comes, for as long as it takes until every run is final."""
     for _ in range(40):
         clock.advance(5)
         engine.tick()
@@ -93,12 +93,12 @@ def after(
         engine.receive_evaluations([one for one in batch if isinstance(one, Evaluation)])
         engine.complete(complete.get(number, ()))
     end(engine, clock)
-    settled = engine.take_settled()
-    assert len({run.run_id for run in settled}) == len(settled), "a run settles once"
+    final = engine.take_final()
+    assert len({run.run_id for run in final}) == len(final), "a run becomes final once"
     return Outcome(
         {run_id: _plain(run) for run_id, run in runs.items()},
         _readings(engine),
-        {run.run_id: _plain(run) for run in settled},
+        {run.run_id: _plain(run) for run in final},
         {key: number for key, number in engine.accounts.items() if number},
         changes,
     )
@@ -110,7 +110,7 @@ def _plain(run: Run) -> Run:
 
 
 def _readings(engine: Engine) -> dict[tuple[AgentKey, str], Mapping[str, Reading]]:
-    states = (engine.fleet.agent(key) for key in engine.fleet.keys())  # noqa: SIM118  a fleet is no mapping
+    states = (engine.agents.agent(key) for key in engine.agents.keys())  # noqa: SIM118  a agents is no mapping
     return {
         (state.key, name): dict(window.readings())
         for state in states

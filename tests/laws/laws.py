@@ -22,7 +22,7 @@ from tests.laws.arrival import READER, REOPEN, SETTINGS, Outcome, after, at_once
 from tests.laws.telemetry import Case, cases, kind_of
 
 LATE = REOPEN + 1_000.0
-"""Seconds after which all runs have settled; their ids are remembered longer."""
+"""Seconds after which all runs are final; their ids are remembered longer."""
 
 
 def same(left: Outcome, right: Outcome) -> None:
@@ -33,9 +33,9 @@ def same(left: Outcome, right: Outcome) -> None:
     assert left.readings == right.readings
 
 
-def all_settled(outcome: Outcome) -> None:
-    """Every run has settled, as it was told last: counters and histograms have recorded it."""
-    assert outcome.settled == outcome.runs
+def all_final(outcome: Outcome) -> None:
+    """Every run is final, as it was told last: counters and histograms have recorded it."""
+    assert outcome.final == outcome.runs
 
 
 def all_of(case: Case) -> list[RawSpan | Evaluation]:
@@ -57,12 +57,12 @@ def order_and_batches(data: st.DataObject, *, hostile: bool = False) -> None:
     found = after(arrivals, end=data.draw(st.sampled_from((flushed, waited))))
 
     same(expected, found)
-    all_settled(expected)
-    all_settled(found)
+    all_final(expected)
+    all_final(found)
 
 
 def duplication(data: st.DataObject) -> None:
-    """Spans that come again, before their run has settled or after, change nothing and are counted."""
+    """Spans that come again, before their run is final or after, change nothing and are counted."""
     told = read(data.draw(cases()).everything)
     again = data.draw(st.lists(st.sampled_from(told), max_size=10)) if told else []
     later = data.draw(st.lists(st.sampled_from(told), max_size=10)) if told else []
@@ -108,7 +108,7 @@ def files(data: st.DataObject) -> None:
 
 
 def completeness(data: st.DataObject, *, hostile: bool = False) -> None:
-    """A trace that is closed, settled and forgotten as soon as all that names it is here gives what it gives at the end."""
+    """A trace that is closed, final and forgotten as soon as all that names it is here gives what it gives at the end."""
     case = data.draw(cases(hostile=hostile))
     told = read([*case.everything, *(one for one in case.evaluations if one.trace_id is not None)])
     told += data.draw(st.lists(st.sampled_from(told), max_size=5)) if told else []
@@ -122,12 +122,12 @@ def completeness(data: st.DataObject, *, hostile: bool = False) -> None:
     expected, found = after(batches), after(batches, complete=complete)
 
     same(expected, found)
-    all_settled(found)
+    all_final(found)
     assert found.accounts == expected.accounts
 
 
 def lateness(data: st.DataObject) -> None:
-    """What comes to a run after it has settled is counted, opens no run of its own, and changes none."""
+    """What comes to a run after it is final is counted, opens no run of its own, and changes none."""
     spans = data.draw(cases()).spans
     below = [known for known in spans if below_agent(known, spans, ())]
     chosen = data.draw(st.lists(st.sampled_from(below), min_size=1, max_size=4)) if below else list[RawSpan]()
@@ -190,11 +190,11 @@ TIGHT = replace(
         span_limit=8, open_runs=4, open_bytes=12_000, reopenable_bytes=8_000, closed_ids=20, other_spans=6
     ),
 )
-"""Ceilings that a few runs hit."""
+"""Limits that a few runs hit."""
 
 
-def ceilings(data: st.DataObject) -> None:
-    """Whatever comes, and however fast, nothing grows beyond its ceiling, and runs are still told in order."""
+def limits(data: st.DataObject) -> None:
+    """Whatever comes, and however fast, nothing grows beyond its limit, and runs are still told in order."""
     told = read(data.draw(cases(hostile=data.draw(st.booleans()))).everything)
     clock = FakeClock()
     engine = Engine(TIGHT, clock=clock, wall=clock.wall, reader=READER)
@@ -202,16 +202,16 @@ def ceilings(data: st.DataObject) -> None:
         clock.advance(pause)
         engine.receive(span for span in batch if not isinstance(span, Evaluation))
         engine.tick()
-        within_ceilings(engine)
+        within_limits(engine)
     waited(engine, clock)
-    within_ceilings(engine)
+    within_limits(engine)
     assert engine.open_runs == 0
     assert sum(engine.accounts.values()) == 2 * len(told)
 
 
-def within_ceilings(engine: Engine) -> None:
+def within_limits(engine: Engine) -> None:
     """What an engine holds is no more than it may."""
-    levels: Iterable[tuple[str, int | None, int]] = ((one.name, one.used, one.limit) for one in engine.ceilings())
+    levels: Iterable[tuple[str, int | None, int]] = ((one.name, one.used, one.limit) for one in engine.limits())
     over: Sequence[tuple[str, int, int]] = [
         (name, used, limit) for name, used, limit in levels if used is not None and used > limit
     ]

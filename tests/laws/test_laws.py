@@ -85,7 +85,7 @@ def test_a_file_may_be_in_any_order(data: st.DataObject) -> None:
 
 @given(st.data())
 def test_late_spans_open_no_run(data: st.DataObject) -> None:
-    """After `reopen` has passed a span of a settled run is counted, no more."""
+    """After `reopen` has passed a span of a final run is counted, no more."""
     laws.lateness(data)
 
 
@@ -96,6 +96,6 @@ def test_every_span_is_accounted_for(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_memory_stays_under_its_ceilings(data: st.DataObject) -> None:
-    """No ceiling is ever passed."""
-    laws.ceilings(data)
+def test_memory_stays_under_its_limits(data: st.DataObject) -> None:
+    """No limit is ever passed."""
+    laws.limits(data)

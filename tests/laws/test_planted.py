@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from otel_reliability.assembly import late, span_tree
 from otel_reliability.assembly.assembler import Assembler
+from otel_reliability.assembly.buffers import Buffers
 from otel_reliability.assembly.closed_traces import ClosedTraces
+from otel_reliability.assembly.closing import Closing
 from otel_reliability.assembly.trace_buffer import TraceBuffer
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan
@@ -79,13 +81,13 @@ def test_children_that_never_find_their_parent(monkeypatch: Plant) -> None:
 
 def test_a_closed_run_that_does_not_reopen(monkeypatch: Plant) -> None:
     """Receiving a late span without building its run again is caught."""
-    touch = Assembler._touch
+    touch = Buffers.touch
 
-    def closed(self: Assembler, buffer: TraceBuffer, now: float) -> None:
+    def closed(self: Buffers, buffer: TraceBuffer, now: float) -> None:
         if buffer.closed_at is None:
             touch(self, buffer, now)
 
-    monkeypatch.setattr(Assembler, "_touch", closed)
+    monkeypatch.setattr(Buffers, "touch", closed)
 
     assert_caught(laws.order_and_batches)
 
@@ -106,27 +108,27 @@ def test_a_window_that_keeps_what_was_revised(monkeypatch: Plant) -> None:
 
 def test_an_evaluation_that_is_given_once(monkeypatch: Plant) -> None:
     """Giving evaluations to the runs that are there when they come, and never again, is caught."""
-    assembled = Assembler._assemble_spans
+    assembled = Closing._assemble_spans
 
-    def once(self: Assembler, buffer: TraceBuffer) -> Any:
+    def once(self: Closing, buffer: TraceBuffer) -> Any:
         built = assembled(self, buffer)
         buffer.evaluations = ()
         return built
 
-    monkeypatch.setattr(Assembler, "_assemble_spans", once)
+    monkeypatch.setattr(Closing, "_assemble_spans", once)
 
     assert_caught(laws.order_and_batches)
 
 
 def test_a_run_that_is_never_revised(monkeypatch: Plant) -> None:
     """Emitting a run when it closes, and never again, is caught."""
-    emit = Assembler._emit
+    emit = Closing._emit
 
-    def once(self: Assembler, buffer: TraceBuffer, run: Run, reason: CloseReason, now: float) -> None:
+    def once(self: Closing, buffer: TraceBuffer, run: Run, reason: CloseReason, now: float) -> None:
         if run.run_id not in buffer.emitted:
             emit(self, buffer, run, reason, now)
 
-    monkeypatch.setattr(Assembler, "_emit", once)
+    monkeypatch.setattr(Closing, "_emit", once)
 
     assert_caught(laws.order_and_batches)
 
@@ -166,19 +168,19 @@ def test_a_child_of_a_final_run_that_begins_another(monkeypatch: Plant) -> None:
 
 def test_a_span_that_is_not_counted(monkeypatch: Plant) -> None:
     """Forgetting to account for a span is caught, here for duplicates within a trace."""
-    count = Assembler._close
+    count = Closing._close
 
-    def uncounted(self: Assembler, buffer: TraceBuffer, built: Any, reason: CloseReason, now: float) -> None:
+    def uncounted(self: Closing, buffer: TraceBuffer, built: Any, reason: CloseReason, now: float) -> None:
         count(self, buffer, built._replace(accounts=built.accounts[:-1]), reason, now)
 
-    monkeypatch.setattr(Assembler, "_close", uncounted)
+    monkeypatch.setattr(Closing, "_close", uncounted)
 
     assert_caught(laws.accounting)
 
 
 def test_a_span_that_is_counted_at_every_closing(monkeypatch: Plant) -> None:
     """Accounting for a run's spans again when it is closed again is caught."""
-    monkeypatch.setattr(Assembler, "_uncount", does_nothing)
+    monkeypatch.setattr(Closing, "_uncount", does_nothing)
 
     assert_caught(laws.accounting)
 
@@ -187,20 +189,20 @@ def test_a_limit_that_is_not_held(monkeypatch: Plant) -> None:
     """Not holding the limit of open runs, or that of remembered ids, is caught."""
     with monkeypatch.context() as one:
         one.setattr(Assembler, "_close_heaviest", does_nothing)
-        assert_caught(laws.ceilings)
+        assert_caught(laws.limits)
     with monkeypatch.context() as one:
         one.setattr(Assembler, "_forget_oldest", does_nothing)
-        assert_caught(laws.ceilings)
+        assert_caught(laws.limits)
 
 
 def test_a_run_that_is_final_twice(monkeypatch: Plant) -> None:
     """Counters would record it twice, which is caught."""
-    finalize = Assembler._finalize_run
+    finalize = Closing._finalize
 
-    def twice(self: Assembler, run: Run) -> None:
+    def twice(self: Closing, run: Run) -> None:
         finalize(self, run)
         finalize(self, run)
 
-    monkeypatch.setattr(Assembler, "_finalize_run", twice)
+    monkeypatch.setattr(Closing, "_finalize", twice)
 
     assert_caught(laws.order_and_batches)

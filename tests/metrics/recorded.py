@@ -58,4 +58,4 @@ def rows_from(spans: Sequence[RawSpan]) -> tuple[Row, ...]:
     engine.receive(spans)
     engine.flush(CloseReason.END_OF_INPUT)
     paths = PathTable()
-    return tuple(row_of(run, paths) for run in sorted(engine.take_settled(), key=lambda run: run.run_id))
+    return tuple(row_of(run, paths) for run in sorted(engine.take_final(), key=lambda run: run.run_id))

@@ -192,6 +192,11 @@ def jaccard(one: Row, other: Row) -> float:
     return 1 - len(left & right) / len(left | right) if left | right else 0.0
 
 
+def wasted(row: Row, tokens: int) -> float | None:
+    """What so many of a run's tokens cost."""
+    return row.cost * min(tokens / row.tokens, 1.0) if row.cost is not None and row.tokens else None
+
+
 NAIVE: Mapping[str, Formula] = {
     "window.runs": lambda rows, settings: float(len(baseline(rows))),
     "window.effective_runs": effective_runs,
@@ -213,6 +218,10 @@ NAIVE: Mapping[str, Formula] = {
     "retry_seconds_per_run": of_runs(lambda row: row.retries and row.retries.duration_ns / 1e9),
     "loops": of_runs(lambda row: row.retries and row.retries.repeats),
     "loop_share": of_runs(lambda row: row.retries and float(row.retries.repeats > 0)),
+    "loop_tokens_per_run": of_runs(lambda row: row.retries and row.retries.repeat_tokens),
+    "loop_seconds_per_run": of_runs(lambda row: row.retries and row.retries.repeat_ns / 1e9),
+    "loop_cost_per_run": of_runs(lambda row: row.retries and wasted(row, row.retries.repeat_tokens)),
+    "retry_cost_per_run": of_runs(lambda row: row.retries and wasted(row, row.retries.tokens)),
     "branch_instability": branch_instability,
     "token_budget_pressure": of_runs(lambda row: None if row.pressure is None else min(max(row.pressure, 0.0), 1.0)),
     "score": score,

@@ -21,10 +21,11 @@ def retries(draw: st.DrawFn) -> Retries | None:
     if draw(st.integers(0, 3)) == 0:
         return None
     chain, repeats = draw(st.sampled_from([0, 0, 1, 2, 3, 6])), draw(st.sampled_from([0, 0, 1, 4]))
+    looped = (draw(st.integers(0, 10**6)), draw(st.integers(0, 10**12))) if repeats else (0, 0)
     if not chain:
-        return Retries(0, 0, None, 0, 0, repeats)
+        return Retries(0, 0, None, 0, 0, repeats, *looped)
     tokens, cost = draw(st.integers(0, 10**6)), draw(st.integers(0, 10**12))
-    return Retries(chain + draw(st.integers(0, 3)), chain, "a", tokens, cost, repeats)
+    return Retries(chain + draw(st.integers(0, 3)), chain, "a", tokens, cost, repeats, *looped)
 
 
 def fields() -> st.SearchStrategy[dict[str, Any]]:

@@ -70,7 +70,7 @@ class TestAgreement:
         assert reading.value == pytest.approx(2 / 3)
         assert reading.note == "arguments unknown in 1 runs: their effects are compared by tool name"
 
-    def test_beyond_the_ceiling_the_latest_count_and_it_is_said(self) -> None:
+    def test_beyond_the_limit_the_latest_count_and_it_is_said(self) -> None:
         """Of more distinct sets of effects than are compared, those of the latest runs."""
         rows = [attempt(("pay", bytes([n]))) for n in range(5)]
         reading = agreement_of(rows, Settings(limits=LimitSettings(paths=2))).value()

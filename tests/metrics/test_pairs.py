@@ -51,7 +51,7 @@ def latest(rows: list[Row], limit: int) -> list[Row]:
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abcd"), st.booleans()), max_size=40), st.integers(1, 3))
 def test_the_latest_paths_count_at_every_step(steps: list[tuple[int, str, bool]], limit: int) -> None:
-    """Whatever comes and goes in whatever order, the pairs are those of the latest runs under the ceiling."""
+    """Whatever comes and goes in whatever order, the pairs are those of the latest runs under the limit."""
     pairs, there = LatestPairs(limit, edit_units, path_code), list[Row]()
     for at, (end, path, leave) in enumerate(steps):
         if leave and there:

@@ -102,7 +102,7 @@ def test_runs_without_a_task_form_one_group() -> None:
     assert metric.value() == Reading(0.5, 4)
 
 
-def test_tasks_beyond_the_ceiling_are_left_out_of_groups() -> None:
+def test_tasks_beyond_the_limit_are_left_out_of_groups() -> None:
     """A mixture of tasks is no task; without grouping it does not matter."""
     mixture = rows_of("a", "b", task=OTHER_TASK)
     assert laws.fed(PathEntropy, mixture).value().value is None
@@ -138,7 +138,7 @@ def test_an_empty_path_is_a_path() -> None:
     assert laws.fed(PathSimilarity, rows_of("", "a b")).value().value == 0.0
 
 
-def test_similarity_says_what_the_ceiling_left_out() -> None:
+def test_similarity_says_what_the_limit_left_out() -> None:
     """With more distinct paths than are compared, the note tells how many runs that left out."""
     metric = PathSimilarity(Settings(limits=LimitSettings(paths=2)))
     for each in rows_of("a", "b", "c", "c"):

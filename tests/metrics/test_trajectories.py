@@ -46,7 +46,7 @@ def test_failures_and_empty_paths_are_not_compared(cls: type[Metric]) -> None:
 
 
 @BOTH
-def test_beyond_the_ceiling_the_latest_paths_are_compared(cls: type[Metric]) -> None:
+def test_beyond_the_limit_the_latest_paths_are_compared(cls: type[Metric]) -> None:
     """The reading says how many runs are left out, whatever the order of arrival."""
     rows = rows_of("a", "b", "c", "c", task="t", outcome=Outcome.SUCCESS)
     for order in permutations(rows):
@@ -55,4 +55,4 @@ def test_beyond_the_ceiling_the_latest_paths_are_compared(cls: type[Metric]) -> 
             metric.add(row)
 
         assert (metric.value().value, metric.value().runs) == (1.0, 2)
-        assert metric.value().note == "2 runs beyond the ceiling of distinct paths left out"
+        assert metric.value().note == "2 runs beyond the limit of distinct paths left out"

@@ -67,10 +67,10 @@ def heard(case: dict[str, Any]) -> tuple[AgentWindow, list[Run]]:
     for number, recorded in enumerate(case["runs"], 1):
         engine.receive(spans_of(number, recorded))
     engine.flush(CloseReason.END_OF_INPUT)
-    (key,) = engine.fleet.keys()
-    state = engine.fleet.agent(key)
+    (key,) = engine.agents.keys()
+    state = engine.agents.agent(key)
     assert state is not None
-    return state.windows["recent"], sorted(engine.take_settled(), key=lambda run: run.start_ns)
+    return state.windows["recent"], sorted(engine.take_final(), key=lambda run: run.start_ns)
 
 
 def alike(case: dict[str, Any]) -> bool:

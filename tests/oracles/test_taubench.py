@@ -25,8 +25,8 @@ def window_of(file: str) -> AgentWindow:
     for batch in read_file(str(shared(f"corpora/taubench/{file}"))):
         engine.receive(batch.spans)
     engine.flush(CloseReason.END_OF_INPUT)
-    [key] = engine.fleet.keys()
-    state = engine.fleet.agent(key)
+    [key] = engine.agents.keys()
+    state = engine.agents.agent(key)
     assert state is not None
     return state.windows["all"]
 

@@ -41,19 +41,19 @@ def _told(
     read: Callable[[Recording], object], settings: Settings = SETTINGS
 ) -> tuple[dict[str, Any], list[tuple[str, int]]]:
     """All that commands tell of a recording; and how many runs were told of at which telling."""
-    inspection, settled, tellings = Inspection(settings), list[Run](), list[tuple[str, int]]()
+    inspection, final, tellings = Inspection(settings), list[Run](), list[tuple[str, int]]()
 
     def take(runs: list[Run]) -> None:
         inspection.take(runs)
-        settled.extend(runs)
+        final.extend(runs)
         tellings.append(("runs", len(runs)))
 
-    recording = Recording(settings, settled=take, spans=inspection.see)
+    recording = Recording(settings, final=take, spans=inspection.see)
     read(recording)
     tellings.append(("end", 0))
     recording.close()
     return {
-        "runs": [line(run) for run in sorted(settled, key=lambda run: (run.start_ns, run.run_id))],
+        "runs": [line(run) for run in sorted(final, key=lambda run: (run.start_ns, run.run_id))],
         "report": report_json.render(report_of(recording, max_runs_for_intervals=0)),
         "inspection": as_json(inspection),
         "accounts": +recording.engine.accounts,
@@ -62,7 +62,7 @@ def _told(
         "judgements": +recording.engine.refused_evaluations,
         "problems": recording.problems,
         "sessions": {key: list(recording.sessions(key)) for key in recording.agents()},
-        "ceilings": [(ceiling.name, ceiling.hits) for ceiling in recording.engine.ceilings()],
+        "limits": [(limit.name, limit.hits) for limit in recording.engine.limits()],
     }, tellings
 
 

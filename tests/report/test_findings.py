@@ -44,11 +44,11 @@ def test_a_sample_is_called_one(tmp_path: Path) -> None:
 
 
 def test_runs_that_were_left_out_are_counted(tmp_path: Path) -> None:
-    """Because of a window, or of the ceiling of a report."""
+    """Because of a window, or of the limit of a report."""
     few = for_report(REPORT_SETTINGS, WindowSettings(last=2))
-    ceiling = replace(REPORT_SETTINGS, limits=LimitSettings(rows=2))
+    limit = replace(REPORT_SETTINGS, limits=LimitSettings(rows=2))
 
-    for settings in (few, ceiling):
+    for settings in (few, limit):
         assert agent_of(tmp_path, runs("a", "a", "a"), settings).caveats == [
             "1 older run left out: the report covers the newest 2"
         ]
@@ -61,7 +61,8 @@ def test_a_warning_of_several_numbers_is_said_once(tmp_path: Path) -> None:
     assert agent_of(tmp_path, bare).caveats == [
         (
             "arguments unknown in 2 of 2 runs: their calls are matched by tool alone (retry_explosion, retry_explosion_share, "
-            "longest_retry_chain, retries_per_run, retry_tokens_per_run, retry_seconds_per_run, loops, loop_share)"
+            "longest_retry_chain, retries_per_run, retry_tokens_per_run, retry_seconds_per_run, loops, loop_share, "
+            "loop_tokens_per_run, loop_seconds_per_run)"
         )
     ]
 
@@ -70,7 +71,7 @@ def _without_arguments(span: RawSpan) -> dict[str, object]:
     return {key: value for key, value in span.attributes.items() if "arguments" not in key}
 
 
-def test_a_ceiling_that_was_hit_is_a_note(tmp_path: Path) -> None:
+def test_a_limit_that_was_hit_is_a_note(tmp_path: Path) -> None:
     """Of agents, and of tasks."""
     crowded = for_report(replace(REPORT_SETTINGS, limits=LimitSettings(agents=1, tasks=1)))
     spans = [*runs("a", task="one"), *runs("a", first=2, task="two"), *runs("a", first=3, agent="other")]

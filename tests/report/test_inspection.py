@@ -56,7 +56,7 @@ def _run(at: int, session: str | None = None) -> list[RawSpan]:
 def _inspected(spans: list[RawSpan], settings: Settings | None = None) -> Inspection:
     settings = settings or Settings()
     inspection = Inspection(settings)
-    recording = Recording(settings, settled=inspection.take, spans=inspection.see)
+    recording = Recording(settings, final=inspection.take, spans=inspection.see)
     inspection.see(spans)
     recording.engine.receive(spans)
     recording.close()

@@ -21,7 +21,7 @@ SPANS = runs("search reply", "search", "reply search", "", task="refund")
 def test_runs_close_at_the_end_of_the_input_and_no_sooner(tmp_path: Path) -> None:
     """However far apart in time the spans of a run are, and whatever lies between, the end of the file closes it."""
     told: list[Run] = []
-    recording = Recording(settled=told.extend)
+    recording = Recording(final=told.extend)
     recording.read(write_otlp(tmp_path / "spans.jsonl", [*SPANS[1:], SPANS[0]], batch=1))
 
     assert told == []
@@ -111,7 +111,7 @@ def test_a_window_is_what_was_asked_for() -> None:
     assert for_report(settings).agent_key == ("service.version",)
 
 
-def test_only_the_newest_runs_are_looked_at_beyond_the_ceiling(tmp_path: Path) -> None:
+def test_only_the_newest_runs_are_looked_at_beyond_the_limit(tmp_path: Path) -> None:
     """A recording has a window too: it bounds memory, and says how many runs it left out."""
     few = for_report(REPORT_SETTINGS, WindowSettings(last=3))
     recording = recorded(tmp_path, SPANS, few)
@@ -132,7 +132,7 @@ def test_sessions_end_with_the_recording(tmp_path: Path) -> None:
     assert list(recording.sessions(recording.agents()[0], EPOCH_NS + 300 * SECOND)) == list(sessions[1:])
 
 
-def test_no_more_sessions_are_kept_than_the_ceiling_allows(tmp_path: Path) -> None:
+def test_no_more_sessions_are_kept_than_the_limit_allows(tmp_path: Path) -> None:
     """A recording of many conversations is read in bounded memory: the last to close stay."""
     spans = [each for number in range(1, 8) for each in runs("a", first=number, session=f"s{number}")]
     recording = recorded(tmp_path, spans, for_report(Settings(limits=LimitSettings(sessions=3))))
@@ -140,10 +140,10 @@ def test_no_more_sessions_are_kept_than_the_ceiling_allows(tmp_path: Path) -> No
     assert len(recording.sessions(recording.agents()[0])) == 3
 
 
-def test_agents_beyond_the_ceiling_have_no_window(tmp_path: Path) -> None:
+def test_agents_beyond_the_limit_have_no_window(tmp_path: Path) -> None:
     """They are counted, and the others are told in full."""
     spans = [*runs("a", "a", agent="one"), *runs("a", "a", first=3, agent="two")]
     recording = recorded(tmp_path, spans, for_report(Settings(limits=LimitSettings(agents=1))))
 
     assert [key.agent for key in recording.agents()] == ["one"]
-    assert recording.engine.fleet.accounts["agents", "ceiling"] == 2
+    assert recording.engine.agents.accounts["agents", "limit"] == 2

@@ -50,7 +50,7 @@ def truth(name: str) -> Any:
 def runs_of(name: str) -> list[dict[str, Any]]:
     """What `otel-reliability runs` prints."""
     told: list[Run] = []
-    recording = Recording(settled=told.extend)
+    recording = Recording(final=told.extend)
     recording.read(shared(f"corpora/taubench/{name}.otlp.jsonl.gz"))
     recording.close()
     return [record(run) for run in told]

@@ -78,8 +78,8 @@ class Kept:
         self.state.advance()
         self._advanced()
 
-    def settle(self) -> None:
-        """Let so much time pass that every run is closed and settled."""
+    def finalize(self) -> None:
+        """Let so much time pass that every run is closed and final."""
         for _ in range(3):
             self.wind(700.0)
 
@@ -98,8 +98,8 @@ class Kept:
 
     def look(self) -> Look:
         """Everything that is told of the state."""
-        fleet = self.engine.fleet
-        windows = {key.agent: fleet.agent(key) for key in sorted(fleet.keys())}
+        registry = self.engine.agents
+        windows = {key.agent: registry.agent(key) for key in sorted(registry.keys())}
         return Look(
             {
                 name: {
@@ -110,10 +110,10 @@ class Kept:
                 if state is not None
             },
             self.series(),
-            {key: self.engine.sessions.scores(key) for key in fleet.keys()},  # noqa: SIM118 (no dictionary)
+            {key: self.engine.sessions.scores(key) for key in registry.keys()},  # noqa: SIM118 (no dictionary)
             {key: number for key, number in self.engine.accounts.items() if number},
             self.engine.open_runs,
-            {key.agent: self.histories.of(key) for key in sorted(fleet.keys())},
+            {key.agent: self.histories.of(key) for key in sorted(registry.keys())},
         )
 
     def series(self) -> dict[str, dict[Labels, tuple[Any, ...]]]:

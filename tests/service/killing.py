@@ -127,7 +127,7 @@ def check(state: Path, acknowledged: list[bytes], twin_path: Path) -> None:
     for body in (*acknowledged, *acknowledged):
         assert kept.take(decode(OtlpSignal.TRACES, Encoding.PROTOBUF, body))
     for one in (twin, kept):
-        one.settle()
+        one.finalize()
         one.engine.flush(CloseReason.SHUTDOWN)
     found, meant = kept.look(), twin.look()
 

@@ -31,7 +31,7 @@ HEALTH: Final = "/grpc.health.v1.Health/Check"
 LATER: Final = 100_000.0
 """When the clock of a service begins, unless a test says otherwise: what the builders make is past by then."""
 MOMENT: Final = 1_000.0
-"""Seconds in which every run closes and settles."""
+"""Seconds in which every run closes and becomes final."""
 
 
 class Running:
@@ -70,8 +70,8 @@ class Running:
         assert answer.status == 200
         return answer.text
 
-    def settle(self) -> None:
-        """Let time pass until every run is closed and settled, and wait for the writer to have seen it."""
+    def finalize(self) -> None:
+        """Let time pass until every run is closed and final, and wait for the writer to have seen it."""
         for _ in range(2):
             self.clock.advance(MOMENT)
             self.writer_came_round()

@@ -60,7 +60,7 @@ TRIALS: Final = (
     ),
     Trial(
         "names",
-        "agents, tools and sessions without end: series stay within their ceilings",
+        "agents, tools and sessions without end: series stay within their limits",
         "1,000,000 names",
         ("tests/service/test_hostile.py::test_no_end_of_names_is_an_end_of_series[a million]",),
     ),
@@ -72,7 +72,7 @@ TRIALS: Final = (
     ),
     Trial(
         "windows",
-        "runs that come, change, settle and go at random: every number of every window is exactly what its rows alone give",
+        "runs that come, change, become final and go at random: every number of every window is exactly what its rows alone give",
         "100,000 changes, looked at 500 times",
         ("tests/windows/test_soak.py::test_a_hundred_thousand_runs_leave_nothing_behind",),
     ),

@@ -28,7 +28,7 @@ def test_a_change_is_counted_and_told_once(kept: Kept) -> None:
     with serving({"change": {"runs_per_false_alarm": 100}}) as running:
         for spans in (runs_of(80, USUAL), runs_of(40, OTHER, first=81)):
             assert running.post("traces", body_of(spans)).status == 200
-            running.settle()
+            running.finalize()
         assert running.sum("agent_reliability_changes_total", gen_ai_agent_name="support") == 1
 
     (record,) = (one.log_record for one in kept.emitted)
@@ -41,7 +41,7 @@ def test_a_reference_recording_is_read_at_the_start(kept: Kept, tmp_path: Path) 
     reference = write_otlp(tmp_path / "reference.jsonl", runs_of(80, USUAL))
     with serving({"change": {"runs_per_false_alarm": 100, "reference": str(reference)}}) as running:
         assert running.post("traces", body_of(runs_of(40, OTHER))).status == 200
-        running.settle()
+        running.finalize()
 
     units = [one.log_record.attributes["agent.reliability.change.unit"] for one in kept.emitted]
     assert units[0] < 20

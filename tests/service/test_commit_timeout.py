@@ -57,7 +57,7 @@ def test_a_commit_that_takes_too_long_is_an_overload(door: str, status: str) -> 
         slow.goes_on.set()
         until(lambda: running.service.engine.open_runs == 1, "the request that was begun to be applied")
         running.post("traces", body_of(run_of(2)))
-        running.settle()
+        running.finalize()
 
         assert (first, second) == (status, status)
         assert running.sum("otel_reliability_requests_total", outcome="commit_timeout") == 2
@@ -80,7 +80,7 @@ def test_the_time_that_reading_takes_does_not_count(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(intake, "submit", slowly)
         body = gzip.compress(body_of(run_of(2)))
         assert running.post("traces", body, content_encoding="gzip").status == 200
-        running.settle()
+        running.finalize()
         assert running.sum("agent_reliability_runs_total") == 1
 
 

@@ -123,7 +123,7 @@ def on_disk(path: Path, to: Path) -> list[str]:
     """Every run that would be there if the process were killed now."""
     shutil.copytree(path, to, ignore=shutil.ignore_patterns("filler"))
     kept = Kept(to)
-    kept.settle()
+    kept.finalize()
     kept.engine.flush(CloseReason.SHUTDOWN)
     kept.die()
     return kept.run_ids()
@@ -157,7 +157,7 @@ def test_a_service_on_a_full_disk_acknowledges_nothing_that_it_cannot_keep(disk:
         running.clock.advance(10.0)
         until(lambda: running.get("ui", "/readyz").status == 200, "the service to be ready again")
         assert all(sent(running, trace) for trace in refused)
-        running.settle()
+        running.finalize()
         assert running.sum("agent_reliability_runs_total") == len(taken) + len(refused)
 
 
@@ -199,5 +199,5 @@ def test_while_no_file_can_grow_nothing_is_lost(tmp_path: Path) -> None:
     for trace in refused:
         assert kept.take(request(trace))
     kept = kept.again()
-    kept.settle()
+    kept.finalize()
     assert len(kept.run_ids()) == len(accepted) + len(refused)

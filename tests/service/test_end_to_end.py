@@ -104,7 +104,7 @@ def test_every_way_gives_what_a_report_computes(
             "otlp": last,
         }
     )
-    until(lambda: service.sum("agent_reliability_runs_total") == RUNS * len(AGENTS), "all runs to settle")
+    until(lambda: service.sum("agent_reliability_runs_total") == RUNS * len(AGENTS), "all runs to become final")
     sessions = RUNS // 3 * len(AGENTS)
     until(lambda: service.sum("agent_reliability_session_reliability_count") == sessions, "all sessions to close")
     expected = gauges_of(report(out))
@@ -157,7 +157,9 @@ def test_two_replicas_behind_a_split_by_service(
         with sending(before.http, name) as tracer:
             perform(tracer, 4)
     runs = 4 * len(AGENTS) * len(services)
-    until(lambda: sum(one.sum("agent_reliability_runs_total") for one in (even, odd)) == runs, "all runs to settle")
+    until(
+        lambda: sum(one.sum("agent_reliability_runs_total") for one in (even, odd)) == runs, "all runs to become final"
+    )
     until(
         lambda: sum(one.sum("otel_reliability_sessions", state="open") for one in (even, odd)) == 0, "no open session"
     )

@@ -102,7 +102,7 @@ def test_a_killed_service_has_everything_in_the_end(collector: Collectors, serve
             time.sleep(0.5)
             service.start()
     runs = first.runs + second.runs
-    until(lambda: runs_of(service) >= runs, "all runs to settle")
+    until(lambda: runs_of(service) >= runs, "all runs to become final")
 
     assert runs_of(service) == runs
     assert service.sum("agent_reliability_tool_calls_total", gen_ai_agent_name="clerk") == 3 * runs / len(AGENTS)
@@ -121,7 +121,7 @@ def test_a_flooded_service_has_everything_in_the_end(collector: Collectors, serv
             perform(tracer, 40)
     runs = 2 * 40 * len(AGENTS)
     sent = until(lambda: sum(one.count("otelcol_receiver_accepted_spans") for one in before), "spans")
-    until(lambda: runs_of(service) >= runs, "all runs to settle")
+    until(lambda: runs_of(service) >= runs, "all runs to become final")
 
     for transport in ("grpc", "http"):
         assert service.sum("otel_reliability_requests_total", transport=transport, outcome="queue_full") > 0

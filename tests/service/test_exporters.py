@@ -40,7 +40,7 @@ def test_an_agent_under_the_sdk_is_measured(connect: Connect) -> None:
                 tool_call(tracer, "search")
                 tool_call(tracer, "sell")
         provider.shutdown()
-        running.settle()
+        running.finalize()
 
         labels = {"service_name": "bookshop", "gen_ai_agent_name": "seller"}
         assert running.sum("agent_reliability_runs_total", **labels) == 4
@@ -68,7 +68,7 @@ def test_an_exporter_tries_again_when_it_was_told_to(connect: Connect) -> None:
             place.release()
             result = exported.result(60)
         exporter.shutdown()
-        running.settle()
+        running.finalize()
 
         assert result is SpanExportResult.SUCCESS
         assert running.sum("otel_reliability_requests_total", outcome="queue_full") >= 1

@@ -55,7 +55,7 @@ def test_spans_are_taken(packing: str) -> None:
     """Packed or not: full success is an empty answer, and the run is there."""
     with serving() as running:
         answer = running.call(body_of(runs_of(5)), compression=PACKED[packing])
-        running.settle()
+        running.finalize()
 
         assert answer == b""
         assert running.sum("agent_reliability_runs_total", gen_ai_agent_name="support") == 5
@@ -72,7 +72,7 @@ def test_one_malformed_span_is_refused_and_its_batch_lives() -> None:
     broken = span(9, 1)._replace(trace_id=b"short")
     with serving() as running:
         told = ExportTraceServiceResponse.FromString(running.call(body_of([*run_of(), broken])))
-        running.settle()
+        running.finalize()
 
         assert told.partial_success.rejected_spans == 1
         assert "trace_id" in told.partial_success.error_message
@@ -85,7 +85,7 @@ def test_evaluations_come_as_logs() -> None:
     with serving() as running:
         running.call(body_of(run_of()))
         told = running.call(logs_protobuf([good, good._replace(name="")]), EXPORT_LOGS)
-        running.settle()
+        running.finalize()
 
         assert ExportLogsServiceResponse.FromString(told).partial_success.rejected_log_records == 1
         assert running.sum("agent_reliability_runs_total", outcome="failure") == 1

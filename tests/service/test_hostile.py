@@ -48,7 +48,7 @@ def held_up(running: Running, number: int, seed: int) -> Counter[Problem | None]
             good += 1
             for one in run_of(10_000 + good, CONTROL, "control", 5.0 * good):
                 running.call(body_of([one]))
-    running.settle()
+    running.finalize()
     assert running.sum("agent_reliability_runs_total", gen_ai_agent_name="control") == good
     for tool in CONTROL:
         assert (
@@ -97,7 +97,7 @@ def test_a_hundred_thousand_bad_requests_harm_nobody() -> None:
         for seed in range(4, 24):
             found = cases(seed, 5_000)
             assert {taken(running, case) for case in found} <= {None, *EXPECTED}
-            running.settle()
+            running.finalize()
         gc.collect()
 
         assert resident() - before < 100 * MEGABYTE
@@ -241,9 +241,9 @@ def test_an_attribute_of_a_hundred_megabytes_is_refused() -> None:
 
 @pytest.mark.parametrize("number", [2_000, pytest.param(1_000_000, marks=pytest.mark.soak)], ids=["short", "a million"])
 def test_no_end_of_names_is_an_end_of_series(number: int) -> None:
-    """Agents, tools and sessions without end: series stay within their ceilings, and what found no place is counted."""
-    ceilings = {"agents": 50, "tools": 10, "sessions": 100}
-    with serving({"limits": ceilings}) as running:
+    """Agents, tools and sessions without end: series stay within their limits, and what found no place is counted."""
+    limits = {"agents": 50, "tools": 10, "sessions": 100}
+    with serving({"limits": limits}) as running:
         for first in range(0, number, 500):
             spans = [
                 one._replace(attributes={**one.attributes, "gen_ai.conversation.id": f"session-{at}"})
@@ -252,8 +252,8 @@ def test_no_end_of_names_is_an_end_of_series(number: int) -> None:
             ]
             assert running.post("traces", body_of(spans)).status == 200
             if first % 10_000 == 0:
-                running.settle()
-        running.settle()
+                running.finalize()
+        running.finalize()
         text = running.metrics()
         agents = {
             line.partition('agent_name="')[2].partition('"')[0] for line in text.splitlines() if "agent_name=" in line
@@ -263,7 +263,7 @@ def test_no_end_of_names_is_an_end_of_series(number: int) -> None:
         assert "__other__" in agents
         assert running.sum("agent_reliability_runs_total") == number
         assert running.sum("agent_reliability_tool_calls_total") == number
-        assert running.sum("otel_reliability_ceiling_hits_total", ceiling="agents") > 0
+        assert running.sum("otel_reliability_limit_hits_total", limit="agents") > 0
         assert text.count('gen_ai_agent_name="agent-same",gen_ai_tool_name=') <= 11
         assert len(running.service.engine.sessions) <= 100
         unharmed(running)

@@ -53,7 +53,7 @@ def test_spans_are_taken_in_every_encoding(kind: str, packing: str) -> None:
     """Protobuf and JSON, packed or not: full success, `partial_success` unset, and the run is there."""
     with serving() as running:
         answer = running.post("traces", written(runs_of(5), kind, packing), kind, **PACKED[packing])
-        running.settle()
+        running.finalize()
 
         assert (answer.status, answer.headers["Content-Type"].partition(";")[0]) == (200, kind)
         assert answer.body == (b"{}" if kind == JSON else b"")
@@ -78,7 +78,7 @@ def test_one_malformed_span_is_refused_and_its_batch_lives(kind: str) -> None:
         answer = running.post("traces", written([*run_of(), broken], kind), kind)
         told = ExportTraceServiceResponse()
         told = Parse(answer.body, told) if kind == JSON else ExportTraceServiceResponse.FromString(answer.body)
-        running.settle()
+        running.finalize()
 
         assert answer.status == 200
         assert told.partial_success.rejected_spans == 1
@@ -219,7 +219,7 @@ def test_overload_is_told_before_anything_is_read(kind: str) -> None:
         with running.service.intake.budget.reserve(running.service.intake.budget.capacity):
             answer = running.post("traces", b"\xff not read", kind)
         after = running.post("traces", b"" if kind == PROTOBUF else b"{}", kind)
-        running.settle()
+        running.finalize()
 
         assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
         assert status_of(answer, kind).code == 14
@@ -248,7 +248,7 @@ def test_values_of_a_wrong_type_are_absent_not_malformed() -> None:
     told["name"], told["status"], told["events"], told["kind"] = 7, "bad", {"a": 1}, "CLIENT"
     with serving() as running:
         answer = running.post("traces", json.dumps(request).encode(), JSON)
-        running.settle()
+        running.finalize()
 
         assert (answer.status, answer.body) == (200, b"{}")
         assert running.sum("agent_reliability_runs_total") == 1
@@ -266,7 +266,7 @@ def test_json_as_other_senders_write_it() -> None:
         told["somethingNew"] = {"deep": [1]}
     with serving() as running:
         answer = running.post("traces", json.dumps({**request, "resourceLogs": 7, "new": 1}).encode(), JSON)
-        running.settle()
+        running.finalize()
 
         assert (answer.status, answer.body) == (200, b"{}")
         assert running.sum("agent_reliability_runs_total") == 1
@@ -286,7 +286,7 @@ def test_evaluations_come_as_logs(kind: str) -> None:
         else:
             answer = running.post("logs", logs_protobuf([good, nameless]))
             told = ExportLogsServiceResponse.FromString(answer.body)
-        running.settle()
+        running.finalize()
 
         assert answer.status == 200
         assert told.partial_success.rejected_log_records == 1

@@ -85,7 +85,7 @@ def test_more_than_it_can_take(seconds: float) -> None:
         ended = time.monotonic()
         until(lambda: running.service.intake.budget.used == 0, "the queue to be empty")
         current = time.monotonic() - ended
-        running.settle()
+        running.finalize()
         acknowledged = sum(client.acknowledged for client in clients)
         refusals = sum((client.refusals for client in clients), Counter[str]())
 
@@ -93,7 +93,7 @@ def test_more_than_it_can_take(seconds: float) -> None:
         assert sum(refusals.values()) > 5
         assert sum(client.without_hint for client in clients) == 0
         assert running.sum("agent_reliability_runs_total") == acknowledged > 100
-        full = running.sum("otel_reliability_ceiling_hits_total", ceiling="queue_bytes")
+        full = running.sum("otel_reliability_limit_hits_total", limit="queue_bytes")
         outcomes = running.service.intake.requests.items()
         late = sum(number for (*_, outcome), number in outcomes if outcome == "commit_timeout")
         assert full + late == sum(refusals.values())

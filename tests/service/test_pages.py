@@ -23,7 +23,7 @@ def running() -> Iterator[Running]:
         for number, path in enumerate(paths, start=1):
             found.post("traces", traces_protobuf(runs_of(2, path, "support", first=10 * number)))
         found.post("traces", traces_protobuf(_elsewhere()))
-        found.settle()
+        found.finalize()
         yield found
 
 

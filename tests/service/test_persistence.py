@@ -42,7 +42,7 @@ def drive(path: Path, deaths: frozenset[int], *, twice: bool = False, seed: int 
     if twice:
         for part in parts:
             kept.take(part)
-    kept.settle()
+    kept.finalize()
     return kept
 
 
@@ -103,7 +103,7 @@ def test_no_time_passes_while_the_process_is_down(tmp_path: Path) -> None:
     kept = Kept(tmp_path, kept.fake)
     assert kept.engine.open_runs == 1
     kept.take(second)
-    kept.settle()
+    kept.finalize()
     assert len(kept.run_ids()) == 1
     assert kept.engine.closed == {"root": 1}
 
@@ -120,7 +120,7 @@ def test_a_clock_that_is_set_back_changes_nothing(tmp_path: Path) -> None:
 
     kept = Kept(tmp_path, kept.fake)
     assert kept.engine.now() == before
-    kept.settle()
+    kept.finalize()
     assert len(kept.run_ids()) == 10
 
 
@@ -145,14 +145,14 @@ def test_the_time_of_day_set_back_an_hour_costs_nothing(tmp_path: Path) -> None:
             before = kept.look()
             kept = kept.again()
             assert kept.look() == before
-    kept.settle()
+    kept.finalize()
 
     assert len(kept.run_ids()) == len(set(kept.run_ids())) == 30
     assert sum(kept.engine.closed.values()) == 30
     runs = kept.look().series["agent.reliability.runs"]
     assert sum(cell[0] for cell in runs.values()) == 30
-    settled = kept.look()
-    assert kept.again().look() == settled
+    final = kept.look()
+    assert kept.again().look() == final
 
 
 def test_an_end_in_good_order_leaves_open_runs_open(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_state_of_every_released_layout_is_read(path: Path, tmp_path: Path) -> N
     assert kept.engine.accounts["malformed", "span_id"] == 2
     for one in (kept, expected):
         one.take(halves(sample.RUNS + 2)[1])
-        one.settle()
+        one.finalize()
     assert kept.look() == expected.look()
     assert len(kept.run_ids()) == sample.RUNS + 2
 
@@ -315,7 +315,7 @@ def test_state_at_its_limit_accepts_requests_again_once_runs_are_final(tmp_path:
     """Runs that become final are saved although the limit is reached: their spans make room."""
     kept = Kept(tmp_path, limit=1 << 20)
     assert not all(kept.take(request(trace, ["search"] * 20, agents=1)) for trace in range(1, 2_000))
-    kept.settle()
+    kept.finalize()
     assert kept.take(request(2_001))
     assert kept.engine.open_runs == 1
     kept.die()

@@ -55,7 +55,7 @@ def test_the_collector_waits_for_us_and_loses_nothing(collector: Collectors, pro
         until(lambda: budget.refused >= 3, "the Collector to be refused")
         place.release()
         until(lambda: running.service.engine.accounts["received", ""] >= len(spans), "everything to arrive")
-        running.settle()
+        running.finalize()
 
         assert running.sum("agent_reliability_runs_total", gen_ai_agent_name="support") == 40
         assert running.sum("otel_reliability_spans_total", disposition="received") == len(spans)
@@ -84,7 +84,7 @@ def test_promtool_finds_nothing_wrong(promtool: Promtool) -> None:
     """Names, types and text are as Prometheus wants them, but that it takes the bits of an entropy for a size."""
     with serving() as running:
         running.post("traces", traces_protobuf(spans_of("support", 12, 1)))
-        running.settle()
+        running.finalize()
         done = promtool("check", "metrics", stdin=running.metrics())
     complaints = [
         line

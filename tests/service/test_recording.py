@@ -22,17 +22,17 @@ def test_a_counter_begins_at_0_when_its_first_run_closes() -> None:
         running.clock.advance(5)
         running.writer_came_round()
         closed, calls = lines(running, RUNS), lines(running, "agent_reliability_tool_calls_total{")
-        running.settle()
-        settled = lines(running, RUNS)
+        running.finalize()
+        final = lines(running, RUNS)
 
     assert before == []
     assert [line.rpartition(" ")[2] for line in (*closed, *calls)] == ["0", "0"]
-    assert [line.rpartition(" ")[2] for line in settled] == ["1"]
-    assert [line.rpartition(" ")[0] for line in settled] == [line.rpartition(" ")[0] for line in closed]
+    assert [line.rpartition(" ")[2] for line in final] == ["1"]
+    assert [line.rpartition(" ")[0] for line in final] == [line.rpartition(" ")[0] for line in closed]
 
 
 def test_what_counts_together_begins_together() -> None:
-    """Beyond the ceiling of agents there is one series for all of them, and none of their own."""
+    """Beyond the limit of agents there is one series for all of them, and none of their own."""
     with serving({"limits": {"agents": 1}}) as running:
         running.post("traces", traces_protobuf([*runs_of(1), *runs_of(1, agent="refunds", first=5)]))
         running.clock.advance(5)
@@ -46,13 +46,13 @@ def test_the_series_of_an_agent_end_with_it() -> None:
     """After a day without a run: gauges at once, counters with them; one that comes back begins anew."""
     with serving({"limits": {"agent_idle": 3600}}) as running:
         running.post("traces", traces_protobuf(runs_of(3)))
-        running.settle()
+        running.finalize()
         there = lines(running, "agent_reliability_")
         running.clock.advance(4_000)
         running.writer_came_round()
         gone = lines(running, "agent_reliability_")
         running.post("traces", traces_protobuf(runs_of(1, first=50)))
-        running.settle()
+        running.finalize()
         back = lines(running, RUNS)
 
     assert len(there) > 30
@@ -61,10 +61,10 @@ def test_the_series_of_an_agent_end_with_it() -> None:
 
 
 def test_the_series_of_all_others_never_end() -> None:
-    """What is beyond the ceiling has no agent that could expire."""
+    """What is beyond the limit has no agent that could expire."""
     with serving({"limits": {"agents": 1, "agent_idle": 3600}}) as running:
         running.post("traces", traces_protobuf([*runs_of(1), *runs_of(1, agent="refunds", first=5)]))
-        running.settle()
+        running.finalize()
         running.clock.advance(4_000)
         until(lambda: len(lines(running, RUNS)) == 1, "the other series to end")
         left = lines(running, RUNS)
@@ -72,8 +72,8 @@ def test_the_series_of_all_others_never_end() -> None:
     assert "__other__" in left[0]
 
 
-def test_what_settles_within_a_second_is_recorded_together() -> None:
-    """The first at once; and what has settled when a service stops is recorded then."""
+def test_what_becomes_final_within_a_second_is_recorded_together() -> None:
+    """The first at once; and what is final when a service stops is recorded then."""
     with serving({"assembly": {"linger": "10ms", "reopen": "10ms"}}) as running:
 
         def counted(number: int, *seconds: float) -> list[str]:
@@ -95,6 +95,6 @@ def test_sessions_and_their_end_are_recorded() -> None:
     with serving({"sessions": {"idle": "10m"}}) as running:
         spans = [one._replace(attributes={**one.attributes, "gen_ai.conversation.id": "7"}) for one in runs_of(3)]
         running.post("traces", traces_protobuf(spans))
-        running.settle()
+        running.finalize()
 
         assert running.sum("agent_reliability_session_reliability_count", gen_ai_agent_name="support") == 1

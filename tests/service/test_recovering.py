@@ -95,7 +95,7 @@ def test_requests_are_to_come_again(recovering: Running, journal: Slow) -> None:
     assert recovering.post("traces", body).status == 200
     assert recovering.call(body) == b""
     assert recovering.call(b"", HEALTH) == SERVING
-    recovering.settle()
+    recovering.finalize()
     assert recovering.sum("agent_reliability_runs_total") == 1
 
 
@@ -109,7 +109,7 @@ def test_the_api_says_that_it_does_not_know_yet(path: str, recovering: Running, 
 
     done(recovering, journal)
     recovering.post("traces", body_of(run_of()))
-    recovering.settle()
+    recovering.finalize()
     assert recovering.get("ui", path).status == 200
 
 

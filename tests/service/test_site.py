@@ -16,7 +16,7 @@ from otel_reliability.service.health import RECOVERING
 from otel_reliability.service.site import TimedCache
 from otel_reliability.testing import span, traces_protobuf
 from otel_reliability.ui.agent_list import id_of
-from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.agents import AgentRegistry
 from tests.service.running import Running, runs_of, serving
 
 TOKEN: Final = "a-token-of-32-characters-or-more"
@@ -28,7 +28,7 @@ def running() -> Iterator[Running]:
     with serving({"metrics": {"min_runs": 2}}) as found:
         found.post("traces", traces_protobuf(runs_of(6, ("search", "book"))))
         found.post("traces", traces_protobuf([_elsewhere(200, "prod"), _elsewhere(201, "test")]))
-        found.settle()
+        found.finalize()
         yield found
 
 
@@ -160,7 +160,7 @@ def test_the_api_and_the_pages_name_the_same_agents(running: Running) -> None:
     """Each line of the one leads to a page of the other."""
     told = json.loads(running.get("ui", "/api/v1/agents").body)["agents"]
     shown = links(running.get("ui", "/").text)
-    ids = {id_of(key) for key in running.service.engine.read(lambda fleet: fleet.keys()) or ()}
+    ids = {id_of(key) for key in running.service.engine.read(lambda agents: agents.keys()) or ()}
 
     assert len(told) == len(shown) == 3
     assert {link.rpartition("=")[2] for link in shown} == ids
@@ -186,11 +186,11 @@ def test_pages_leave_turns_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
         names = (f"agent-{number}" for number in range(120))
         spans = [one for number, name in enumerate(names) for one in runs_of(1, agent=name, first=number + 1)]
         running.post("traces", traces_protobuf(spans))
-        running.settle()
+        running.finalize()
         turns = list[int]()
         read = running.service.engine.read
 
-        def counted(ask: Callable[[Fleet], Any]) -> Any:
+        def counted(ask: Callable[[AgentRegistry], Any]) -> Any:
             turns.append(threading.get_ident())
             return read(ask)
 

@@ -190,13 +190,13 @@ def test_it_is_not_ready_while_state_is_brought_back() -> None:
 
 
 def test_deadlines_are_met_without_requests() -> None:
-    """Runs close and settle by the clock, and whoever watches is told."""
+    """Runs close and become final by the clock, and whoever watches is told."""
     with under_test() as under:
         under.writer.commit(RUN).result(60)
         under.clock.advance(3)
         until(lambda: under.engine.closed["root"] == 1, "the run to close")
         under.clock.advance(100)
-        until(lambda: sum(under.engine.recorded.values()) == 1, "the run to settle")
+        until(lambda: sum(under.engine.recorded.values()) == 1, "the run to become final")
 
 
 @pytest.mark.parametrize("keeps", [False, True])

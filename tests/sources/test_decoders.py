@@ -14,13 +14,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from otel_reliability import conventions, native
+from otel_reliability import conventions
 from otel_reliability.config import AssemblySettings, MappingSettings, Settings, ToolSettings
 from otel_reliability.conventions.adapters.genai import OPERATION
 from otel_reliability.conventions.hashing import Hasher, canonical, unwrapped
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, Kind, RawSpan
+from otel_reliability.sources import native_extension
 from otel_reliability.sources.batch import Malformed
 from otel_reliability.sources.native_decoder import MODULE, NativeDecoder
 from otel_reliability.sources.otlp_json import read_file
@@ -32,7 +33,7 @@ from tests.sources.recordings import every_recording
 from tests.sources.strategies import requests
 
 Found: TypeAlias = "tuple[list[AgentSpan], list[Malformed]]"
-MODULE_OF_NATIVE = native.load(MODULE)
+MODULE_OF_NATIVE = native_extension.load(MODULE)
 NATIVE = pytest.param(
     "native", marks=pytest.mark.skipif(MODULE_OF_NATIVE is None, reason="otel-reliability-native is not installed")
 )

@@ -96,7 +96,7 @@ def test_every_record_is_accounted_for(
     for name in (event_name, EVENT_NAME):
         batch = taken(name, body, {**some, **own})
 
-        assert len(batch.evaluations) + len(batch.malformed) + batch.other_logs == 1
+        assert len(batch.evaluations) + len(batch.malformed) + len(batch.logs) + batch.other_logs == 1
 
 
 def test_recorded_evaluations() -> None:

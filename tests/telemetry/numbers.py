@@ -70,7 +70,7 @@ class Recorded(NamedTuple):
 
     def record(self, runs: list[Run]) -> None:
         """Record runs as final."""
-        self.recorder.record(runs, readings_of(runs, self.engine.fleet))
+        self.recorder.record(runs, readings_of(runs, self.engine.agents))
 
 
 def recorded(*agents: str, runs: int = 12, settings: Settings | None = None, own: Iterable[Any] = ()) -> Recorded:
@@ -83,7 +83,7 @@ def recorded(*agents: str, runs: int = 12, settings: Settings | None = None, own
     registry, points = Registry(clock.wall), list(own)
     recorder = Recorder(registry, engine.settings, ToolLedger(engine.settings, 1_000))
     exposition = Exposition(engine, registry, lambda: points)
-    found = Recorded(engine, registry, exposition, clock, engine.take_settled(), recorder)
+    found = Recorded(engine, registry, exposition, clock, engine.take_final(), recorder)
     found.record(found.runs)
     recorder.score(engine.take_scored())
     return found

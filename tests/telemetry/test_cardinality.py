@@ -21,7 +21,7 @@ TWO = Settings(
 
 
 def feed(live: Live, agents: int, tools: int, *, first: int = 0) -> None:
-    """Runs of so many agents, with so many tools each and every outcome, closed and settled."""
+    """Runs of so many agents, with so many tools each and every outcome, closed and final."""
     events: list[RunEvent] = []
     for agent in range(first, first + agents):
         name = f"agent-{agent}"
@@ -39,7 +39,7 @@ def feed(live: Live, agents: int, tools: int, *, first: int = 0) -> None:
             )
             events += [
                 RunEvent(RunChange.CLOSED, made),
-                RunEvent(RunChange.SETTLED, made),
+                RunEvent(RunChange.FINAL, made),
                 RunEvent(RunChange.REVISED, made),
             ]
     live.engine.receive_events(events)
@@ -78,7 +78,7 @@ def test_no_instrument_passes_its_budget(settings: Settings, agents: int) -> Non
     assert len(named) == agents
     assert "__other__" not in named
     look = meters.look()
-    assert sum(look.values("ceiling.hits", "ceiling")[name] > 0 for name in ("agents", "tools")) == 2
+    assert sum(look.values("limit.hits", "limit")[name] > 0 for name in ("agents", "tools")) == 2
     total = sum(point.value for point in look.points("agent.reliability.runs"))
     assert total == 480 * len(Outcome)
     assert sum(point.value for point in look.points("tool_calls")) == 480 * len(Outcome) * 4

@@ -13,13 +13,13 @@ from otel_reliability.model.run import Run
 from otel_reliability.telemetry.exposition import agent_points, agent_slices
 from otel_reliability.telemetry.instruments import Point
 from otel_reliability.testing import EPOCH_NS, KEY, run
-from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.agents import AgentRegistry
 
 
 def points_of(*runs: Run, settings: Settings | None = None) -> list[Point]:
-    """The points of a fleet with these runs."""
+    """The points of a agents with these runs."""
     engine = engine_with(*(RunEvent(RunChange.CLOSED, one) for one in runs), settings=settings)
-    return list(agent_points(engine, engine.fleet))
+    return list(agent_points(engine, engine.agents))
 
 
 def engine_with(*events: RunEvent, settings: Settings | None = None) -> Engine:
@@ -65,7 +65,7 @@ def test_an_agent_without_runs_has_no_points() -> None:
     """A withdrawn agent was none."""
     engine = engine_with(RunEvent(RunChange.CLOSED, run()), RunEvent(RunChange.WITHDRAWN, run()))
 
-    assert list(agent_points(engine, engine.fleet)) == []
+    assert list(agent_points(engine, engine.agents)) == []
     assert {a["gen_ai.agent.name"] for _, _, a in points_of(run(), run(number=2, key=KEY._replace(agent="b")))} == {
         "agent",
         "b",
@@ -77,13 +77,13 @@ def test_agents_that_sleep_are_woken_one_in_a_turn(monkeypatch: pytest.MonkeyPat
     second = Engine(clock=lambda: 0.0, wall=None)
     keys = [KEY._replace(agent=f"agent {number}") for number in range(1, 6)]
     runs = {key: (0.0, partial(list[Run], [run(["search"])._replace(key=key)])) for key in keys}
-    second.fleet.restore_runs(runs)
+    second.agents.restore_runs(runs)
     read, woken = second.read, list[int]()
 
-    def watched(ask: Callable[[Fleet], Any]) -> Any:
-        before = second.fleet.asleep
+    def watched(ask: Callable[[AgentRegistry], Any]) -> Any:
+        before = second.agents.asleep
         found = read(ask)
-        woken.append(before - second.fleet.asleep)
+        woken.append(before - second.agents.asleep)
         return found
 
     monkeypatch.setattr(second, "read", watched)

@@ -33,7 +33,7 @@ def test_no_gauge_can_pass_the_budget(agents: int, number: int) -> None:
 
 
 def test_the_widest_instrument_is_as_wide_as_is_said() -> None:
-    """No metric emits more series an agent and window, and no counter more an agent, than the ceiling reckons with."""
+    """No metric emits more series an agent and window, and no counter more an agent, than the limit reckons with."""
     full = window_over(
         [row(["search", "read"], number, task="task", outcome=Outcome.SUCCESS) for number in range(1, 40)]
     )
@@ -62,6 +62,6 @@ def test_tools_keep_the_first_places_and_the_rest_is_other(
     own = [pair for pair, name in named.items() if name != names.OTHER]
     assert 2 * len(own) + 2 * (settings.limits.agents + 1) <= BUDGET
     assert all(sum(agent == other for other, _ in own) <= tools for agent, _ in own)
-    (ceiling,) = ledger.ceilings()
-    assert ceiling.used == len(own) <= ceiling.limit
-    assert ceiling.hits == sum(named[pair] == names.OTHER for pair in asked)
+    (limit,) = ledger.limits()
+    assert limit.used == len(own) <= limit.limit
+    assert limit.hits == sum(named[pair] == names.OTHER for pair in asked)

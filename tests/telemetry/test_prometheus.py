@@ -91,9 +91,9 @@ def test_expired_agent_is_absent_from_the_next_scrape() -> None:
     of = recorded("support", "refunds")
     prometheus = Prometheus(of.exposition, RESOURCE)
     before = "".join(prometheus.text())
-    fleet: Any = of.engine.fleet
-    key = next(key for key in of.engine.fleet.keys() if key.agent == "refunds")  # noqa: SIM118
-    del fleet._agents[key]
+    agents: Any = of.engine.agents
+    key = next(key for key in of.engine.agents.keys() if key.agent == "refunds")  # noqa: SIM118
+    del agents._agents[key]
     of.registry.keep(set())
     after = "".join(prometheus.text())
 

@@ -10,7 +10,7 @@ from otel_reliability.telemetry.instruments import Recorded
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.recorder import Recorder, RunReadings, readings_of
 from otel_reliability.testing import KEY, at, call, run, trace_id
-from otel_reliability.windows.fleet import OTHER_AGENT, Fleet
+from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
 from tests.telemetry.meters import Collected, Meters
 
 
@@ -101,7 +101,7 @@ def test_a_run_without_a_root_leaves_no_exemplar() -> None:
     assert not [exemplar for name in found.metrics for point in found.points(name) for exemplar in point.exemplars]
 
 
-def test_agents_beyond_the_ceiling_share_counters_and_have_no_histograms() -> None:
+def test_agents_beyond_the_limit_share_counters_and_have_no_histograms() -> None:
     """A mixture of agents can be counted, but it has no distance, pressure or score; nor are its tools named."""
     found = recorded(run(["search"], token_pressure=0.5), readings=RunReadings(OTHER_AGENT))
 
@@ -153,31 +153,31 @@ def test_the_standard_metrics_come_where_they_are_asked_for() -> None:
 # --- Readings -----------------------------------------------------------------------------------------------------------
 
 
-def fleet_of(*runs: Run, settings: Settings | None = None) -> Fleet:
-    """A fleet with these runs."""
-    fleet = Fleet(settings or Settings(metrics=MetricSettings(min_runs=2)))
+def fleet_of(*runs: Run, settings: Settings | None = None) -> AgentRegistry:
+    """A agents with these runs."""
+    agents = AgentRegistry(settings or Settings(metrics=MetricSettings(min_runs=2)))
     for one in runs:
-        fleet.apply(RunEvent(RunChange.CLOSED, one), 0.0)
-    return fleet
+        agents.apply(RunEvent(RunChange.CLOSED, one), 0.0)
+    return agents
 
 
-def reading_of(one: Run, fleet: Fleet) -> RunReadings:
+def reading_of(one: Run, agents: AgentRegistry) -> RunReadings:
     """The readings of one run."""
-    return readings_of([one], fleet)[one.run_id]
+    return readings_of([one], agents)[one.run_id]
 
 
 def test_readings_are_the_agents_score_and_the_distance_to_its_other_runs() -> None:
     """The run with the different path is further away than the others."""
     common = [run(["search", "reply"], number) for number in range(1, 5)]
     different = run(["guess"], 5)
-    fleet = fleet_of(*common, different)
-    state = fleet.agent(KEY)
+    agents = fleet_of(*common, different)
+    state = agents.agent(KEY)
     assert state is not None
     score = state.windows["recent"].reading("score").value
 
     assert score is not None
-    assert reading_of(different, fleet) == RunReadings(KEY, score, 1.0)
-    assert reading_of(common[0], fleet) == RunReadings(KEY, score, 0.25)
+    assert reading_of(different, agents) == RunReadings(KEY, score, 1.0)
+    assert reading_of(common[0], agents) == RunReadings(KEY, score, 0.25)
 
 
 def test_readings_without_enough_data_are_none() -> None:
@@ -192,7 +192,7 @@ def test_readings_without_enough_data_are_none() -> None:
 def test_agent_beyond_the_limit_counts_as_other() -> None:
     """The second agent, where one is allowed."""
     first, second = run(number=1), run(number=2, key=KEY._replace(agent="another"))
-    fleet = fleet_of(first, second, settings=Settings(limits=LimitSettings(agents=1)))
+    agents = fleet_of(first, second, settings=Settings(limits=LimitSettings(agents=1)))
 
-    assert reading_of(first, fleet).counted_as == KEY
-    assert reading_of(second, fleet).counted_as == OTHER_AGENT
+    assert reading_of(first, agents).counted_as == KEY
+    assert reading_of(second, agents).counted_as == OTHER_AGENT

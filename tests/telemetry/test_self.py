@@ -119,18 +119,18 @@ def test_a_counter_of_spans_never_falls() -> None:
     assert all(after[key] >= before[key] for key in spans)
 
 
-def test_every_ceiling_is_told_with_its_limit() -> None:
+def test_every_limit_is_told_with_its_limit() -> None:
     """Used, limit and hits stand side by side, so that one alert serves all."""
     found = told(used()[0])
-    ceilings = {labels for name, labels in found if name == "ceiling.limit"}
+    limits = {labels for name, labels in found if name == "limit.value"}
 
-    assert {dict(labels)["ceiling"] for labels in ceilings} >= {
+    assert {dict(labels)["limit"] for labels in limits} >= {
         "agents", "tools", "open_runs", "open_bytes", "reopenable_bytes", "other_spans", "closed_ids", "waiting_evaluations",
-        "untaken_runs", "run_spans", "tasks", "sessions",
+        "unread_runs", "run_spans", "tasks", "sessions",
     }  # fmt: skip
-    for labels in ceilings:
-        assert 0 <= found.get(("ceiling.used", labels), 0) <= found["ceiling.limit", labels]
-        assert found["ceiling.hits", labels] == 0
+    for labels in limits:
+        assert 0 <= found.get(("limit.used", labels), 0) <= found["limit.value", labels]
+        assert found["limit.hits", labels] == 0
 
 
 def test_the_door_tells_its_queue_and_what_it_costs() -> None:

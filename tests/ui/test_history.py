@@ -67,7 +67,7 @@ def test_histories_follow_the_score_of_each_agent() -> None:
     for number in range(1, 31):
         closed(engine, number, path="a b" if number < 20 else "b a c")
     points = histories.of(key_of("support"))
-    state = engine.fleet.agent(key_of("support"))
+    state = engine.agents.agent(key_of("support"))
 
     assert state is not None
     assert len(points) == 30 - MIN_RUNS + 1

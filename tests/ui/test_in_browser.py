@@ -74,7 +74,7 @@ def wanderer(agent: str = "wanderer", first: int = 1, runs: int = 24) -> list[Ra
 def send(running: Running, spans: list[RawSpan]) -> None:
     """Let these runs happen."""
     assert running.post("traces", traces_protobuf(spans)).status == 200
-    running.settle()
+    running.finalize()
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from otel_reliability.testing import KEY, call, run
 from otel_reliability.ui import live
 from otel_reliability.ui.live import change_of, live_view, snapshot
 from otel_reliability.ui.runs import run_lines
-from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.agents import AgentRegistry
 
 SETTINGS = Settings(
     metrics=MetricSettings(min_runs=2),
@@ -38,8 +38,8 @@ def engine_of(*paths: str, settings: Settings = SETTINGS) -> Engine:
 def read(engine: Engine, key: AgentKey = KEY) -> AgentSource | None:
     """The snapshot of an agent."""
 
-    def ask(fleet: Fleet) -> AgentSource | None:
-        return snapshot(engine, fleet, key)
+    def ask(agents: AgentRegistry) -> AgentSource | None:
+        return snapshot(engine, agents, key)
 
     return engine.read(ask)
 

@@ -17,7 +17,7 @@ from otel_reliability.report.view import AgentView, ScorePoint
 from otel_reliability.testing import call, run
 from otel_reliability.ui.agent_list import TableChoice, line_of_view, list_of
 from otel_reliability.ui.rendering import STATIC, Endpoints, agent_page, agents_page, assets
-from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.agents import AgentRegistry
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 SETTINGS = Settings(metrics=MetricSettings(min_runs=2))
@@ -25,11 +25,11 @@ SETTINGS = Settings(metrics=MetricSettings(min_runs=2))
 
 def view_of(*runs: Run) -> AgentView:
     """The view of the one agent of these runs."""
-    fleet = Fleet(SETTINGS)
+    registry = AgentRegistry(SETTINGS)
     for each in runs:
-        fleet.apply(RunEvent(RunChange.CLOSED, each, None), 0.0)
-    [key] = fleet.keys()
-    state = fleet.agent(key)
+        registry.apply(RunEvent(RunChange.CLOSED, each, None), 0.0)
+    [key] = registry.keys()
+    state = registry.agent(key)
     assert state is not None
     window = state.windows["recent"]
     source = AgentSource(

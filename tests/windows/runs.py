@@ -45,9 +45,9 @@ def withdrawn(one: Run) -> RunEvent:
     return RunEvent(RunChange.WITHDRAWN, one)
 
 
-def settled(one: Run) -> RunEvent:
+def final(one: Run) -> RunEvent:
     """It will not change any more."""
-    return RunEvent(RunChange.SETTLED, one)
+    return RunEvent(RunChange.FINAL, one)
 
 
 @st.composite
@@ -75,7 +75,7 @@ def runs(draw: st.DrawFn, run_id: str) -> Run:
 
 @st.composite
 def histories(draw: st.DrawFn, most: int = 14) -> list[RunEvent]:
-    """What assembly may say: runs close in any order; until they settle they are revised, withdrawn and closed again."""
+    """What assembly may say: runs close in any order; until they become final they are revised, withdrawn and closed again."""
     events: list[RunEvent] = []
     open_runs: dict[str, Run] = {}
     for _ in range(draw(st.integers(1, 4 * most))):
@@ -87,7 +87,7 @@ def histories(draw: st.DrawFn, most: int = 14) -> list[RunEvent]:
             events.append(closed(one))
             continue
         name = draw(st.sampled_from(sorted(open_runs)))
-        deed = draw(st.sampled_from(["revise", "withdraw", "settle", "settle"]))
+        deed = draw(st.sampled_from(["revise", "withdraw", "finalize", "finalize"]))
         events.append(_deed(draw, deed, open_runs, name))
     return events
 
@@ -96,4 +96,4 @@ def _deed(draw: st.DrawFn, deed: str, open_runs: dict[str, Run], name: str) -> R
     if deed == "revise":
         previous, open_runs[name] = open_runs[name], draw(runs(name))
         return revised(open_runs[name], previous)
-    return withdrawn(open_runs.pop(name)) if deed == "withdraw" else settled(open_runs.pop(name))
+    return withdrawn(open_runs.pop(name)) if deed == "withdraw" else final(open_runs.pop(name))

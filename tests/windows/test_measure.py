@@ -21,7 +21,7 @@ def test_plain_runs_are_measured_in_any_order() -> None:
 
 
 def test_the_newest_runs_are_measured() -> None:
-    """Of more than the ceiling lets in."""
+    """Of more than the limit lets in."""
     window = measure((testing.run((), number) for number in range(5)), Settings(limits=LimitSettings(rows=2)))
 
     assert [row.run_id for row in window.rows()] == ["run-3", "run-4"]

@@ -58,7 +58,7 @@ def test_a_path_is_forgotten_with_its_last_holder() -> None:
     assert len(table) == 0
 
 
-def test_steps_beyond_the_ceiling_share_a_code() -> None:
+def test_steps_beyond_the_limit_share_a_code() -> None:
     """More names than there are characters do not fail: those beyond share one, and are not used up by being let go."""
     table = PathTable(limit=1)
     first, second, third = table.intern(("a",)), table.intern(("b",)), table.intern(("c",))

@@ -63,9 +63,9 @@ def test_final_runs_are_the_same_without_the_hashes_of_arguments_and_results() -
     ]
     for one in made:
         recent.add(one)
-        recent.settle(one.end_ns, one.run_id)
+        recent.finalize(one.end_ns, one.run_id)
     bare = tuple(call._replace(arguments=None, result=None) for call in made[0].tool_calls or ())
     assert list(recent) == [made[0]._replace(tool_calls=bare), *made[1:]]
-    recent.settle(0, "unknown")
+    recent.finalize(0, "unknown")
     recent.add(made[0])
     assert list(recent) == made

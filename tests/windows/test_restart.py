@@ -10,8 +10,8 @@ from hypothesis import given
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, Run
-from otel_reliability.windows.fleet import Fleet
-from tests.windows.runs import KEY, closed, histories, run, settled
+from otel_reliability.windows.agents import AgentRegistry
+from tests.windows.runs import KEY, closed, final, histories, run
 
 SETTINGS = Settings(
     windows=(
@@ -22,11 +22,11 @@ SETTINGS = Settings(
 )
 
 
-def apply(fleet: Fleet, events: Sequence[RunEvent]) -> Fleet:
-    """The fleet after these events, one a second."""
+def apply(registry: AgentRegistry, events: Sequence[RunEvent]) -> AgentRegistry:
+    """The registry after these events, one a second."""
     for second, event in enumerate(events):
-        fleet.apply(event, float(second))
-    return fleet
+        registry.apply(event, float(second))
+    return registry
 
 
 def stored(events: Sequence[RunEvent]) -> tuple[list[Run], list[Run]]:
@@ -34,38 +34,40 @@ def stored(events: Sequence[RunEvent]) -> tuple[list[Run], list[Run]]:
     final, open_runs = list[Run](), dict[str, Run]()
     for change, one, _ in events:
         open_runs.pop(one.run_id, None)
-        if change is RunChange.SETTLED:
+        if change is RunChange.FINAL:
             final.append(one)
         elif change is not RunChange.WITHDRAWN:
             open_runs[one.run_id] = one
     return final, list(open_runs.values())
 
 
-def restarted(fleet: Fleet, events: Sequence[RunEvent]) -> Fleet:
-    """Another fleet: final runs are loaded, the others are assembled again."""
+def restarted(registry: AgentRegistry, events: Sequence[RunEvent]) -> AgentRegistry:
+    """Another registry: final runs are loaded, the others are assembled again."""
     final, open_runs = stored(events)
-    other, agents = Fleet(SETTINGS), dict[AgentKey, list[Run]]()
+    other, agents = AgentRegistry(SETTINGS), dict[AgentKey, list[Run]]()
     for one in final:
         agents.setdefault(one.key, []).append(one)
-    other.restore_runs({key: (fleet.seen(key) or 0.0, partial(tuple[Run, ...], runs)) for key, runs in agents.items()})
+    other.restore_runs(
+        {key: (registry.seen(key) or 0.0, partial(tuple[Run, ...], runs)) for key, runs in agents.items()}
+    )
     return apply(other, [closed(one) for one in open_runs])
 
 
 @given(before=histories(), after=histories(most=4))
 def test_readings_after_a_restart_are_those_before(before: list[RunEvent], after: list[RunEvent]) -> None:
     """Rows, spares, readings and recent runs, at once and after further changes."""
-    fleet = apply(Fleet(SETTINGS), before)
-    other = restarted(fleet, before)
-    assert values(other) == values(fleet)
+    registry = apply(AgentRegistry(SETTINGS), before)
+    other = restarted(registry, before)
+    assert values(other) == values(registry)
 
     there = {event.run.run_id for event in before}
     more = [event for event in after if event.run.run_id not in there]
-    assert values(apply(other, more)) == values(apply(fleet, more))
+    assert values(apply(other, more)) == values(apply(registry, more))
 
 
-def values(fleet: Fleet) -> list[object]:
+def values(registry: AgentRegistry) -> list[object]:
     """Everything that is shown of the agents."""
-    agents = {key: fleet.agent(key) for key in sorted(fleet.keys())}
+    agents = {key: registry.agent(key) for key in sorted(registry.keys())}
     return [
         (
             key,
@@ -81,34 +83,34 @@ def values(fleet: Fleet) -> list[object]:
     ]
 
 
-def lived() -> Fleet:
-    """A fleet after a restart with one agent of one final run."""
+def lived() -> AgentRegistry:
+    """A registry after a restart with one agent of one final run."""
     one = run("a", 1, "search")
-    events = [closed(one), settled(one)]
-    return restarted(apply(Fleet(SETTINGS), events), events)
+    events = [closed(one), final(one)]
+    return restarted(apply(AgentRegistry(SETTINGS), events), events)
 
 
 def test_an_agent_is_loaded_when_it_is_read() -> None:
     """Until then it is listed only; it is counted as before."""
-    fleet = lived()
-    assert (fleet.asleep, len(fleet), fleet.keys()) == (1, 1, [KEY])
-    assert fleet.counted_as(KEY) == KEY
-    fleet.wake()
-    fleet.wake()
-    assert fleet.asleep == 0
-    found = fleet.agent(KEY)
+    registry = lived()
+    assert (registry.asleep, len(registry), registry.keys()) == (1, 1, [KEY])
+    assert registry.counted_as(KEY) == KEY
+    registry.wake()
+    registry.wake()
+    assert registry.asleep == 0
+    found = registry.agent(KEY)
     assert found is not None
     assert [row.run_id for row in found.windows["recent"].rows()] == ["a"]
-    assert fleet.accounts == {}
+    assert registry.accounts == {}
 
 
 def test_an_agent_that_expires_before_it_is_loaded_is_forgotten() -> None:
     """It may start over."""
-    fleet = lived()
-    assert fleet.advance(2 * SETTINGS.limits.agent_idle) == [KEY]
-    assert (fleet.asleep, len(fleet), fleet.seen(KEY)) == (0, 0, None)
+    registry = lived()
+    assert registry.advance(2 * SETTINGS.limits.agent_idle) == [KEY]
+    assert (registry.asleep, len(registry), registry.seen(KEY)) == (0, 0, None)
 
-    fleet.apply(closed(run("b", 2)), 0.0)
-    found = fleet.agent(KEY)
+    registry.apply(closed(run("b", 2)), 0.0)
+    found = registry.agent(KEY)
     assert found is not None
     assert [row.run_id for row in found.windows["recent"].rows()] == ["b"]

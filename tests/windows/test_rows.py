@@ -90,7 +90,7 @@ def test_retries_tell_their_longest_chain_and_what_they_cost() -> None:
     ("calls", "models", "expected"),
     [
         ((), (), Retries(0, 0, None, 0, 0, 0)),
-        ((call("a", repeat=True), call("a", repeat=True)), (), Retries(0, 0, None, 0, 0, 2)),
+        ((call("a", repeat=True), call("a", repeat=True)), (), Retries(0, 0, None, 0, 0, 2, 0, 2)),
         ((call("a", retry=1, start=0, end=2),), (model_call((5, 5), start=1, end=9),), Retries(1, 1, "a", 0, 2, 0)),
     ],
 )

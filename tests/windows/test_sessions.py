@@ -15,7 +15,7 @@ from otel_reliability.windows import sessions as module
 from otel_reliability.windows.recent_sessions import RecentSessions
 from otel_reliability.windows.session import closed_of
 from otel_reliability.windows.sessions import SessionEvent, Sessions
-from tests.windows.runs import closed, revised, settled, withdrawn
+from tests.windows.runs import closed, final, revised, withdrawn
 
 KEY = AgentKey("", "shop", "", "support")
 OTHER = KEY._replace(agent="other")
@@ -138,11 +138,11 @@ def test_a_withdrawn_run_leaves_its_session() -> None:
     assert sessions.recent(KEY) is None
 
 
-def test_a_settled_run_changes_nothing() -> None:
+def test_a_final_run_changes_nothing() -> None:
     """It was told when it closed."""
     sessions = told(judged(1, confidence=0.9))
     sessions.tick(IDLE)
-    sessions.apply(settled(judged(1, confidence=0.9)), IDLE + 60)
+    sessions.apply(final(judged(1, confidence=0.9)), IDLE + 60)
 
     assert sessions.tick(IDLE + 60) == []
 
@@ -198,7 +198,7 @@ def test_weights_are_those_of_the_settings() -> None:
 
 
 def test_agents_that_are_not_known_have_no_sessions() -> None:
-    """An agent beyond the ceiling of agents keeps nothing here either."""
+    """An agent beyond the limit of agents keeps nothing here either."""
     sessions = Sessions(JUDGED_ONLY, known=lambda key: key == KEY)
     sessions.apply(closed(judged(1, key=OTHER, confidence=0.9)), 0.0)
 
@@ -218,7 +218,7 @@ def test_an_expired_agent_is_forgotten_whole() -> None:
     assert [event.scores.session_id for event in sessions.close_all()] == []
 
 
-def test_beyond_the_ceiling_the_first_to_have_closed_is_forgotten() -> None:
+def test_beyond_the_limit_the_first_to_have_closed_is_forgotten() -> None:
     """Its score stays in the gauges; only what would come late for it is lost, and it is counted."""
     settings = Settings(sessions=SessionSettings(derive=False), limits=LimitSettings(sessions=2))
     sessions = told(judged(1, "a", confidence=0.9), judged(2, "b", confidence=0.8), settings=settings)
@@ -234,7 +234,7 @@ def test_beyond_the_ceiling_the_first_to_have_closed_is_forgotten() -> None:
     assert [one.session_id for one in recent.sessions()] == ["a", "b"]
 
 
-def test_beyond_the_ceiling_the_longest_idle_session_closes_early() -> None:
+def test_beyond_the_limit_the_longest_idle_session_closes_early() -> None:
     """Where none has closed yet; its score is said at the next tick, so nothing is lost silently."""
     settings = Settings(sessions=SessionSettings(derive=False), limits=LimitSettings(sessions=1))
     sessions = told(judged(1, "a", confidence=0.9), judged(2, "b", confidence=0.8), settings=settings)
@@ -251,7 +251,7 @@ def test_an_endless_session_keeps_its_newest_runs(monkeypatch: pytest.MonkeyPatc
 
     [event] = sessions.close_all()
     assert event.scores.runs == ("run-3", "run-4")
-    assert sessions.accounts == {("session_runs", "ceiling"): 2}
+    assert sessions.accounts == {("session_runs", "limit"): 2}
     assert sessions.traces == 2
 
 
@@ -276,7 +276,7 @@ def test_a_run_may_leave_a_session_empty_where_there_is_no_room_for_another() ->
     assert sessions.accounts == {}
 
 
-def test_runs_of_all_sessions_together_have_a_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_all_sessions_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the sessions are, no more runs are remembered."""
     monkeypatch.setattr(module, "MAX_TRACES", 3)
     sessions = told(*(judged(number, f"s{number % 2}", confidence=0.5) for number in range(1, 9)))
@@ -347,7 +347,7 @@ def mixed_up(runs: list[Run], others: list[Run], seed: Any, step: float) -> Sess
         mixed.apply(closed(former.get(run.run_id, run)), second * step)
         mixed.tick(second * step)
     for run in arrival:
-        mixed.apply(revised(run, former[run.run_id]) if run.run_id in former else settled(run), 10**6)
+        mixed.apply(revised(run, former[run.run_id]) if run.run_id in former else final(run), 10**6)
     for run in arrival:
         if run not in runs:
             mixed.apply(withdrawn(run), 10**6)

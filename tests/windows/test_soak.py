@@ -12,7 +12,7 @@ from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import Outcome, Run
 from otel_reliability.testing import call, run
 from otel_reliability.windows.agent import AgentState
-from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.agents import AgentRegistry
 from otel_reliability.windows.window import AgentWindow
 
 SETTINGS = Settings(
@@ -41,7 +41,7 @@ def told(dice: random.Random, number: int) -> Run:
 
 
 def changes(dice: random.Random, number: int) -> Iterator[RunEvent]:
-    """So many runs that come, change, are withdrawn, and settle."""
+    """So many runs that come, change, are withdrawn, and become final."""
     open_runs: list[Run] = []
     for at in range(number):
         chance = dice.random()
@@ -56,7 +56,7 @@ def changes(dice: random.Random, number: int) -> Iterator[RunEvent]:
             open_runs.append(told(dice, at))
             yield RunEvent(RunChange.CLOSED, open_runs[-1])
         while len(open_runs) > 12:
-            yield RunEvent(RunChange.SETTLED, open_runs.pop(0))
+            yield RunEvent(RunChange.FINAL, open_runs.pop(0))
 
 
 def anew(state: AgentState, window: AgentWindow) -> AgentWindow:
@@ -70,12 +70,12 @@ def anew(state: AgentState, window: AgentWindow) -> AgentWindow:
 
 def compare(number: int, looks: int) -> None:
     """Come and go so many runs, and look so many times on the way."""
-    dice, fleet, seen = random.Random(number), Fleet(SETTINGS), 0
+    dice, agents, seen = random.Random(number), AgentRegistry(SETTINGS), 0
     for at, event in enumerate(changes(dice, number)):
-        fleet.apply(event, 0.0)
+        agents.apply(event, 0.0)
         if at % (number // looks):
             continue
-        state = fleet.agent(event.run.key)
+        state = agents.agent(event.run.key)
         for window in () if state is None else state.windows.values():
             assert state is not None
             assert window.readings() == anew(state, window).readings(), (at, window.name)

@@ -9,18 +9,18 @@ from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics import SPECS
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
 from otel_reliability.model.run import Outcome, Run
-from otel_reliability.windows.fleet import Fleet
+from otel_reliability.windows.agents import AgentRegistry
 from otel_reliability.windows.row_range import rule_of
 from otel_reliability.windows.window import AgentWindow
-from tests.windows.runs import KEY, closed, run, settled
+from tests.windows.runs import KEY, closed, final, run
 
 
 def window_of(*runs: Run, settings: Settings | None = None) -> AgentWindow:
     """The window of an agent with these runs."""
-    fleet = Fleet(settings or Settings())
+    agents = AgentRegistry(settings or Settings())
     for one in runs:
-        fleet.apply(closed(one), 0.0)
-    state = fleet.agent(KEY)
+        agents.apply(closed(one), 0.0)
+    state = agents.agent(KEY)
     assert state is not None
     return state.windows["recent"]
 
@@ -33,17 +33,17 @@ def test_readings_are_of_all_metrics_in_order() -> None:
 
 def test_readings_are_kept_until_the_window_changes() -> None:
     """Asking twice computes once; a run that comes makes the answers new."""
-    fleet = Fleet()
-    fleet.apply(closed(run("a", 1, "x")), 0.0)
-    state = fleet.agent(KEY)
+    agents = AgentRegistry()
+    agents.apply(closed(run("a", 1, "x")), 0.0)
+    state = agents.agent(KEY)
     assert state is not None
     window = state.windows["recent"]
     first, series = window.reading("window.runs"), window.series()
     assert window.reading("window.runs") is first
     assert window.series() is series
-    fleet.apply(settled(run("a", 1, "x")), 0.0)
+    agents.apply(final(run("a", 1, "x")), 0.0)
     assert window.reading("window.runs") is first
-    fleet.apply(closed(run("b", 2, "x")), 0.0)
+    agents.apply(closed(run("b", 2, "x")), 0.0)
     assert window.reading("window.runs").value == 2
     assert window.series() is not series
 
@@ -93,7 +93,7 @@ def test_perturbed_runs_are_in_the_window_and_no_baseline() -> None:
 
 
 def test_rules_hold_together() -> None:
-    """With a count and a period both must hold, and no window passes the ceiling."""
+    """With a count and a period both must hold, and no window passes the limit."""
     both = rule_of(WindowSettings("w", last=7, period=2.5), 5)
     assert repr(both) == "Rule(n=5, period_ns=2500000000)"
 

@@ -1,11 +1,14 @@
-"""Claude Code's own spans: `claude_code.*`, documented, not captured.
+"""Claude Code: its log events, and its own spans `claude_code.*`.
 
-Source: Claude Code monitoring documentation (CLAUDE_CODE_ENHANCED_TELEMETRY_BETA=1). Input tokens there exclude the cached part.
+Source: recordings of Claude Code 2.1.330 (CLAUDE_CODE_ENABLE_TELEMETRY=1; spans: CLAUDE_CODE_ENHANCED_TELEMETRY_BETA=1) and its
+monitoring documentation. Input tokens there exclude the cached part. A failure is told by the `.execution` child of a tool, a
+refused call by its `.blocked_on_user` child; the tool's own status is always unset.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
@@ -13,44 +16,98 @@ from otel_reliability.conventions.base import (
     NOTHING,
     Answer,
     Convention,
+    Event,
     SpanView,
     own,
     own_of_all,
     own_value,
     reported_call,
 )
-from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, Tokens, ToolFacts
+from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, RejectionFacts, Tokens, ToolFacts
 
+AGENT: Final = "claude-code"
+SCOPE: Final = "com.anthropic.claude_code"
 PREFIX: Final = "claude_code."
 INPUT_TOKENS: Final = ("input_tokens", "cache_read_tokens", "cache_creation_tokens")
 """What was new, what was read from the cache, what was written to it: together the input."""
+REQUEST_ID: Final = "request_id"
+COMMIT: Final = "git_commit_id"
+COMMIT_MADE: Final = "git_commit"
+"""Name of the evaluation of a run that made a commit; it decides the outcome only where `outcome.evaluations` has it."""
+MCP_TOOL: Final = "mcp_tool"
+"""The name that events give every tool of an MCP server; with details, `tool_parameters` has its own."""
 
 
 class ClaudeCode(Convention):
-    """Spans named `claude_code.interaction`, `.llm_request`, `.tool` and `.tool.execution`."""
+    """Spans named `claude_code.interaction`, `.llm_request`, `.tool`, `.tool.execution` and `.tool.blocked_on_user`."""
 
     name: ClassVar[str] = "Claude Code"
-    names: ClassVar[str] = r"claude_code\."
+    scopes: ClassVar[tuple[str, ...]] = (SCOPE,)
+    event_scopes: ClassVar[tuple[str, ...]] = (SCOPE,)
+    conversation: ClassVar[tuple[str, ...]] = ("session.id",)
     keys: ClassVar[frozenset[str]] = frozenset(
         {
-            "model", *INPUT_TOKENS, "output_tokens", "stop_reason", "tool_name", "tool_use_id", "tool_input", "success",
-            "subagent_type",
+            "model", *INPUT_TOKENS, "output_tokens", "stop_reason", "tool_name", "tool_use_id", "tool_input", "full_command",
+            "success", "decision", REQUEST_ID,
         }
     )  # fmt: skip
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by span name."""
-        if not span.name.startswith(PREFIX):
-            return None
-        kind = span.name[len(PREFIX) :]
+        kind = span.name.removeprefix(PREFIX)
         if kind == "interaction":
-            named = values.name(span.get("subagent_type"))
-            return Answer(Kind.AGENT, InvocationFacts(name=named, fallback_name="claude_code"))
+            return Answer(Kind.AGENT, InvocationFacts(name=AGENT))
         if kind == "llm_request":
             return Answer(Kind.MODEL, _model(span))
-        if kind in {"tool", "tool.execution"}:
-            return _tool(span)
+        if kind == "tool":
+            name = values.text(span.get("tool_name"))
+            return NOTHING if name is None else _tool(span, name)
+        if kind == "tool.execution":
+            return _tool(span, None)
+        if kind == "tool.blocked_on_user" and span.get("decision") == "reject":
+            return Answer(Kind.TOOL, RejectionFacts())
         return NOTHING
+
+    def read_event(self, log: RawLog) -> Event | None:
+        """Read by event name."""
+        given = log.attributes
+        session = values.identifier(given.get("session.id"))
+        if session is None:
+            return None
+        prompt, subagent = values.identifier(given.get("prompt.id")), values.identifier(given.get("agent_id"))
+        duration = values.number(given.get("duration_ms")) or 0.0
+        identity = given.get("event.sequence"), given.get("tool_use_id"), given.get(REQUEST_ID)
+        match log.name.removeprefix(PREFIX):
+            case "user_prompt":
+                return Event(Kind.AGENT, InvocationFacts(name=AGENT), session, identity, prompt)
+            case "tool_result":
+                failed = values.truth(given.get("success")) is False
+                call = reported_call(
+                    _tool_name(given),
+                    values.identifier(given.get("tool_use_id")),
+                    given.get("tool_input"),
+                    failed=failed,
+                )
+                has_commit = not failed and _details(given).get(COMMIT) is not None
+                return Event(
+                    Kind.TOOL, ToolFacts((call,)), session, identity, prompt, duration, failed, subagent,
+                    evaluation=(COMMIT_MADE, None, "pass") if has_commit else None,
+                )  # fmt: skip
+            case "api_request":
+                facts = ModelFacts(
+                    model=values.text(given.get("model")),
+                    tokens=Tokens(_input(*map(given.get, INPUT_TOKENS)), values.integer(given.get("output_tokens"))),
+                    cost=values.amount(given.get("cost_usd")),
+                    response_id=values.text(given.get(REQUEST_ID)),
+                )
+                return Event(Kind.MODEL, facts, session, identity, prompt, duration, subagent=subagent)
+            case "api_error":
+                facts = ModelFacts(
+                    model=values.text(given.get("model")), response_id=values.text(given.get(REQUEST_ID))
+                )
+                return Event(Kind.MODEL, facts, session, identity, prompt, duration, True, subagent)
+            case _:
+                return None
 
 
 def _model(span: SpanView) -> ModelFacts:
@@ -58,6 +115,7 @@ def _model(span: SpanView) -> ModelFacts:
         model=values.text(span.get("model")),
         tokens=Tokens(own_of_all(_input, *INPUT_TOKENS), own(values.integer, "output_tokens")),
         asked_for_tools=genai.asks_for_tools(values.words(span.get("stop_reason"))),
+        response_id=own(values.text, REQUEST_ID),
     )
 
 
@@ -66,11 +124,24 @@ def _input(*parts: object) -> int | None:
     return None if new is None else new + sum(part or 0 for part in cached)
 
 
-def _tool(span: SpanView) -> Answer:
-    """A tool; its `.execution` child reports the same call again, and whether it failed."""
-    name = values.text(span.get("tool_name"))
-    if name is None:
-        return NOTHING
+def _tool(span: SpanView, name: str | None) -> Answer:
+    """A tool; its `.execution` child reports the same call again, without its name, and whether it failed."""
     failed = genai.tool_failed(span) or values.truth(span.get("success")) is False
-    call = reported_call(name, own(values.identifier, "tool_use_id"), own_value("tool_input"), failed=failed)
+    call = reported_call(
+        name, own(values.identifier, "tool_use_id"), own_value("tool_input", "full_command"), failed=failed
+    )
     return Answer(Kind.TOOL, ToolFacts((call,)), failed=failed)
+
+
+def _tool_name(given: Mapping[str, Any]) -> str | None:
+    """The name of a tool; of an MCP server's as spans give it, where details tell it."""
+    name = values.text(given.get("tool_name"))
+    if name != MCP_TOOL:
+        return name
+    details = _details(given)
+    server, tool = values.text(details.get("mcp_server_name")), values.text(details.get("mcp_tool_name"))
+    return name if server is None or tool is None else f"mcp__{server}__{tool}"
+
+
+def _details(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    return values.mapping(given.get("tool_parameters"))

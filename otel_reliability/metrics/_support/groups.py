@@ -242,5 +242,5 @@ class TaskMean(GroupMetric[G]):
         if mean.value is None:
             return mean
         left_out = self.groups.left_out
-        note = f"{left_out} runs beyond the ceiling of distinct paths left out" if left_out else ""
+        note = f"{left_out} runs beyond the limit of distinct paths left out" if left_out else ""
         return Reading(clamp(mean.value), mean.runs, note=note)

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Final
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.waste import Waste
 from otel_reliability.metrics.base import DEFAULTS, SumMetric
 from otel_reliability.metrics.data import CALLS, UNDISTURBED
 from otel_reliability.metrics.stability.arguments import arguments_note
@@ -63,7 +64,17 @@ class RetryExplosion(SumMetric):
     References: AgentCop, *Reliability Layer*, "Retry Explosion".
     """
 
-    __slots__ = ("_chains", "_cost_ns", "_exploding", "_retries", "_runs", "_threshold", "_tokens", "_unknown")
+    __slots__ = (
+        "_chains",
+        "_cost_ns",
+        "_exploding",
+        "_retries",
+        "_runs",
+        "_threshold",
+        "_tokens",
+        "_unknown",
+        "_waste",
+    )
 
     requires = UNDISTURBED | CALLS
 
@@ -116,6 +127,14 @@ class RetryExplosion(SumMetric):
             "Seconds per run that retried calls took.",
             "Σ duration of retries / n",
         ),
+        _companion(
+            "retry_cost_per_run",
+            "Money spent on retries",
+            "{usd}",
+            "Cost per run of the model calls that asked for retries, by their share of the run's tokens.",
+            "Σ cost · tokens of retries / tokens of the run / n",
+            "none",
+        ),
     )
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
@@ -123,6 +142,7 @@ class RetryExplosion(SumMetric):
         self._threshold = settings.metrics.retry_threshold
         self._runs = self._exploding = self._retries = self._tokens = self._cost_ns = self._unknown = 0
         self._chains: Counter[int] = Counter()
+        self._waste = Waste()
 
     def count(self, row: Row, sign: int) -> None:
         retries = row.retries
@@ -130,6 +150,7 @@ class RetryExplosion(SumMetric):
             return
         self._runs += sign
         self._unknown += sign * (not row.arguments_known)
+        self._waste.count(row, retries.tokens, sign)
         if retries.number:
             self._exploding += sign * (retries.longest_chain >= self._threshold)
             self._retries += sign * retries.number
@@ -144,13 +165,14 @@ class RetryExplosion(SumMetric):
 
     def companion_values(self) -> tuple[Reading, ...]:
         runs = self._runs or 1
-        return self._readings(
+        readings = self._readings(
             self._exploding / runs,
             float(max(self._chains, default=0)),
             self._retries / runs,
             self._tokens / runs,
             self._cost_ns / (runs * 10**9),
         )
+        return (*readings, self._waste.value())
 
     def _readings(self, *values: float) -> tuple[Reading, ...]:
         if not self._runs:

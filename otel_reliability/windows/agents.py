@@ -13,7 +13,6 @@ from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.time import clamped
-from otel_reliability.windows.told import Told
 
 OTHER_AGENT: Final = AgentKey("", "", "", "__other__")
 """Agent whose counters include the runs of agents beyond the limit. It has no windows: a mixture has no path entropy."""
@@ -23,11 +22,11 @@ Load: TypeAlias = Callable[[], Iterable[Run]]
 """Reads an agent's final runs from where they were stored before a restart."""
 
 
-class Fleet:
+class AgentRegistry:
     """The windows of every agent, kept up to date with the events of runs.
 
     `accounts` counts, by (what, why): runs ("refused", window) that came too late for a window, ("clamped", "future_end"),
-    of agents ("agents", "ceiling") and tasks ("tasks", "ceiling") beyond the limit; and agents ("expired", "idle").
+    of agents ("agents", "limit") and tasks ("tasks", "limit") beyond the limit; and agents ("expired", "idle").
 
     `places_return`: whether an expired agent frees its place under the limit of agents. In the host's process it does not:
     the SDK counts the attribute sets of ended series too.
@@ -59,11 +58,6 @@ class Fleet:
         state.load(load())
         return state
 
-    def told(self, key: AgentKey) -> Told | None:
-        """Return what is emitted of an agent; None if it is not known."""
-        state = self.agent(key)
-        return None if state is None else state.told()
-
     def counted_as(self, key: AgentKey) -> AgentKey:
         """Return the agent whose counters include a run of this agent: itself, or `__other__` beyond the limit."""
         return key if key in self._admitted else OTHER_AGENT
@@ -75,10 +69,10 @@ class Fleet:
         more than five minutes later is clamped to that. None: a recording, whose times are used as they are.
         """
         change, run, previous = event
-        if change is RunChange.SETTLED:
+        if change is RunChange.FINAL:
             state = self.agent(run.key)
             if state is not None:
-                state.settle(run)
+                state.finalize(run)
             return
         closed = change is not RunChange.WITHDRAWN
         replaced = previous if closed else run
@@ -130,7 +124,7 @@ class Fleet:
         key = run.key
         state = self.agent(key) or self._begin(key)
         if state is None:
-            self.accounts["agents", "ceiling"] += 1
+            self.accounts["agents", "limit"] += 1
             return
         if wall_ns is not None:
             unclamped, run = run, clamped(run, wall_ns)

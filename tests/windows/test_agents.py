@@ -14,12 +14,12 @@ from otel_reliability.metrics import laws
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run
-from otel_reliability.windows.fleet import OTHER_AGENT, Fleet
+from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
 from otel_reliability.windows.paths import PathTable
 from otel_reliability.windows.row_range import RowRange, Rule
 from otel_reliability.windows.rows import row_of
 from tests.metrics.reference import NAIVE, naive
-from tests.windows.runs import KEY, closed, histories, revised, run, settled, withdrawn
+from tests.windows.runs import KEY, closed, final, histories, revised, run, withdrawn
 
 WINDOWS = (
     WindowSettings("last", last=3),
@@ -52,12 +52,12 @@ def inside(runs: Sequence[Run], window: WindowSettings) -> list[Run]:
     return ordered[-window.last :] if window.last is not None else ordered
 
 
-def apply(events: Sequence[RunEvent]) -> Fleet:
-    """A fleet that was told all this."""
-    fleet = Fleet(SETTINGS)
+def apply(events: Sequence[RunEvent]) -> AgentRegistry:
+    """A agents that was told all this."""
+    agents = AgentRegistry(SETTINGS)
     for event in events:
-        fleet.apply(event, 0.0)
-    return fleet
+        agents.apply(event, 0.0)
+    return agents
 
 
 @given(histories())
@@ -69,11 +69,11 @@ def test_windows_hold_what_they_say_at_every_step(events: list[RunEvent]) -> Non
 @given(histories(most=10))
 def test_readings_are_the_plain_formulas_at_every_step(events: list[RunEvent]) -> None:
     """After each event every stability metric of every window is what its formula gives over the runs in that window."""
-    fleet, paths = Fleet(SETTINGS), PathTable()
+    agents, paths = AgentRegistry(SETTINGS), PathTable()
     for at, event in enumerate(events):
-        fleet.apply(event, 0.0)
+        agents.apply(event, 0.0)
         there = [one for one in told(events[: at + 1]).values() if one.key == event.run.key]
-        state = fleet.agent(event.run.key)
+        state = agents.agent(event.run.key)
         for window in WINDOWS if state is not None else ():
             rows = [row_of(one, paths) for one in inside(there, window)]
             for name in NAIVE:
@@ -83,7 +83,7 @@ def test_readings_are_the_plain_formulas_at_every_step(events: list[RunEvent]) -
 
 @given(histories(), st.randoms(use_true_random=False))
 def test_readings_do_not_depend_on_the_order_of_closing(events: list[RunEvent], dice: Random) -> None:
-    """A fleet told only of the runs that remain, in another order, says the same of every agent."""
+    """A agents told only of the runs that remain, in another order, says the same of every agent."""
     there = list(told(events).values())
     dice.shuffle(there)
     left, right = apply(events), apply([closed(one) for one in there])
@@ -101,15 +101,15 @@ def test_readings_do_not_depend_on_the_order_of_closing(events: list[RunEvent], 
 
 def right_at_every_step(events: Sequence[RunEvent]) -> bool:
     """Whether, after each event, the agents are those of the runs, and every window holds the runs that its rule names."""
-    fleet = Fleet(SETTINGS)
+    agents = AgentRegistry(SETTINGS)
     for at, event in enumerate(events):
-        fleet.apply(event, 0.0)
+        agents.apply(event, 0.0)
         there = told(events[: at + 1]).values()
-        if set(fleet.keys()) != {one.key for one in there}:
+        if set(agents.keys()) != {one.key for one in there}:
             return False
         for key in {one.key for one in there}:
             mine = [one for one in there if one.key == key]
-            if any(ids(fleet, window.name, key) != [one.run_id for one in inside(mine, window)] for window in WINDOWS):
+            if any(ids(agents, window.name, key) != [one.run_id for one in inside(mine, window)] for window in WINDOWS):
                 return False
     return True
 
@@ -140,7 +140,7 @@ def does_nothing(*_: object) -> None:
         ("row_range.RowRange._spent", spent_too_soon),
         ("row_range.Rule.start", starts_early),
         ("row_range.RowRange.remove", does_nothing),
-        ("fleet.Fleet._forget_if_empty", does_nothing),
+        ("agents.AgentRegistry._forget_if_empty", does_nothing),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")  # it is printed unshrunk, to nobody
@@ -150,56 +150,56 @@ def test_the_model_catches_a_planted_bug(place: str, bug: object, monkeypatch: p
     assert find(histories(), lambda events: not right_at_every_step(events), settings=UNSHRUNK)
 
 
-def ids(fleet: Fleet, window: str = "recent", key: AgentKey = KEY) -> list[str]:
+def ids(agents: AgentRegistry, window: str = "recent", key: AgentKey = KEY) -> list[str]:
     """The runs in a window."""
-    state = fleet.agent(key)
+    state = agents.agent(key)
     return [row.run_id for row in state.windows[window].rows()] if state is not None else []
 
 
-def small(last: int | None = 2, period: float | None = None, **limits: int) -> Fleet:
-    """A fleet with one small window."""
+def small(last: int | None = 2, period: float | None = None, **limits: int) -> AgentRegistry:
+    """A agents with one small window."""
     window = WindowSettings(last=last, period=period)
-    return Fleet(Settings(windows=(window,), limits=LimitSettings(**limits)))
+    return AgentRegistry(Settings(windows=(window,), limits=LimitSettings(**limits)))
 
 
 def test_a_spare_returns_when_a_run_is_withdrawn() -> None:
     """The run that left for a newer one counts again when that one turns out to be none."""
-    fleet = small(last=2)
+    agents = small(last=2)
     runs = [run(name, end) for end, name in enumerate("abc")]
     for one in runs:
-        fleet.apply(closed(one), 0.0)
-    assert ids(fleet) == ["b", "c"]
-    fleet.apply(withdrawn(runs[2]), 0.0)
-    assert ids(fleet) == ["a", "b"]
+        agents.apply(closed(one), 0.0)
+    assert ids(agents) == ["b", "c"]
+    agents.apply(withdrawn(runs[2]), 0.0)
+    assert ids(agents) == ["a", "b"]
 
 
 def test_spares_are_kept_while_runs_may_be_withdrawn_and_no_longer() -> None:
-    """Below a window of settled runs nothing is kept; below one that may shrink, as many settled runs as it may lose."""
-    fleet = small(last=2)
+    """Below a window of final runs nothing is kept; below one that may shrink, as many final runs as it may lose."""
+    agents = small(last=2)
     runs = [run(f"{at:02}", at) for at in range(10)]
     for one in runs:
-        fleet.apply(closed(one), 0.0)
-    state = fleet.agent(KEY)
+        agents.apply(closed(one), 0.0)
+    state = agents.agent(KEY)
     assert state is not None
     assert state.windows["recent"].spares == 8
     for one in runs[:9]:
-        fleet.apply(settled(one), 0.0)
+        agents.apply(final(one), 0.0)
     assert state.windows["recent"].spares == 1
-    fleet.apply(settled(runs[9]), 0.0)
+    agents.apply(final(runs[9]), 0.0)
     assert state.windows["recent"].spares == 0
 
 
-def test_a_run_below_a_settled_window_is_refused_and_counted() -> None:
-    """A run that ended before a full window of settled runs began cannot count, and that is said."""
-    fleet = small(last=2)
+def test_a_run_below_a_final_window_is_refused_and_counted() -> None:
+    """A run that ended before a full window of final runs began cannot count, and that is said."""
+    agents = small(last=2)
     for end in (5, 6):
         one = run(f"run-{end}", end)
-        fleet.apply(closed(one), 0.0)
-        fleet.apply(settled(one), 0.0)
-    fleet.apply(closed(run("late", 1)), 0.0)
-    assert ids(fleet) == ["run-5", "run-6"]
-    assert fleet.accounts["refused", "recent"] == 1
-    state = fleet.agent(KEY)
+        agents.apply(closed(one), 0.0)
+        agents.apply(final(one), 0.0)
+    agents.apply(closed(run("late", 1)), 0.0)
+    assert ids(agents) == ["run-5", "run-6"]
+    assert agents.accounts["refused", "recent"] == 1
+    state = agents.agent(KEY)
     assert state is not None
     assert state.row("late") is None
     assert (state.windows["recent"].refused, state.windows["recent"].turnover) == (1, 0)
@@ -207,52 +207,52 @@ def test_a_run_below_a_settled_window_is_refused_and_counted() -> None:
 
 def test_runs_that_end_together_stand_by_id() -> None:
     """Equal ends are no tie: the greater run id is the later run."""
-    fleet = small(last=2)
+    agents = small(last=2)
     for name in "cab":
-        fleet.apply(closed(run(name, 7)), 0.0)
-    assert ids(fleet) == ["b", "c"]
+        agents.apply(closed(run(name, 7)), 0.0)
+    assert ids(agents) == ["b", "c"]
 
 
 def test_a_period_ends_where_the_latest_run_ended() -> None:
     """(T − p, T]: a run that ended exactly a period ago is out, and time stands still between runs."""
-    fleet = small(last=None, period=10e-9)
+    agents = small(last=None, period=10e-9)
     for end in (0, 1, 10):
-        fleet.apply(closed(run(f"run-{end:02}", end)), float(end))
-    fleet.advance(5_000.0)
-    assert ids(fleet) == ["run-01", "run-10"]
+        agents.apply(closed(run(f"run-{end:02}", end)), float(end))
+    agents.advance(5_000.0)
+    assert ids(agents) == ["run-01", "run-10"]
 
 
-def test_no_window_holds_more_than_the_ceiling() -> None:
+def test_no_window_holds_more_than_the_limit() -> None:
     """However long its period, a window holds at most `limits.rows` runs, the newest."""
-    fleet = small(last=None, period=1e9, rows=3)
+    agents = small(last=None, period=1e9, rows=3)
     for end in range(5):
-        fleet.apply(closed(run(f"run-{end}", end)), 0.0)
-    assert ids(fleet) == ["run-2", "run-3", "run-4"]
-    state = fleet.agent(KEY)
+        agents.apply(closed(run(f"run-{end}", end)), 0.0)
+    assert ids(agents) == ["run-2", "run-3", "run-4"]
+    state = agents.agent(KEY)
     assert state is not None
     assert state.windows["recent"].turnover == 2
-    fleet.apply(withdrawn(run("run-4", 4)), 0.0)
-    assert ids(fleet) == ["run-1", "run-2", "run-3"]
+    agents.apply(withdrawn(run("run-4", 4)), 0.0)
+    assert ids(agents) == ["run-1", "run-2", "run-3"]
     assert state.windows["recent"].turnover == 1
 
 
 def test_a_revision_moves_a_run_to_another_agent() -> None:
     """When late spans name another agent, the run leaves the one, which was none then, and enters the other."""
-    fleet = small()
+    agents = small()
     first = run("a", 1)
     second = first._replace(key=KEY._replace(agent="billing"))
-    fleet.apply(closed(first), 0.0)
-    fleet.apply(revised(second, first), 0.0)
-    assert fleet.keys() == [second.key]
-    assert ids(fleet, key=second.key) == ["a"]
+    agents.apply(closed(first), 0.0)
+    agents.apply(revised(second, first), 0.0)
+    assert agents.keys() == [second.key]
+    assert ids(agents, key=second.key) == ["a"]
 
 
 def test_a_run_told_twice_counts_once() -> None:
     """A second closing of a run replaces the first."""
-    fleet = small()
-    fleet.apply(closed(run("a", 1, "x")), 0.0)
-    fleet.apply(closed(run("a", 2, "y")), 0.0)
-    state = fleet.agent(KEY)
+    agents = small()
+    agents.apply(closed(run("a", 1, "x")), 0.0)
+    agents.apply(closed(run("a", 2, "y")), 0.0)
+    state = agents.agent(KEY)
     assert state is not None
     assert [row.end_ns for row in state.windows["recent"].rows()] == [2]
     assert [one.path for one in state.recent] == [("y",)]
@@ -260,119 +260,119 @@ def test_a_run_told_twice_counts_once() -> None:
 
 def test_what_nobody_knows_changes_nothing() -> None:
     """Events of agents or runs that are gone are no error."""
-    fleet = small()
-    for event in (withdrawn(run("a")), settled(run("a")), revised(run("b"), run("a"))):
-        fleet.apply(event, 0.0)
-    assert ids(fleet) == ["b"]
-    fleet.apply(settled(run("c")), 0.0)
-    fleet.apply(withdrawn(run("c")), 0.0)
-    assert ids(fleet) == ["b"]
+    agents = small()
+    for event in (withdrawn(run("a")), final(run("a")), revised(run("b"), run("a"))):
+        agents.apply(event, 0.0)
+    assert ids(agents) == ["b"]
+    agents.apply(final(run("c")), 0.0)
+    agents.apply(withdrawn(run("c")), 0.0)
+    assert ids(agents) == ["b"]
 
 
 def test_the_last_whole_runs_are_kept() -> None:
     """The newest runs by their ends, whatever the order of arrival; a withdrawn one goes."""
-    fleet = small(recent_runs=2)
+    agents = small(recent_runs=2)
     for end in (3, 1, 2):
-        fleet.apply(closed(run(f"run-{end}", end)), 0.0)
-    state = fleet.agent(KEY)
+        agents.apply(closed(run(f"run-{end}", end)), 0.0)
+    state = agents.agent(KEY)
     assert state is not None
     assert [one.run_id for one in state.recent] == ["run-2", "run-3"]
     assert len(state.recent) == 2
     assert state.last_run_ns == 3
-    fleet.apply(withdrawn(run("run-3", 3)), 0.0)
+    agents.apply(withdrawn(run("run-3", 3)), 0.0)
     assert [one.run_id for one in state.recent] == ["run-2"]
 
 
 def test_ends_far_in_the_future_are_clamped_in_live_doors() -> None:
     """A stamp more than five minutes ahead of the clock is taken as five minutes ahead, counted, and found again."""
-    fleet = small(last=None, period=1_000.0)
+    agents = small(last=None, period=1_000.0)
     now, ahead = 10**18, 300 * 10**9
-    fleet.apply(closed(run("leapt", now + 10**15)), 0.0, now)
-    fleet.apply(closed(run("sane", now)), 0.0, now)
-    assert ids(fleet) == ["sane", "leapt"]
-    state = fleet.agent(KEY)
+    agents.apply(closed(run("leapt", now + 10**15)), 0.0, now)
+    agents.apply(closed(run("sane", now)), 0.0, now)
+    assert ids(agents) == ["sane", "leapt"]
+    state = agents.agent(KEY)
     assert state is not None
     assert state.last_run_ns == now + ahead
-    assert fleet.accounts["clamped", "future_end"] == 1
-    fleet.apply(withdrawn(run("leapt", now + 10**15)), 0.0, now)
-    assert ids(fleet) == ["sane"]
+    assert agents.accounts["clamped", "future_end"] == 1
+    agents.apply(withdrawn(run("leapt", now + 10**15)), 0.0, now)
+    assert ids(agents) == ["sane"]
     assert [one.run_id for one in state.recent] == ["sane"]
 
 
 def test_recordings_are_taken_as_they_are() -> None:
     """Without a clock no end is too late."""
-    fleet = small()
-    fleet.apply(closed(run("far", 10**19)), 0.0)
-    state = fleet.agent(KEY)
+    agents = small()
+    agents.apply(closed(run("far", 10**19)), 0.0)
+    state = agents.agent(KEY)
     assert state is not None
     assert state.last_run_ns == 10**19
-    assert fleet.accounts["clamped", "future_end"] == 0
+    assert agents.accounts["clamped", "future_end"] == 0
 
 
 def test_idle_agents_expire_and_return_anew() -> None:
     """An agent without a run for a day is gone; when it comes back it starts with that run."""
-    fleet = Fleet(Settings(limits=LimitSettings(agent_idle=60.0)))
+    agents = AgentRegistry(Settings(limits=LimitSettings(agent_idle=60.0)))
     other = KEY._replace(agent="busy")
-    fleet.apply(closed(run("a", 1)), 0.0)
-    fleet.apply(closed(run("b", 1, key=other)), 0.0)
-    fleet.apply(closed(run("c", 2, key=other)), 50.0)
-    assert fleet.advance(59.0) == []
-    assert fleet.advance(60.0) == [KEY]
-    assert fleet.keys() == [other]
-    assert fleet.accounts["expired", "idle"] == 1
-    fleet.apply(closed(run("d", 3)), 70.0)
-    assert ids(fleet) == ["d"]
-    assert len(fleet) == 2
+    agents.apply(closed(run("a", 1)), 0.0)
+    agents.apply(closed(run("b", 1, key=other)), 0.0)
+    agents.apply(closed(run("c", 2, key=other)), 50.0)
+    assert agents.advance(59.0) == []
+    assert agents.advance(60.0) == [KEY]
+    assert agents.keys() == [other]
+    assert agents.accounts["expired", "idle"] == 1
+    agents.apply(closed(run("d", 3)), 70.0)
+    assert ids(agents) == ["d"]
+    assert len(agents) == 2
 
 
 @pytest.mark.parametrize("places_return", [False, True])
-def test_agents_beyond_the_ceiling_have_counters_only(*, places_return: bool) -> None:
+def test_agents_beyond_the_limit_have_counters_only(*, places_return: bool) -> None:
     """They get no window and count as `__other__`; whether an expired agent's place is free again depends on the door."""
-    fleet = Fleet(Settings(limits=LimitSettings(agents=1, agent_idle=60.0)), places_return=places_return)
+    agents = AgentRegistry(Settings(limits=LimitSettings(agents=1, agent_idle=60.0)), places_return=places_return)
     other = KEY._replace(agent="second")
-    fleet.apply(closed(run("a", 1)), 0.0)
-    fleet.apply(closed(run("b", 1, key=other)), 0.0)
-    assert fleet.agent(other) is None
-    assert fleet.counted_as(KEY) == KEY
-    assert fleet.counted_as(other) == OTHER_AGENT
-    assert fleet.accounts["agents", "ceiling"] == 1
-    fleet.advance(60.0)
-    fleet.apply(closed(run("c", 2, key=other)), 60.0)
-    assert (fleet.agent(other) is not None) is places_return
-    fleet.apply(closed(run("d", 3)), 60.0)
-    assert (fleet.agent(KEY) is not None) is not places_return
+    agents.apply(closed(run("a", 1)), 0.0)
+    agents.apply(closed(run("b", 1, key=other)), 0.0)
+    assert agents.agent(other) is None
+    assert agents.counted_as(KEY) == KEY
+    assert agents.counted_as(other) == OTHER_AGENT
+    assert agents.accounts["agents", "limit"] == 1
+    agents.advance(60.0)
+    agents.apply(closed(run("c", 2, key=other)), 60.0)
+    assert (agents.agent(other) is not None) is places_return
+    agents.apply(closed(run("d", 3)), 60.0)
+    assert (agents.agent(KEY) is not None) is not places_return
 
 
-def test_tasks_beyond_the_ceiling_are_no_group() -> None:
-    """Runs of tasks beyond the ceiling are no evidence per task, are counted, and have room again when a task is gone."""
-    fleet = small(last=3, tasks=1)
+def test_tasks_beyond_the_limit_are_no_group() -> None:
+    """Runs of tasks beyond the limit are no evidence per task, are counted, and have room again when a task is gone."""
+    agents = small(last=3, tasks=1)
     for end, task in enumerate(["x", "y", "y"]):
         one = run(f"run-{end}", end, "a", task_id=task)
-        fleet.apply(closed(one), 0.0)
-        fleet.apply(settled(one), 0.0)
-    state = fleet.agent(KEY)
+        agents.apply(closed(one), 0.0)
+        agents.apply(final(one), 0.0)
+    state = agents.agent(KEY)
     assert state is not None
     window = state.windows["recent"]
     assert window.reading("path_entropy").value is None
     assert window.reading("window.runs").value == 3
-    assert fleet.accounts["tasks", "ceiling"] == 2
+    assert agents.accounts["tasks", "limit"] == 2
     for end in (3, 4, 5):
         one = run(f"run-{end}", end, "a", task_id="z")
-        fleet.apply(closed(one), 0.0)
-        fleet.apply(settled(one), 0.0)
+        agents.apply(closed(one), 0.0)
+        agents.apply(final(one), 0.0)
     assert window.reading("path_entropy").runs == 2
 
 
 def test_each_window_has_its_own_runs() -> None:
     """Windows of one agent share rows, and each lets go of them by its own rule."""
-    fleet = Fleet(Settings(windows=(WindowSettings("short", last=1), WindowSettings("long", last=3))))
+    agents = AgentRegistry(Settings(windows=(WindowSettings("short", last=1), WindowSettings("long", last=3))))
     for end in range(5):
         one = run(f"run-{end}", end)
-        fleet.apply(closed(one), 0.0)
-        fleet.apply(settled(one), 0.0)
-    assert ids(fleet, "short") == ["run-4"]
-    assert ids(fleet, "long") == ["run-2", "run-3", "run-4"]
-    state = fleet.agent(KEY)
+        agents.apply(closed(one), 0.0)
+        agents.apply(final(one), 0.0)
+    assert ids(agents, "short") == ["run-4"]
+    assert ids(agents, "long") == ["run-2", "run-3", "run-4"]
+    state = agents.agent(KEY)
     assert state is not None
     assert state.row("run-2") is not None
     assert state.row("run-1") is None

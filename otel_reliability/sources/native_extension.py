@@ -1,4 +1,4 @@
-"""The compiled modules of `otel-reliability-native`, which need not be there: what each does, Python does too."""
+"""The native extension `otel-reliability-native`, which is optional: Python does the same work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 import logging
 from typing import Any, Final
 
-FITS: Final = 9
+FITS: Final = 10
 """The version of what is passed to compiled modules and what comes back. They say it too, and are used where it is the same: one
 that was built for another would take objects for what they are not.
 """
@@ -15,7 +15,7 @@ _logger = logging.getLogger("otel_reliability")
 
 
 def load(name: str) -> Any:
-    """A compiled module; None where it is not installed, cannot be loaded, or was built for another version.
+    """Return a compiled module; None where it is not installed, cannot be loaded, or was built for another version.
 
     >>> load("no_such_module") is None
     True
@@ -24,7 +24,7 @@ def load(name: str) -> Any:
         module = importlib.import_module(name)
     except ModuleNotFoundError:
         return None
-    except Exception as error:  # noqa: BLE001 (whatever it is: a host must not fail for what it can do without)
+    except Exception as error:  # noqa: BLE001 (the extension is optional: no failure of it may reach the host)
         _logger.warning(
             "%s is not used, Python does its work: it cannot be loaded: %s: %s", name, type(error).__name__, error
         )

@@ -1,0 +1,173 @@
+"""The buffers of all traces of which a run may still change: which grow, which are closed, when each is due."""
+
+from __future__ import annotations
+
+import heapq
+from collections import OrderedDict
+from collections.abc import Container, Iterator
+from itertools import count
+from typing import Final
+
+from otel_reliability.assembly.assemble import NO_CONVENTION
+from otel_reliability.assembly.closed_traces import ClosedTraces, reopened
+from otel_reliability.assembly.orphans import RUN_KEYS
+from otel_reliability.assembly.trace_buffer import TraceBuffer
+from otel_reliability.config import Settings
+from otel_reliability.model.span import AgentSpan, SpanRef, TraceId
+
+_MAX_OUTDATED: Final = 4_096
+"""Outdated due times that are kept, next to those of buffers."""
+
+
+class Buffers:
+    """Buffers by trace, and what is remembered of other traces.
+
+    - `growing`: buffers with agent spans that are not closed. `reopenable`: closed ones, the first to be closed first.
+    - `open_spans`, `reopenable_spans`: numbers of agent spans in these. `other_spans`: number of spans that only connect others.
+    - `closed`: what is remembered of traces without a buffer.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.closed = ClosedTraces()
+        self.growing: dict[TraceBuffer, None] = {}
+        self.reopenable: OrderedDict[TraceBuffer, None] = OrderedDict()
+        self.open_spans = self.reopenable_spans = self.other_spans = 0
+        self._linger, self._span_limit = settings.assembly.linger, settings.limits.span_limit
+        self._by_trace: dict[TraceId, TraceBuffer] = {}
+        self._due: list[tuple[float, int, TraceBuffer]] = []
+        self._ticket = count()
+        self.get = self._by_trace.get
+
+    def __len__(self) -> int:
+        """Number of traces with a buffer."""
+        return len(self._by_trace)
+
+    def __contains__(self, trace_id: TraceId) -> bool:
+        return trace_id in self._by_trace
+
+    def __iter__(self) -> Iterator[TraceBuffer]:
+        """Yield each buffer once."""
+        yield from dict.fromkeys(self._by_trace.values())
+
+    # --- Arrivals -----------------------------------------------------------------------------------------------------
+
+    def begin(self, trace_id: TraceId, now: float) -> TraceBuffer:
+        """Return the buffer of a trace that has none. Its final runs are remembered, and spans that came to connect others."""
+        buffer = self._by_trace[trace_id] = TraceBuffer(trace_id, now, self._span_limit)
+        record = self.closed.take(trace_id)
+        if record is not None:
+            closed = reopened(record)
+            if closed is not None:
+                buffer.closed = {trace_id: closed}
+                self.closed.ids += len(closed)
+            connecting = record[6]
+            if connecting:
+                buffer.spans.extend(connecting)
+                buffer.others = len(connecting)
+                buffer.counted = ((NO_CONVENTION, buffer.others),)
+                self.other_spans += buffer.others
+                for span in connecting:
+                    if span.link is not None:
+                        buffer = self.join(buffer, span.link[0], now)
+        self.plan(buffer, now + self._linger)
+        return buffer
+
+    def touch(self, buffer: TraceBuffer, now: float) -> None:
+        """Let a buffer linger again; open it if it was closed."""
+        buffer.mark(now)
+        if buffer.closed_at is not None:
+            self._reopen(buffer, now)
+        self.plan(buffer, now + self._linger)
+
+    def join(self, buffer: TraceBuffer, trace_id: TraceId, now: float) -> TraceBuffer:
+        """Join two traces that a messaging link connects: both ids lead to one buffer from now on, which is returned."""
+        other = self.get(trace_id) or self.begin(trace_id, now)
+        buffer.joined = True
+        if other is buffer:
+            return buffer
+        if other.weight > buffer.weight:
+            buffer, other = other, buffer
+        for one in (buffer, other):
+            if one.closed_at is not None or one.last_seen != now:
+                self.touch(one, now)
+        self._absorb(buffer, other)
+        return buffer
+
+    def join_key(self, buffer: TraceBuffer, key: bytes, now: float) -> None:
+        """Join a buffer with all others that have lone work with this run key."""
+        trace_id = RUN_KEYS + key
+        other = self._by_trace.setdefault(trace_id, buffer)
+        buffer.joined = True
+        if other is buffer:
+            buffer.traces += (trace_id,)
+            return
+        if other.closed_at is not None:
+            self._reopen(other, now)
+        self._absorb(buffer, other)
+
+    def _absorb(self, buffer: TraceBuffer, other: TraceBuffer) -> None:
+        self.growing.pop(other, None)
+        buffer.absorb(other)
+        if buffer.weight:
+            self.growing[buffer] = None
+        self._by_trace.update(dict.fromkeys(buffer.traces, buffer))
+
+    def _reopen(self, buffer: TraceBuffer, now: float) -> None:
+        del self.reopenable[buffer]
+        self.growing[buffer] = None
+        self.reopenable_spans -= buffer.weight
+        self.open_spans += buffer.weight
+        buffer.reopen(now)
+
+    # --- Due times ----------------------------------------------------------------------------------------------------
+
+    def plan(self, buffer: TraceBuffer, at: float) -> None:
+        """Let a buffer be due at this time at the latest."""
+        if buffer.due is None or at < buffer.due:
+            buffer.due = at
+            heapq.heappush(self._due, (at, next(self._ticket), buffer))
+
+    def due(self, now: float) -> Iterator[TraceBuffer]:
+        """Yield the buffers that are due, each once. It must be planned again, closed or removed then."""
+        due, ready = self._due, list[TraceBuffer]()
+        while due and due[0][0] <= now:
+            at, _, buffer = heapq.heappop(due)
+            if buffer.due == at:  # otherwise it was planned earlier, and checked since
+                buffer.due = None
+                ready.append(buffer)
+        if len(due) > 2 * len(self._by_trace) + _MAX_OUTDATED:
+            due[:] = [entry for entry in due if entry[2].due == entry[0]]
+            heapq.heapify(due)
+        for buffer in ready:
+            if buffer.traces:  # otherwise another buffer has absorbed it
+                yield buffer
+
+    # --- What leaves --------------------------------------------------------------------------------------------------
+
+    def take_out(self, buffer: TraceBuffer, refs: Container[SpanRef]) -> list[AgentSpan]:
+        """Remove spans from an open buffer, with their duplicates, and return them."""
+        weight, others = buffer.weight, buffer.others
+        taken = buffer.take_out(refs)
+        self.open_spans -= weight - buffer.weight
+        self.other_spans -= others - buffer.others
+        return taken
+
+    def close(self, buffer: TraceBuffer, now: float) -> None:
+        """Let a buffer wait for `reopen` until it is final."""
+        del self.growing[buffer]
+        self.reopenable[buffer] = None
+        self.open_spans -= buffer.weight
+        self.reopenable_spans += buffer.weight
+        buffer.closed_at = now
+
+    def remove(self, buffer: TraceBuffer) -> None:
+        """Remove a buffer that does not grow."""
+        if buffer.closed_at is not None:
+            del self.reopenable[buffer]
+            self.reopenable_spans -= buffer.weight
+        self.other_spans -= buffer.others
+        if buffer.closed is not None:
+            self.closed.ids -= sum(map(len, buffer.closed.values()))
+        for trace_id in buffer.traces:
+            del self._by_trace[trace_id]
+        buffer.clear()

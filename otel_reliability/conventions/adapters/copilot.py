@@ -1,0 +1,63 @@
+"""GitHub Copilot in VS Code and on the command line: its spans, and what its users did with an answer. Documented, not captured.
+
+Source: documentation of VS Code, "Monitor agent usage with OpenTelemetry". Spans follow the GenAI conventions; the totals on
+`invoke_agent` are those of the whole session. The other events repeat what spans report, and name no conversation.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.adapters import genai
+from otel_reliability.conventions.base import Answer, Convention, Event, SpanView
+from otel_reliability.model.span import InvocationFacts, Kind, RawLog
+
+CONVERSATION: Final = "gen_ai.conversation.id"
+CHAT_SESSION: Final = "copilot_chat.chat_session_id"
+FEEDBACK: Final = "user_feedback"
+EDIT_FEEDBACK: Final = "edit_feedback"
+EDIT_SURVIVAL: Final = "edit_survival"
+"""Names of evaluations: none decides an outcome unless `outcome.evaluations` has it."""
+_LABELS: Final = {"accepted": "pass", "positive": "pass", "rejected": "fail", "negative": "fail"}
+
+
+class Copilot(Convention):
+    """Spans of the GenAI conventions in a scope of Copilot's."""
+
+    name: ClassVar[str] = "GitHub Copilot"
+    scopes: ClassVar[tuple[str, ...]] = ("copilot-chat", "github.copilot")
+    event_scopes: ClassVar[tuple[str, ...]] = scopes
+    conversation: ClassVar[tuple[str, ...]] = (CONVERSATION, CHAT_SESSION)
+    keys: ClassVar[frozenset[str]] = genai.GenAI.keys
+    needs: ClassVar[frozenset[str]] = frozenset({genai.OPERATION})
+
+    def read(self, span: SpanView) -> Answer | None:
+        """Read by operation."""
+        operation = values.text(span.get(genai.OPERATION))
+        if operation is None:
+            return None
+        answer = genai.by_operation(operation, span)
+        if isinstance(answer.facts, InvocationFacts):
+            return answer._replace(facts=answer.facts._replace(tokens=None))
+        return answer
+
+    def read_event(self, log: RawLog) -> Event | None:
+        """Read an evaluation by its user; of a run that the event, or its conversation, leads to."""
+        given = log.attributes
+        kind = log.name.removeprefix("copilot_chat.")
+        request_id = values.identifier(given.get("request_id"))
+        session = next(
+            (found for key in ("conversation_id", CONVERSATION) if (found := values.identifier(given.get(key)))), None
+        )
+        if kind == "user.feedback":
+            evaluation = (FEEDBACK, None, _LABELS.get(str(given.get("rating"))))
+        elif kind == "edit.feedback":
+            evaluation = (EDIT_FEEDBACK, None, _LABELS.get(str(given.get("outcome"))))
+        elif kind == "edit.survival" and values.truth(given.get("did_branch_change")) is not True:
+            evaluation = (EDIT_SURVIVAL, values.number(given.get("survival_rate_no_revert")), None)
+        else:
+            return None
+        if evaluation[1:] == (None, None) or (session is None and not any(log.trace_id)):
+            return None
+        return Event(Kind.OTHER, None, session or request_id or kind, (request_id,), evaluation=evaluation)

@@ -1,0 +1,112 @@
+"""Gemini CLI: its log events, and its spans, each model call and each batch of tool calls a trace of its own.
+
+Source: recordings of Gemini CLI 0.61.0. The status of a span is OK whatever happened; the output, where it is captured, tells a
+failure and the exit code of a command. A prompt of a session has no id of its own; a tool call of an event has none either.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar, Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.adapters import genai
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, Event, SpanView, own, reported_call
+from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, RejectionFacts, Tokens, ToolFacts
+
+AGENT: Final = "gemini-cli"
+SHELL: Final = "run_shell_command"
+CALL_ID: Final = "gen_ai.tool.call_id"
+INPUT: Final = "gen_ai.input.messages"
+OUTPUT: Final = "gen_ai.output.messages"
+SUBAGENT_GOAL: Final = "subagent_goal"
+"""Name of the evaluation of a run whose subagent ended; it decides the outcome only where `outcome.evaluations` has it."""
+REFUSED: Final = "policy_violation"
+
+_ERROR: Final = re.compile(r'\{\s*"status":\s*"(?:error|cancelled)"')
+_EXIT_CODE: Final = re.compile(r"Exit Code: (?!0\b)-?\d")
+_PARTS: Final = '"functionResponse"'
+
+
+class GeminiCli(Convention):
+    """Spans `llm_call` and `tool_call`."""
+
+    name: ClassVar[str] = "Gemini CLI"
+    scopes: ClassVar[tuple[str, ...]] = ("gemini-cli",)
+    event_scopes: ClassVar[tuple[str, ...]] = ("gemini-cli",)
+    conversation: ClassVar[tuple[str, ...]] = ("gen_ai.conversation.id",)
+    keys: ClassVar[frozenset[str]] = frozenset(
+        {
+            genai.OPERATION, genai.TOOL_NAME, CALL_ID, INPUT, OUTPUT, genai.REQUEST_MODEL, *genai.INPUT_TOKENS,
+            *genai.OUTPUT_TOKENS,
+        }
+    )  # fmt: skip
+
+    def read(self, span: SpanView) -> Answer | None:
+        """Read by operation."""
+        operation = span.get(genai.OPERATION)
+        if operation == "llm_call":
+            model = values.text(span.get(genai.REQUEST_MODEL))
+            return Answer(Kind.MODEL, ModelFacts(request_model=model, tokens=genai.usage()))
+        if operation == "tool_call":
+            name = values.text(span.get(genai.TOOL_NAME))
+            failed = span.found_in(OUTPUT, _shell_failed if name == SHELL else _tool_failed)
+            call = reported_call(
+                name, own(values.identifier, CALL_ID), own(_arguments, INPUT), own(_result, OUTPUT), failed=failed
+            )
+            return Answer(Kind.TOOL, ToolFacts((call,)), failed)
+        return NOTHING
+
+    def read_event(self, log: RawLog) -> Event | None:
+        """Read by event name."""
+        given = log.attributes
+        session = values.identifier(given.get("session.id"))
+        if session is None:
+            return None
+        duration = values.number(given.get("duration_ms")) or 0.0
+        prompt_id = given.get("prompt_id")
+        match log.name:
+            case "gemini_cli.user_prompt":
+                return Event(Kind.AGENT, InvocationFacts(name=AGENT), session, ())
+            case "gemini_cli.tool_call":
+                failed = values.truth(given.get("success")) is False
+                name = values.text(given.get("function_name"))
+                call = reported_call(name, None, given.get("function_args"), failed=failed)
+                facts = RejectionFacts() if given.get("error_type") == REFUSED else ToolFacts((call,))
+                size = given.get("content_length")
+                identity = (name, prompt_id, duration, size, failed, given.get("error"), given.get("function_args"))
+                return Event(Kind.TOOL, facts, session, identity, None, duration, failed)
+            case "gemini_cli.api_response":
+                tokens = Tokens(
+                    values.integer(given.get("input_token_count")), values.integer(given.get("output_token_count"))
+                )
+                facts = ModelFacts(values.text(given.get("model")), tokens=tokens)
+                return Event(Kind.MODEL, facts, session, (prompt_id, *tokens), None, duration)
+            case "gemini_cli.agent.finish":
+                reason = values.text(given.get("terminate_reason"))
+                goal = None if reason is None else (SUBAGENT_GOAL, None, "pass" if reason == "GOAL" else "fail")
+                return goal and Event(Kind.OTHER, None, session, (given.get("agent_id"),), evaluation=goal)
+            case "gemini_cli.api_error":
+                facts = ModelFacts(values.text(given.get("model")))
+                return Event(Kind.MODEL, facts, session, (prompt_id, duration), None, duration, failed=True)
+            case _:
+                return None
+
+
+def _tool_failed(output: Any) -> bool:
+    return isinstance(output, str) and _ERROR.match(output) is not None
+
+
+def _shell_failed(output: Any) -> bool:
+    return isinstance(output, str) and (
+        _ERROR.match(output) is not None or _EXIT_CODE.search(output.partition(_PARTS)[2]) is not None
+    )
+
+
+def _arguments(messages: object) -> object:
+    return values.mapping(messages).get("args")
+
+
+def _result(messages: object) -> object:
+    parts = values.objects(values.mapping(values.mapping(messages).get("response")).get("responseParts"))
+    return values.mapping(parts[0].get("functionResponse")).get("response") if parts else None

@@ -1,0 +1,98 @@
+"""Qwen Code: its log events, and its own spans `qwen-code.*`.
+
+Source: recordings of Qwen Code 0.24.4. A background subagent is a trace of its own with a link to the call that started it; every
+hook has the status ERROR; a call that was refused has no `.execution` child, and `execution_status` not_started in its event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.adapters import genai
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, Event, SpanView, own, reported_call
+from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, RejectionFacts, Tokens, ToolFacts
+
+AGENT: Final = "qwen-code"
+PREFIX: Final = "qwen-code."
+CONTEXT: Final = "llm_request.context"
+STATUS: Final = "execution_status"
+NOT_STARTED: Final = "not_started"
+FAILURE_KIND: Final = "tool.failure_kind"
+DENIED: Final = "permission_denied"
+MANAGED: Final = "managed-"
+"""Begins the names of subagents that nobody asked for, as the one that extracts memories."""
+SEPARATOR: Final = "#"
+
+
+class QwenCode(Convention):
+    """Spans named `qwen-code.interaction`, `.llm_request`, `.tool`, `.tool.execution` and `.subagent`."""
+
+    name: ClassVar[str] = "Qwen Code"
+    scopes: ClassVar[tuple[str, ...]] = ("qwen-code",)
+    event_scopes: ClassVar[tuple[str, ...]] = ("qwen-code",)
+    conversation: ClassVar[tuple[str, ...]] = ("session.id",)
+    keys: ClassVar[frozenset[str]] = genai.GenAI.keys | {CONTEXT, STATUS, FAILURE_KIND, "tool.call_id", "success"}
+
+    def read(self, span: SpanView) -> Answer | None:
+        """Read by span name, then as the GenAI conventions say; a request that serves no prompt is nothing."""
+        match span.name.removeprefix(PREFIX):
+            case "interaction" | "subagent":
+                return Answer(Kind.AGENT, genai.agent_facts(span))
+            case "llm_request" if span.get(CONTEXT) != "standalone":
+                return genai.model(span)
+            case "tool" if span.get(FAILURE_KIND) == DENIED:
+                return Answer(Kind.TOOL, RejectionFacts(), failed=False)
+            case "tool":
+                return genai.tool(span)
+            case "tool.execution":
+                name = values.text(span.get(genai.TOOL_NAME))
+                failed = genai.tool_failed(span) or values.truth(span.get("success")) is False
+                call = reported_call(name, own(values.identifier, "tool.call_id"), failed=failed)
+                return Answer(Kind.TOOL, ToolFacts((call,)), failed)
+            case _:
+                return NOTHING
+
+    def read_event(self, log: RawLog) -> Event | None:
+        """Read by event name."""
+        given = log.attributes
+        session, prompt_id = values.identifier(given.get("session.id")), values.text(given.get("prompt_id"))
+        if session is None or prompt_id is None:
+            return None
+        prompt, subagent = _prompt(session, prompt_id)
+        if subagent is not None and subagent.startswith(MANAGED):
+            return None
+        duration = values.number(given.get("duration_ms")) or 0.0
+        match log.name.removeprefix(PREFIX):
+            case "user_prompt":
+                return Event(Kind.AGENT, InvocationFacts(name=AGENT), session, (), prompt)
+            case "tool_call":
+                return _tool(given, session, prompt, subagent, duration)
+            case "api_response" | "api_error" as name:
+                response_id = values.text(given.get("response_id"))
+                tokens = Tokens(
+                    values.integer(given.get("input_token_count")), values.integer(given.get("output_token_count"))
+                )
+                facts = ModelFacts(values.text(given.get("model")), tokens=tokens, response_id=response_id)
+                failed = name == "api_error"
+                identity = (prompt_id, response_id)
+                return Event(Kind.MODEL, facts, session, identity, prompt, duration, failed, subagent)
+            case _:
+                return None
+
+
+def _tool(given: Mapping[str, Any], session: str, prompt: str | None, subagent: str | None, duration: float) -> Event:
+    failed, call_id = values.truth(given.get("success")) is False, values.identifier(given.get("call_id"))
+    call = reported_call(values.text(given.get("function_name")), call_id, given.get("function_args"), failed=failed)
+    facts = RejectionFacts(call_id) if given.get(STATUS) == NOT_STARTED else ToolFacts((call,))
+    return Event(Kind.TOOL, facts, session, (call_id,), prompt, duration, failed, subagent)
+
+
+def _prompt(session: str, prompt_id: str) -> tuple[str | None, str | None]:
+    """The prompt of an id `<session>########<n>`, else the subagent of `<session>#<subagent>#<turn>`."""
+    rest = prompt_id.removeprefix(session)
+    if rest.startswith(SEPARATOR * 2):
+        return prompt_id, None
+    subagent = rest.strip(SEPARATOR).rpartition(SEPARATOR)[0]
+    return (prompt_id, None) if not subagent else (None, subagent)

@@ -1,0 +1,85 @@
+"""The way of a span: the modules that it enters from OTLP bytes to a gauge, and that no modules import one another."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import grimp
+
+import otel_reliability
+from benchmarks.otlp import request
+from benchmarks.shapes import Shape, each_run
+from otel_reliability.config import Settings
+from otel_reliability.engine import Engine
+from otel_reliability.service.answers import Encoding, OtlpSignal
+from otel_reliability.service.decoded import Decoder
+from otel_reliability.telemetry.exposition import Exposition
+from otel_reliability.telemetry.prometheus import Prometheus
+from otel_reliability.telemetry.registry import Registry
+
+MAX_MODULES: Final = 53
+"""Single metrics and adapters are not counted. The number may fall and must not rise."""
+
+PACKAGE: Final = Path(otel_reliability.__file__).parent
+SHARED_BY_METRICS: Final = {"metrics/base.py", "metrics/data.py"}
+
+
+def test_a_span_enters_few_modules_on_its_way_to_a_gauge() -> None:
+    """From OTLP bytes by decoder, conventions, assembly, windows and metrics to Prometheus text, without change detection."""
+    now, runs = 0.0, each_run(Shape(agents=1, sessions=False))
+    settings = Settings.load({"assembly": {"linger": 1.0, "reopen": 1.0}, "change": {"enabled": False}})
+    engine = Engine(settings, clock=lambda: now, wall=None)
+    decode = Decoder(engine.reader, native=False)
+    prometheus = Prometheus(Exposition(engine, Registry(time.time_ns), lambda: ()), {})
+    with entered_modules() as entered:
+        for _ in range(2):
+            body = request(next(runs)).SerializeToString()
+            engine.receive(decode(OtlpSignal.TRACES, Encoding.PROTOBUF, body).spans)
+        now = 5.0
+        engine.tick()
+        text = "".join(prometheus.text())
+
+    assert "agent_reliability_path_similarity" in text
+    counted = {name for name in entered if not is_metric(name) and not name.startswith("conventions/adapters/")}
+    assert len(counted) <= MAX_MODULES, sorted(counted)
+
+
+def test_no_modules_import_one_another() -> None:
+    """Directly or through others. Imports for type annotations only are left out."""
+    graph = grimp.build_graph("otel_reliability", exclude_type_checking_imports=True)
+    circles = {
+        module
+        for module in graph.modules
+        for imported in graph.find_modules_directly_imported_by(module)
+        if graph.chain_exists(importer=imported, imported=module)
+    }
+    assert circles == set()
+
+
+def is_metric(name: str) -> bool:
+    """Return whether a module computes single metrics, by its path."""
+    return name.startswith("metrics/") and "_support" not in name and name not in SHARED_BY_METRICS
+
+
+@contextmanager
+def entered_modules() -> Generator[set[str]]:
+    """Collect the paths of the package's modules of which a function is called."""
+    entered: set[str] = set()
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        file = Path(frame.f_code.co_filename)
+        if event == "call" and file.is_relative_to(PACKAGE) and not frame.f_code.co_name.startswith("<"):
+            entered.add(file.relative_to(PACKAGE).as_posix())
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield entered
+    finally:
+        sys.setprofile(before)
