@@ -25,8 +25,6 @@ from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.stored_parts import parts_of
 from otel_reliability.telemetry.registry import Registry
 
-SAVE_INTERVAL_S: Final = 1.0
-"""Seconds, by the messages' time, between two recordings of final runs."""
 REMEMBER_FINAL_S: Final = 15 * 60.0
 """Seconds for which ids of final runs are remembered, so that a record that comes again is known."""
 MAX_OPEN: Final = 100_000
@@ -70,7 +68,6 @@ class Readings:
         self._changed: dict[str, None] = {}
         self._unsaved: dict[str, Run] = {}
         self._row = 0
-        self._save_at = 0.0
         self._restore()
         self.engine.observers.append(self._observe)
 
@@ -110,10 +107,11 @@ class Readings:
         self.engine.read(some)
 
     def save(self) -> None:
-        """Store everything that changed. Called before messages and state are committed."""
-        if self.now >= self._save_at:
-            self.recording.record()
-            self._save_at = self.now + SAVE_INTERVAL_S
+        """Store everything that changed. Called before messages and state are committed.
+
+        Final runs are recorded in every save: a run that is stored as final is not recorded again after a restart.
+        """
+        self.recording.record()
         changed, self._changed = self._changed, {}
         for run_id in changed:
             self._values.put(_OPEN, run_id, self._open_data(run_id))

@@ -114,9 +114,9 @@ class Metrics:
         return [web.get("/metrics", self._metrics)]
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        if RECOVERING in self._readiness.reasons:  # a number that is half brought back would look like a reset
+        if RECOVERING in self._readiness.reasons:  # incomplete counters would look like a reset
             later = {"Retry-After": str(round(RETRY_LATER))}
-            return web.Response(status=503, text="state is being brought back\n", headers=later)
+            return web.Response(status=503, text="state is being loaded\n", headers=later)
         openmetrics = "application/openmetrics-text" in request.headers.get("Accept", "")
         packed = "gzip" in request.headers.get("Accept-Encoding", "").lower()
         async with self._turn:

@@ -43,15 +43,16 @@ def numbers(readings: Readings) -> dict[str, float]:
     return numbers_of("".join(Prometheus(Expositions(lambda: [readings], tuple), {}).text()))
 
 
-def test_a_take_over_changes_no_number() -> None:
-    """Gauges, counters and histograms go on, whether runs were final by then or not."""
+@pytest.mark.parametrize("seconds", [2.0, 0.25])
+def test_a_take_over_changes_no_number(seconds: float) -> None:
+    """Gauges, counters and histograms go on, whether runs were final by then or not, and however often state is committed."""
     store = MemoryValues()
     undisturbed, readings = Readings(SETTINGS, MemoryValues(), {}), Readings(SETTINGS, store, {})
     for number in range(1, 60):
         some = [told(number, change, f"agent {number % 2}") for change in (RunChange.CLOSED, RunChange.FINAL)]
         late = told(number + 100, RunChange.CLOSED, f"agent {number % 2}")
         for one in (undisturbed, readings):
-            take(one, *some, late, now=BEGIN + 2 * number)
+            take(one, *some, late, now=BEGIN + seconds * number)
         if number % 7 == 0:
             readings = Readings(SETTINGS, store, {})
 

@@ -106,7 +106,7 @@ def test_a_bomb_is_refused_before_it_has_unpacked() -> None:
         error = refusal(running, b"\n" * 100_000_000, compression=grpc.Compression.Gzip)
 
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert details_of(error).message.startswith("the body unpacks to more")
+        assert details_of(error).message.startswith("the body decompresses to more")
 
 
 @pytest.mark.parametrize(

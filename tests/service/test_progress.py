@@ -101,7 +101,7 @@ class Hanging(Volatile):
 
 def test_the_probe_tells(monkeypatch: pytest.MonkeyPatch) -> None:
     """503 while the writer hangs, although the doors answer, and 200 when it goes on."""
-    monkeypatch.setattr(services, "LOOK", 0.002)
+    monkeypatch.setattr(services, "CHECK_INTERVAL_S", 0.002)
     journal = Hanging()
     with serving(persistence_of=journal, commit_timeout=0.1) as running:
         first = running.get("ui", "/healthz").status

@@ -72,7 +72,7 @@ def test_it_says_why_it_is_not_ready_and_is_healthy(recovering: Running, journal
     assert (ready.status, health.status) == (503, 200)
     assert json.loads(ready.body) == {
         "ready": False,
-        "reasons": {"recovering": "state is being brought back; come again later"},
+        "reasons": {"recovering": "state is being loaded; retry later"},
     }
 
     done(recovering, journal)
@@ -105,7 +105,7 @@ def test_the_api_says_that_it_does_not_know_yet(path: str, recovering: Running, 
     answer = recovering.get("ui", path)
     assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
     assert answer.headers["Content-Type"].startswith("application/json")
-    assert "brought back" in json.loads(answer.body)["message"]
+    assert "being loaded" in json.loads(answer.body)["message"]
 
     done(recovering, journal)
     recovering.post("traces", body_of(run_of()))

@@ -144,16 +144,16 @@ def test_pages_ask_for_the_token(path: str) -> None:
         assert running.get("ui", path, Authorization=f"Basic {packed}").status in {200, 404}
 
 
-def test_no_number_is_shown_while_state_is_half_brought_back(running: Running) -> None:
+def test_no_number_is_shown_while_state_is_loaded(running: Running) -> None:
     """The page says so, as programs are told."""
-    running.service.readiness.hold(RECOVERING, "state is being brought back")
+    running.service.readiness.hold(RECOVERING, "state is being loaded")
     try:
         answer = running.get("ui", "/")
     finally:
         running.service.readiness.release(RECOVERING)
 
     assert answer.status == 503
-    assert "brought back" in answer.text
+    assert "being loaded" in answer.text
 
 
 def test_the_api_and_the_pages_name_the_same_agents(running: Running) -> None:
