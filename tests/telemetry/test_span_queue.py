@@ -360,7 +360,7 @@ def test_non_agent_spans_are_learnt_by_keys_name_and_scope() -> None:
     ("scope", "name"),
     [
         ("web", "execute_tool search"), ("web", "invoke_agent a"), ("web", "chat gpt"), ("web", "crewai.workflow"),
-        ("web", "claude_code.tool"), ("haystack", "haystack.pipeline.run"), ("llamaindex.opentelemetry", "FunctionAgent.run"),
+        ("haystack", "haystack.pipeline.run"), ("llamaindex.opentelemetry", "FunctionAgent.run"),
         ("gcp.vertex.agent", "invocation"),
     ],
 )  # fmt: skip
@@ -374,11 +374,9 @@ def test_spans_that_a_convention_may_know_are_not_learnt(scope: str, name: str) 
 def test_names_that_conventions_know_are_never_those_of_non_agent_spans() -> None:
     """Of conventions that read every scope and need no key."""
     nameless = [one for one in conventions.TABLE if one.names]
-    assert {one.name for one in nameless} == {"OpenLLMetry", "Claude Code", "span name"}
+    assert {one.name for one in nameless} == {"OpenLLMetry", "span name"}
     names = {
         "crewai.workflow",
-        "claude_code.tool",
-        "claude_code.interaction",
         "text_completion m",
         "generate_content m",
     }
