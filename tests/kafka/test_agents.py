@@ -61,7 +61,7 @@ def test_a_take_over_changes_no_number(seconds: float) -> None:
 
 
 def test_agents_are_loaded_when_they_are_needed() -> None:
-    """A take-over loads none; a record loads its own agent, and time the others, as they were."""
+    """A take-over loads none, nor does a record; time loads one after another, as they were."""
     store = MemoryValues()
     undisturbed, before = Readings(SETTINGS, MemoryValues(), {}), Readings(SETTINGS, store, {})
     names = [f"agent {number}" for number in range(5)]
@@ -77,7 +77,7 @@ def test_agents_are_loaded_when_they_are_needed() -> None:
     after.load(0.0)
     unloaded.append(after.unloaded)
 
-    assert unloaded == [5, 4, 3]
+    assert unloaded == [5, 5, 4]
     assert numbers(after) == pytest.approx(numbers(undisturbed))
 
 
