@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
 from otel_reliability.model.span import Evaluation, Resource
 from otel_reliability.sources.otlp_write import logs_json
@@ -33,10 +35,13 @@ def live(prometheus: Prometheuses, folder: Path) -> Generator[Prometheus]:
     with ExitStack() as stack:
         refusing = stack.enter_context(over_http())
         refusing.answers.extend([404] * 10_000)
-        push = {"endpoint": refusing.url, "protocol": "http/protobuf", "interval": "200ms"}
+        protocol = {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}
+        stack.enter_context(patch.dict(os.environ, {"OTEL_METRIC_EXPORT_INTERVAL": "200"}))
         clock = clock_at(time.time_ns() / 1e9)
         main = stack.enter_context(
-            serving(SETTINGS, clock=clock, state=str(folder / "state"), push=push, instance="main")
+            serving(
+                SETTINGS, clock=clock, state=str(folder / "state"), push=refusing.url, instance="main", env=protocol
+            )
         )
         edge = stack.enter_context(serving(SETTINGS, clock=FakeClock(clock()), instance="edge"))
         targets = [str(running.service.addresses["metrics"]) for running in (main, edge)]

@@ -104,7 +104,7 @@ def test_only_names_that_are_emitted_are_asked_for() -> None:
 
 
 @pytest.mark.real
-def test_a_collector_tells_the_same_names(collector: Collectors) -> None:
+def test_a_collector_tells_the_same_names(collector: Collectors, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is pushed to a Collector and scraped there has the names, and the bounds of histograms, of our own endpoint."""
     port = free_port()
     config: Config = {
@@ -112,8 +112,8 @@ def test_a_collector_tells_the_same_names(collector: Collectors) -> None:
         "exporters": {"prometheus": {"endpoint": f"{HOST}:{port}"}},
         "service": {"pipelines": {"metrics": pipeline(["otlp"], ["prometheus"])}},
     }
-    push = {"endpoint": f"http://{collector(config).grpc}", "interval": "200ms"}
-    with serving(SETTINGS, push=push) as running:
+    monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "200")
+    with serving(SETTINGS, push=f"http://{collector(config).grpc}") as running:
         shop = Shop(running)
         for _ in range(12):
             shop.round()
