@@ -14,7 +14,7 @@ import pytest
 from opentelemetry.trace import Tracer
 
 from tests.collector_config.shipped import at_port, shipped
-from tests.real.collector.handle import Collector, Collectors, Config
+from tests.real.collector.handle import Collectors, Config
 from tests.real.pipelines import pipeline
 from tests.real.ports import HOST, free_port
 from tests.real.prometheus.handle import Prometheuses
@@ -22,7 +22,7 @@ from tests.real.waiting import until
 from tests.real.web import ask
 from tests.service.fleet import AGENTS, perform, sending
 from tests.service.running import sum_of
-from tests.service.served import ENGINE, Served, Services
+from tests.service.served import Served, Services
 
 pytestmark = pytest.mark.real
 
@@ -30,8 +30,7 @@ MEGABYTE = 1024 * 1024
 SOON = {"initial_interval": "100ms", "max_interval": "1s", "max_elapsed_time": "0s"}
 SMALL: Mapping[str, Any] = {
     "windows": [{"last": 5}],
-    "assembly": {**ENGINE["assembly"], "remember": "5s"},
-    "limits": {"sessions": 50},
+    "limits": {"memory": "64MiB"},
 }
 """All that is remembered is full after a moment: then nothing has a reason to grow."""
 
@@ -109,37 +108,22 @@ def test_a_killed_service_has_everything_in_the_end(collector: Collectors, serve
     assert service.sum("otel_reliability_spans_total", disposition="late") == 0
 
 
-def test_a_flooded_service_has_everything_in_the_end(collector: Collectors, serve: Services) -> None:
-    """With room for one request only it refuses others; both Collectors wait as they are told, and no span is lost."""
-    little = ("--set", "service.queue=24KiB", "--set", "service.max_request=24KiB")
-    service, before = serve(*little), list[Collector]()
-    many = {"sizer": "items", "queue_size": 100_000, "num_consumers": 20}
-    at_once = {"sending_queue": {**many, "batch": {"flush_timeout": "200ms", "min_size": 30, "max_size": 40}}}
-    for exporter in ("otlp_grpc", "otlp_http"):
-        before.append(collector(to_service(service, exporter), overlay={"exporters": {exporter: at_once}}))
-        with sending(before[-1].http, f"by {exporter}") as tracer:
-            perform(tracer, 40)
-    runs = 2 * 40 * len(AGENTS)
-    sent = until(lambda: sum(one.count("otelcol_receiver_accepted_spans") for one in before), "spans")
-    until(lambda: runs_of(service) >= runs, "all runs to become final")
-
-    for transport in ("grpc", "http"):
-        assert service.sum("otel_reliability_requests_total", transport=transport, outcome="queue_full") > 0
-    assert service.sum("otel_reliability_spans_total", disposition="received") == sent
-    assert runs_of(service) == runs
-    assert {one.count("otelcol_exporter_send_failed_spans") for one in before} == {0}
-
-
 @pytest.mark.parametrize(
     ("seconds", "growth"), [(3.0, 20), pytest.param(600.0, 40, marks=pytest.mark.soak)], ids=["short", "ten minutes"]
 )
 def test_whoever_takes_our_numbers_may_be_away(
-    collector: Collectors, prometheus: Prometheuses, serve: Services, seconds: float, growth: int
+    collector: Collectors,
+    prometheus: Prometheuses,
+    serve: Services,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
+    growth: int,
 ) -> None:
     """Prometheus and a Collector for metrics go away under load: nothing is lost, and the service keeps no more meanwhile."""
     port = f"{HOST}:{free_port()}"
     sink = shipped(collector, "metrics-prometheus-exporter.yaml", overlay=at_port(port))
-    service = serve("--push", f"http://{sink.grpc}", "--set", "service.push.interval=500ms", **SMALL)
+    monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "500")
+    service = serve("--push", f"http://{sink.grpc}", **SMALL)
     server = prometheus({"reliability": service.metrics_address})
     with load(service.http) as sent:
         until(lambda: runs_of(service) >= 10 * len(AGENTS), "windows to be full")
