@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from collections.abc import Mapping
 from typing import Final
 
 EXTRAS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("click", "rich"), "cli"),
-    **dict.fromkeys(("aiohttp", "jinja2", "pydantic", "yaml"), "service"),
+    **dict.fromkeys(("aiohttp", "jinja2", "yaml"), "service"),
 }
 """Packages that the in-process installation lacks, each with the extra that brings it."""
 BAD_USAGE: Final = 2
 GARBAGE: Final = (200_000, 10, 20)
 """How many new objects it takes to look for circles among them. Lines and runs make none, and each look costs what is alive."""
-NO_FORKS: Final = "GRPC_ENABLE_FORK_SUPPORT"
-"""Whether gRPC looks after itself in processes that are forked off. Those that write checkpoints never use it, and have one
-thread; it would stop its own before each fork, and start them on both sides.
-"""
 
 
 def main() -> None:
     """Run the command line."""
     gc.set_threshold(*GARBAGE)
-    os.environ.setdefault(NO_FORKS, "0")  # before gRPC is loaded
     try:
         from otel_reliability.cli.app import app  # noqa: PLC0415  see EXTRAS
 

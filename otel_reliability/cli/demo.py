@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from otel_reliability.cli.interrupts import ended_as_by_ctrl_c
 from otel_reliability.demo.show import DemoPlan, play, send
 
 INTERRUPTED = 130
@@ -53,11 +53,11 @@ def command(output: Path, once: bool, seconds: float | None, pace: float, endpoi
         reconfigure(encoding="utf-8")
     console = Console(highlight=False)
     plan = DemoPlan(output, once or (not console.is_terminal and endpoint is None and seconds is None), seconds, pace)
-    with ended_as_by_ctrl_c():
-        try:
-            if endpoint is None:
-                play(plan, console)
-            else:
-                send(endpoint, plan, console)
-        except KeyboardInterrupt:
-            sys.exit(INTERRUPTED)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the first process of a container ignores it
+    try:
+        if endpoint is None:
+            play(plan, console)
+        else:
+            send(endpoint, plan, console)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import Callable
 
 import click
 
-from otel_reliability.cli.service_options import ALLOW_PUBLIC, CONFIG, LOG_LEVEL, METRICS, Option, given_by, one_setting
+from otel_reliability.cli.service_options import METRICS, of_service
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.service.config_file import Config, load_config
+from otel_reliability.service.config_file import Config
 from otel_reliability.service.serve import log_to_stderr
-
-FLAGS: Final[Mapping[str, str]] = {
-    "brokers": "kafka.brokers",
-    "group": "kafka.group",
-    "state": "kafka.state",
-    "metrics": "service.metrics",
-    "ui": "service.ui",
-}
-"""The settings that have a flag of their own; every other has `--set`."""
-
-_OPTIONS: Final[Sequence[Option]] = (
-    CONFIG,
-    click.option("--brokers", metavar="HOST:PORT,…", help="Addresses of the brokers."),
-    click.option("--topic", metavar="NAME", help="The topic it reads: spans (assemble) or run records (aggregate)."),
-    click.option("--group", metavar="NAME", help="Prefix of the consumer groups."),
-    click.option("--state", metavar="DIR", help="Directory of this worker's copy of its state, for a quicker start."),
-    METRICS,
-    click.option("--ui", metavar="HOST:PORT", help="Address of the probes."),
-    ALLOW_PUBLIC,
-    one_setting("kafka.tick=1s"),
-    LOG_LEVEL,
-)
 
 
 @click.group("kafka")
@@ -50,38 +25,39 @@ def command() -> None:
 
 
 def _of_worker(topic: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return the options of both stages, passed on as `config`; `topic` is the setting of `--topic`."""
-
-    def wrap(run: Callable[[Config], None]) -> Callable[..., None]:
-        def chosen(config: Path | None, assignments: tuple[str, ...], log_level: str, **flags: Any) -> None:
-            log_to_stderr(log_level)
-            given = given_by(assignments, {**FLAGS, "topic": topic, "allow_public": "service.allow_public"}, flags)
-            run(load_config(config, os.environ, given))
-
-        chosen.__doc__ = run.__doc__
-        wrapped: Callable[..., None] = chosen
-        for option in reversed(_OPTIONS):
-            wrapped = option(wrapped)
-        return wrapped
-
-    return wrap
+    """Return the options of both stages; `topic` is the setting of `--topic`."""
+    flags = {"brokers": "kafka.brokers", "topic": topic, "group": "kafka.group", "state": "kafka.state"}
+    return of_service(
+        {**flags, "metrics": "service.metrics", "ui": "service.ui"},
+        click.option("--brokers", metavar="HOST:PORT,…", help="Addresses of the brokers."),
+        click.option(
+            "--topic", metavar="NAME", help="The topic it reads: spans (assemble) or run records (aggregate)."
+        ),
+        click.option("--group", metavar="NAME", help="Prefix of the consumer groups."),
+        click.option(
+            "--state", metavar="DIR", help="Directory of this worker's copy of its state, for a quicker start."
+        ),
+        METRICS,
+        click.option("--ui", metavar="HOST:PORT", help="Address of the probes."),
+    )
 
 
 @command.command("assemble")
 @_of_worker("kafka.spans")
-def assemble(config: Config) -> None:
+def assemble(config: Config, log_level: str) -> None:
     """Rebuild runs from the topic that the Collector's kafka exporter writes (otlp_proto, partition_traces_by_id)."""
-    _run("assemble", config)
+    _run("assemble", config, log_level)
 
 
 @command.command("aggregate")
 @_of_worker("kafka.runs")
-def aggregate(config: Config) -> None:
+def aggregate(config: Config, log_level: str) -> None:
     """Keep the windows of agents, and export their metrics: at /metrics, and with kafka.readings to a topic as OTLP."""
-    _run("aggregate", config)
+    _run("aggregate", config, log_level)
 
 
-def _run(stage: str, config: Config) -> None:
+def _run(stage: str, config: Config, log_level: str) -> None:
+    log_to_stderr(log_level)
     try:
         from otel_reliability.kafka.runner import run  # noqa: PLC0415 (an extra brings what it needs)
     except ModuleNotFoundError as error:

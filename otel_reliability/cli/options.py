@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import click
 
@@ -20,6 +20,7 @@ from otel_reliability.loading import load, seconds_of
 from otel_reliability.report.recording import REPORT_SETTINGS, for_report
 
 R = TypeVar("R")
+Option: TypeAlias = Callable[[Any], Any]
 
 SECOND: Final = 1_000_000_000
 
@@ -60,18 +61,19 @@ def of_recordings(command: Callable[..., R]) -> Callable[..., R]:
         choice = Choice(files, agent, since_ns(since, time.time_ns()), settings, quiet)
         return command(choice=choice, **rest)
 
-    return _documented(chosen, command)
+    return with_options(_OPTIONS, chosen, command)
 
 
-def _documented(chosen: Callable[..., R], command: Callable[..., R]) -> Callable[..., R]:
+def with_options(options: Sequence[Option], chosen: Callable[..., R], command: Callable[..., R]) -> Callable[..., R]:
+    """Add options to `chosen`, which stands for `command`: with its help and its own options."""
     chosen.__doc__, chosen.__name__ = command.__doc__, command.__name__
     chosen.__dict__.update(command.__dict__)  # click keeps the options declared so far here
-    for option in reversed(_OPTIONS):
+    for option in reversed(options):
         chosen = option(chosen)
     return chosen
 
 
-_OPTIONS: Final[Sequence[Callable[[Any], Any]]] = (
+_OPTIONS: Final[Sequence[Option]] = (
     click.argument("files", nargs=-1, required=True, metavar="FILE..."),
     click.option(
         "--agent", multiple=True, metavar="NAME", help="Only this agent (or pattern, like 'support*'); repeatable."

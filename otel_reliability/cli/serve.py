@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 import click
 
 from otel_reliability.change.detector import BLIND
-from otel_reliability.cli.service_options import LOG_LEVEL, of_service
+from otel_reliability.cli.service_options import METRICS, of_service
 from otel_reliability.reference import pinned_by
 from otel_reliability.report.text import count
 from otel_reliability.service.addresses import parse_address
@@ -17,13 +18,34 @@ from otel_reliability.service.config_file import Config
 from otel_reliability.service.serve import log_to_stderr, serve
 from otel_reliability.service.settings import ENDPOINTS
 
+FLAGS: Final[Mapping[str, str]] = {
+    name: f"service.{name}" for name in ("grpc", "http", "metrics", "ui", "state", "state_sync", "token_file", "push")
+}
+
 
 @click.command("serve")
-@of_service
+@of_service(
+    FLAGS,
+    click.option("--grpc", metavar="HOST:PORT", help="Address of OTLP over gRPC; off disables it."),
+    click.option("--http", metavar="HOST:PORT", help="Address of OTLP over HTTP; off disables it."),
+    METRICS,
+    click.option("--ui", metavar="HOST:PORT", help="Address of the UI, probes and API; off disables it."),
+    click.option(
+        "--state", metavar="DIR", help="Directory of the state: nothing acknowledged is lost when the process dies."
+    ),
+    click.option(
+        "--state-sync",
+        type=click.Choice(("normal", "full")),
+        help="full: acknowledge only what survives a loss of power.",
+    ),
+    click.option(
+        "--token-file", metavar="FILE", help="File of bearer tokens, one a line; clients must send one of them."
+    ),
+    click.option("--push", metavar="URL", help="Endpoint that receives the metrics by OTLP."),
+)
 @click.option(
     "--check", is_flag=True, help="Check the settings, of Kafka workers too, print what they come to, and exit."
 )
-@LOG_LEVEL
 def command(config: Config, check: bool, log_level: str) -> None:
     """Receive OTLP from agents or a Collector, and export reliability metrics to Prometheus or any OTLP receiver.
 

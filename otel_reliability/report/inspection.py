@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from rich.console import Console, Group, RenderableType
@@ -25,37 +25,16 @@ from otel_reliability.model.run import AgentKey, Run, Tools
 from otel_reliability.model.span import RawSpan
 from otel_reliability.model.tools import ToolRules, Verdict, verdict
 from otel_reliability.report.missing import missing_of
-from otel_reliability.report.proposal import Proposal
+from otel_reliability.report.proposal import Proposal, Unknown
 from otel_reliability.report.terminal import INDENT, columns, dim, heading, missing_data
 from otel_reliability.report.text import agent_name, clean, count, percent
 
-MOST_SCOPES: Final = 1_000
-MOST_NAMES: Final = 1_000
-"""Distinct scopes, span names and keys that are counted one by one; the rest goes to `OTHERS`."""
-MOST_SHOWN: Final = 8
-OTHERS: Final = "(others)"
-NO_SCOPE: Final = "(no scope)"
 MIN_ALIKE: Final = 3
 """Results of a tool that begin with one error word before it is shown."""
 
 MAX_LINES: Final = 20
 """Lines of each table on a terminal; the JSON has all."""
 CROSSING_WORDS: Final = {LINK: "the links", RUN_KEY: "the run_key"}
-
-AGENT_WORDS: Final = (
-    "agent",
-    "tool",
-    "llm",
-    "gen_ai",
-    "genai",
-    "prompt",
-    "completion",
-    "token",
-    "model",
-    "chat",
-    "chain",
-)
-"""Words in an attribute key or a span name by which an unknown dialect of agents is suspected."""
 
 
 class Recognised(NamedTuple):
@@ -66,44 +45,40 @@ class Recognised(NamedTuple):
     scope: str
 
 
-class Unknown(NamedTuple):
-    """A scope whose spans no convention recognizes: how many, their names and keys, and whether they look like agents' work."""
-
-    scope: str
-    spans: int
-    names: tuple[tuple[str, int], ...]
-    keys: tuple[tuple[str, int], ...]
-    suspected: bool
-
-
 class AgentTelemetry(NamedTuple):
-    """The data that the runs of one agent carry: for how many runs each thing is known.
+    """The data that the runs of one agent carry: for how many runs each thing of `CARRIED` is known.
 
     `sessions` counts distinct conversation ids. Where each of several runs has one of its own, the instrumentation makes them
     up (`invented_sessions`).
     """
 
     key: AgentKey
-    runs: int
-    nested: int
-    implicit: int
-    incomplete: int
-    observed: int
-    from_messages: int
-    unobservable: int
-    calls: int
-    arguments: int
-    tokens: int
-    pressure: int
-    outcomes: int
-    tasks: int
+    runs: Mapping[str, int]
     sessions: int
-    with_session: int
 
     @property
     def invented_sessions(self) -> bool:
         """True if every run has a conversation id of its own."""
-        return self.with_session >= 3 and self.sessions == self.with_session
+        return self.runs["with_session"] >= 3 and self.sessions == self.runs["with_session"]
+
+
+CARRIED: Final[Mapping[str, Callable[[Run], bool]]] = {
+    "runs": lambda run: not run.nested,
+    "nested": lambda run: run.nested,
+    "implicit": lambda run: run.implicit,
+    "incomplete": lambda run: run.incomplete,
+    "observed": lambda run: run.tools is Tools.OBSERVED,
+    "from_messages": lambda run: run.tools is Tools.MESSAGES,
+    "unobservable": lambda run: run.tools is Tools.UNOBSERVABLE,
+    "calls": lambda run: bool(run.tool_calls),
+    "arguments": lambda run: bool(run.tool_calls) and run.arguments_known,
+    "tokens": lambda run: run.input_tokens is not None,
+    "pressure": lambda run: run.token_pressure is not None,
+    "outcomes": lambda run: run.success is not None,
+    "tasks": lambda run: run.task_id is not None,
+    "with_session": lambda run: run.session_id is not None and not run.nested,
+}
+"""The data that a run may carry, by name."""
 
 
 class ToolClass(NamedTuple):
@@ -132,12 +107,9 @@ class Inspection:
         self._rules = ToolRules(tuple(tools.helpers), tuple(tools.effects), tuple(tools.reads))
         self.spans = 0
         self._recognised: Counter[Recognised] = Counter()
-        self._unknown: Counter[str] = Counter()
-        self._names: dict[str, Counter[str]] = {}
-        self._keys: dict[str, Counter[str]] = {}
         self._runs: dict[AgentKey, Counter[str]] = {}
         self._sessions: dict[AgentKey, set[str]] = {}
-        self._proposal = Proposal()
+        self._unknown = Proposal()
         self._tools: Counter[str] = Counter()
         self._first: dict[str, tuple[int, str, int]] = {}
         self.crossing: Counter[str] = Counter()
@@ -149,7 +121,7 @@ class Inspection:
             self.spans += 1
             convention = self._reader.convention_of(span)
             if convention is None:
-                self._offer(span)
+                self._unknown.add(span)
             else:
                 found = self._reader.read(span)
                 self._recognised[Recognised(convention, found.kind.value, span.scope)] += 1
@@ -160,8 +132,8 @@ class Inspection:
     def take(self, runs: Sequence[Run]) -> None:
         """Count these runs."""
         for run in runs:
-            known = self._runs.setdefault(run.key, Counter())
-            known.update(_known(run))
+            known = self._runs.setdefault(run.key, Counter(dict.fromkeys(CARRIED, 0)))
+            known.update(name for name, holds in CARRIED.items() if holds(run))
             if run.session_id is not None and not run.nested:
                 self._sessions.setdefault(run.key, set()).add(run.session_id)
             if not run.nested:
@@ -178,14 +150,13 @@ class Inspection:
     @property
     def unknown(self) -> list[Unknown]:
         """The scopes no convention knows, those that look like agents' work first."""
-        found = [self._unknown_scope(scope, number) for scope, number in self._unknown.items()]
-        return sorted(found, key=lambda unknown: (not unknown.suspected, -unknown.spans, unknown.scope))
+        return self._unknown.scopes()
 
     @property
     def agents(self) -> list[AgentTelemetry]:
         """The data of each agent, the most runs first."""
-        found = [self._agent(key, known) for key, known in self._runs.items()]
-        return sorted(found, key=lambda known: (-known.runs, known.key))
+        found = [AgentTelemetry(key, known, len(self._sessions.get(key, ()))) for key, known in self._runs.items()]
+        return sorted(found, key=lambda known: (-known.runs["runs"], known.key))
 
     @property
     def tools(self) -> list[ToolClass]:
@@ -196,8 +167,7 @@ class Inspection:
     @property
     def mapping(self) -> list[dict[str, Any]]:
         """Rules of `mapping.spans` for the scopes that look like agents' work."""
-        scopes = {found.scope for found in self.unknown if found.suspected}
-        return self._proposal.rules({"" if scope == NO_SCOPE else scope for scope in scopes})
+        return self._unknown.rules(found.scope for found in self.unknown if found.suspected)
 
     @property
     def uncaught_errors(self) -> list[UncaughtErrors]:
@@ -208,30 +178,6 @@ class Inspection:
             for (tool, word), number in sorted(found.items(), key=lambda item: (-item[1], item[0]))
             if number >= MIN_ALIKE
         ]
-
-    def _offer(self, span: RawSpan) -> None:
-        self._proposal.add(span)
-        scope = _one(self._unknown, span.scope or NO_SCOPE, MOST_SCOPES)
-        self._unknown[scope] += 1
-        names = self._names.setdefault(scope, Counter())
-        names[_one(names, span.name, MOST_NAMES)] += 1
-        keys = self._keys.setdefault(scope, Counter())
-        for key in span.attributes:
-            keys[_one(keys, key, MOST_NAMES)] += 1
-
-    def _unknown_scope(self, scope: str, number: int) -> Unknown:
-        names, keys = self._names[scope], self._keys[scope]
-        suspected = any(word in text.lower() for word in AGENT_WORDS for text in (*names, *keys))
-        return Unknown(scope, number, _most(names), _most(keys), suspected)
-
-    def _agent(self, key: AgentKey, known: Counter[str]) -> AgentTelemetry:
-        sessions = len(self._sessions.get(key, ()))
-        return AgentTelemetry(
-            key,
-            *(known[field] for field in AgentTelemetry._fields[1:-2]),
-            sessions=sessions,
-            with_session=known["session"],
-        )
 
 
 def as_json(inspection: Inspection) -> dict[str, Any]:
@@ -244,7 +190,12 @@ def as_json(inspection: Inspection) -> dict[str, Any]:
             {**found._asdict(), "names": dict(found.names), "keys": dict(found.keys)} for found in inspection.unknown
         ],
         "agents": [
-            {**known._asdict(), "key": known.key._asdict(), "invented_sessions": known.invented_sessions}
+            {
+                "key": known.key._asdict(),
+                **known.runs,
+                "sessions": known.sessions,
+                "invented_sessions": known.invented_sessions,
+            }
             for known in inspection.agents
         ],
         "tools": [
@@ -256,38 +207,9 @@ def as_json(inspection: Inspection) -> dict[str, Any]:
     }
 
 
-def _known(run: Run) -> Iterable[str]:
-    """The fields of `AgentTelemetry` that this run counts for."""
-    marks = {
-        "runs": not run.nested,
-        "nested": run.nested,
-        "implicit": run.implicit,
-        "incomplete": run.incomplete,
-        "observed": run.tools is Tools.OBSERVED,
-        "from_messages": run.tools is Tools.MESSAGES,
-        "unobservable": run.tools is Tools.UNOBSERVABLE,
-        "calls": bool(run.tool_calls),
-        "arguments": bool(run.tool_calls) and run.arguments_known,
-        "tokens": run.input_tokens is not None,
-        "pressure": run.token_pressure is not None,
-        "outcomes": run.success is not None,
-        "tasks": run.task_id is not None,
-        "session": run.session_id is not None and not run.nested,
-    }
-    return (name for name, holds in marks.items() if holds)
-
-
 def _pattern(word: str) -> str:
     """Return the pattern of `tools.soft_errors` for results that begin with a word, or have a key."""
     return f"{word}(?!\\s*(null|false))" if word.startswith('"') else f"(?i)^\\W*\\w*{word}"
-
-
-def _one(counter: Counter[str], name: str, most: int) -> str:
-    return name if name in counter or len(counter) < most else OTHERS
-
-
-def _most(counter: Counter[str]) -> tuple[tuple[str, int], ...]:
-    return tuple(counter.most_common(MOST_SHOWN))
 
 
 # --- Terminal ---------------------------------------------------------------------------------------------------------
@@ -402,28 +324,27 @@ def _runs(agents: Sequence[AgentTelemetry]) -> RenderableType:
 
 
 def _shares(known: AgentTelemetry) -> Iterator[str]:
-    yield f"{known.runs:,}"
-    yield f"{known.nested:,}"
-    of = known.runs + known.nested
-    for number in (known.observed + known.from_messages, known.outcomes, known.tokens, known.tasks):
-        yield percent(number / of) if of else "–"
-    yield percent(known.with_session / known.runs) if known.runs else "–"
+    runs = known.runs
+    yield from (f"{runs['runs']:,}", f"{runs['nested']:,}")
+    of = runs["runs"] + runs["nested"]
+    for number in (runs["observed"] + runs["from_messages"], runs["outcomes"], runs["tokens"], runs["tasks"]):
+        yield percent(number / of)
+    yield percent(runs["with_session"] / runs["runs"]) if runs["runs"] else "–"
 
 
 def _notes(known: AgentTelemetry) -> Iterator[str]:
     """Yield what limits the data of an agent's runs."""
-    name = agent_name(known.key)
+    name, runs = agent_name(known.key), known.runs
+    unknown = runs["calls"] - runs["arguments"]
+    notes = (
+        (runs["from_messages"], "the calls of {} were read from model messages, without their failures."),
+        (runs["unobservable"], "the tools of {} cannot be observed; they do not count for paths."),
+        (runs["incomplete"], "{} without a root span; they do not count for paths."),
+        (unknown, "arguments of calls are unknown in {}; retries are matched by tool alone."),
+    )
     if known.invented_sessions:
         yield f"{name}: every run has a conversation id of its own; the instrumentation makes them up, so no session is real."
-    if known.from_messages:
-        yield f"{name}: the calls of {count(known.from_messages, 'run')} were read from model messages, without their failures."
-    if known.unobservable:
-        yield f"{name}: the tools of {count(known.unobservable, 'run')} cannot be observed; they do not count for paths."
-    if known.incomplete:
-        yield f"{name}: {count(known.incomplete, 'run')} without a root span; they do not count for paths."
-    if known.arguments < known.calls:
-        runs = count(known.calls - known.arguments, "run")
-        yield f"{name}: arguments of calls are unknown in {runs}; retries are matched by tool alone."
+    yield from (f"{name}: {note.format(count(number, 'run'))}" for number, note in notes if number)
 
 
 def _tools(inspection: Inspection) -> RenderableType:

@@ -1,4 +1,4 @@
-"""A proposal of `mapping.spans` for spans that no convention recognizes, from their names, their keys and words for kinds."""
+"""Spans that no convention recognizes: their scopes, names and keys, and a proposal of `mapping.spans` for them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,15 @@ KINDS: Final[Mapping[str, frozenset[str]]] = {
 KIND_OF: Final = {word: kind for kind, words in KINDS.items() for word in words}
 LONGEST_WORD: Final = max(map(len, KIND_OF))
 MAX_GROUPS: Final = 2_000
-"""Groups of spans of one scope, name and words for kinds; more are not counted."""
+"""Groups of spans of one scope, name and words for kinds; the spans of more count as one group, `OTHERS`."""
+MAX_KEYS: Final = 1_000
+"""Keys of a group that are counted."""
+MAX_SHOWN: Final = 8
+"""Names and keys of a scope that are shown."""
+OTHERS: Final = "(others)"
+NO_SCOPE: Final = "(no scope)"
+AGENT_WORDS: Final = re.compile("agent|tool|llm|gen_?ai|prompt|completion|token|model|chat|chain", re.IGNORECASE)
+"""Words in an attribute key or a span name by which unknown spans of agents are suspected."""
 MAX_MARKS: Final = 4
 
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -86,6 +94,16 @@ class Group(NamedTuple):
     marks: tuple[Mark, ...]
 
 
+class Unknown(NamedTuple):
+    """A scope whose spans no convention recognizes: how many, their names and keys, and whether they look like agents' work."""
+
+    scope: str
+    spans: int
+    names: tuple[tuple[str, int], ...]
+    keys: tuple[tuple[str, int], ...]
+    suspected: bool
+
+
 class Proposal:
     """Counts unknown spans, and proposes rules for them."""
 
@@ -96,16 +114,34 @@ class Proposal:
     def add(self, span: RawSpan) -> None:
         """Count a span: its name, its keys, and which of its values are words for kinds."""
         marks = [(key, word) for key in span.attributes if (word := _kind_word(span.attributes.get(key)))]
-        group = Group(span.scope, span.name, tuple(sorted(marks)[:MAX_MARKS]))
-        if group in self._spans or len(self._spans) < MAX_GROUPS:
-            self._spans[group] += 1
-            self._keys.setdefault(group, Counter()).update(list(span.attributes))
+        group = Group(span.scope or NO_SCOPE, span.name, tuple(sorted(marks)[:MAX_MARKS]))
+        if group not in self._spans and len(self._spans) >= MAX_GROUPS:
+            group = Group(OTHERS, OTHERS, ())
+        self._spans[group] += 1
+        keys = self._keys.setdefault(group, Counter())
+        keys.update(key for key in span.attributes if key in keys or len(keys) < MAX_KEYS)
+
+    def scopes(self) -> list[Unknown]:
+        """Return the scopes, those that look like agents' work first."""
+        found = [self._scope(scope) for scope in {group.scope for group in self._spans}]
+        return sorted(found, key=lambda unknown: (not unknown.suspected, -unknown.spans, unknown.scope))
+
+    def _scope(self, scope: str) -> Unknown:
+        names, keys = Counter[str](), Counter[str]()
+        for group, number in self._spans.items():
+            if group.scope == scope:
+                names[group.name] += number
+                keys.update(self._keys[group])
+        suspected = any(AGENT_WORDS.search(text) for text in (*names, *keys))
+        return Unknown(
+            scope, names.total(), (*names.most_common(MAX_SHOWN),), (*keys.most_common(MAX_SHOWN),), suspected
+        )
 
     def rules(self, scopes: Iterable[str]) -> list[Rule]:
         """Return rules for the spans of these scopes, those of runs first; none where no kind can be recognized."""
         found: dict[tuple[str, str, Mark | None], list[Group]] = {}
         for scope in sorted(set(scopes)):
-            groups = [group for group in self._spans if group.scope == scope]
+            groups = [group for group in self._spans if group.scope == scope and group.name != OTHERS]
             key = self._kind_key(groups)
             for group in sorted(groups):
                 mark = next((mark for mark in group.marks if mark[0] == key), None)
@@ -136,7 +172,11 @@ class Proposal:
         names = sorted({group.name for group in groups})
         if mark is not None:
             where: Rule = (
-                {"name": _literal(names[0])} if len(names) == 1 else {"scope": _literal(scope)} if scope else {}
+                {"name": _literal(names[0])}
+                if len(names) == 1
+                else {}
+                if scope == NO_SCOPE
+                else {"scope": _literal(scope)}
             )
             return [{"kind": kind, **where, "attributes": {mark[0]: mark[1]}, **fields}]
         return [{"kind": kind, "name": pattern, **fields} for pattern in _patterns(names)]

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 import pytest
 
-from otel_reliability.cli import NO_FORKS
 from otel_reliability.cli.app import COMMANDS
 from tests.cli.command_line import call
 
@@ -60,21 +58,6 @@ def test_without_its_packages_the_command_line_says_what_to_install(missing: str
     assert done.returncode == 2
     assert f"pip install 'otel-reliability[{extra}]'" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize(("told", "then"), [(None, "0"), ("1", "1")])
-def test_grpc_leaves_forks_alone_unless_somebody_says_otherwise(told: str | None, then: str) -> None:
-    """Before it can have been loaded."""
-    code = (
-        "import atexit, os, sys; from otel_reliability.cli import NO_FORKS, main; "
-        "assert 'grpc' not in sys.modules; atexit.register(lambda: print(os.environ.get(NO_FORKS))); main()"
-    )
-    env = {name: value for name, value in os.environ.items() if name != NO_FORKS} | ({NO_FORKS: told} if told else {})
-    done = subprocess.run(
-        [sys.executable, "-c", code, "--version"], capture_output=True, text=True, check=True, env=env
-    )
-
-    assert done.stdout.split()[-1] == then
 
 
 def test_help_loads_no_engine() -> None:
