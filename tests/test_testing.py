@@ -1,42 +1,24 @@
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
 
 import pytest
 
-from otel_reliability import testing
 from otel_reliability.model.row import Retries
-from otel_reliability.model.run import Tools
 from otel_reliability.model.span import (
-    KIND_CLIENT,
     Evaluation,
-    HandoffFacts,
-    InvocationFacts,
-    Kind,
-    ModelFacts,
-    Session,
-    Tokens,
-    ToolFacts,
 )
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.testing import (
     EPOCH_NS,
     FakeClock,
-    agent,
     at,
     call,
-    handoff,
-    model,
-    other,
     row,
     run,
     span,
     span_id,
-    tool,
     trace_id,
-    workflow,
     write_otlp,
 )
 
@@ -62,48 +44,6 @@ def test_span_from_small_numbers() -> None:
     assert built.links == ((trace_id(8), span_id(9)),)
     assert built.parent_remote is None
     assert built.resource.service_name == "shop"
-
-
-def test_agent_spans() -> None:
-    """Each builder gives its own kind and facts, and takes the same place."""
-    built = [
-        agent(1, called="planner", session=Session(0, "s")),
-        workflow(2, 1),
-        model(3, 2, tokens=(5, None)),
-        tool(4, 2, "search", failed=True, call_id="c", start=3),
-        handoff(5, 2, "writer"),
-        other(6, 2, trace=9, remote=True),
-    ]
-
-    assert [s.kind for s in built] == [Kind.AGENT, Kind.WORKFLOW, Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.OTHER]
-    assert [type(s.facts) for s in built[:5]] == [InvocationFacts, InvocationFacts, ModelFacts, ToolFacts, HandoffFacts]
-    assert built[0].session == Session(0, "s")
-    assert isinstance(built[2].facts, ModelFacts)
-    assert built[2].facts.tokens == Tokens(5, None)
-    assert built[2].span_kind == KIND_CLIENT
-    assert isinstance(built[3].facts, ToolFacts)
-    assert (built[3].failed, built[3].facts.calls[0].failed, built[3].facts.calls[0].call_id) == (True, True, "c")
-    assert (built[3].start_ns, built[3].end_ns) == (at(3), at(4))
-    assert (built[5].facts, built[5].trace_id, built[5].parent_remote) == (None, trace_id(9), True)
-
-
-def test_run_tells_its_path() -> None:
-    """A run's calls are its path, one a second, and lie within it; runs built in order are in order."""
-    first, second = run(["search", "book"]), run(["search"], 2)
-
-    assert first.tool_calls is not None
-    assert [c.name for c in first.tool_calls] == list(first.path or ())
-    assert first.start_ns <= first.tool_calls[0].start_ns < first.tool_calls[1].end_ns <= first.end_ns
-    assert first.end_ns < second.start_ns
-    assert first.run_id != second.run_id
-
-
-def test_run_that_cannot_be_observed() -> None:
-    """Without a path the tools are unobservable, and nothing is claimed of calls."""
-    hidden = run(None)
-
-    assert (hidden.path, hidden.tool_calls, hidden.tools) == (None, None, Tools.UNOBSERVABLE)
-    assert (row(None).path, row(None).tool_calls, row(None).retries) == (None, None, None)
 
 
 def test_fields_by_name() -> None:
@@ -135,15 +75,3 @@ def test_recordings(tmp_path: Path, name: str) -> None:
     assert [len(batch.spans) for batch in batches] == [3, 3, 1, 0]
     assert [s for batch in batches for s in batch.spans] == spans
     assert batches[-1].evaluations == judged
-
-
-def test_gzip_is_packed(tmp_path: Path) -> None:
-    """`.gz` files are really packed."""
-    path = write_otlp(tmp_path / "runs.jsonl.gz", [span()])
-
-    assert "resourceSpans" in json.loads(gzip.decompress(path.read_bytes()))
-
-
-def test_every_public_name_is_there() -> None:
-    """What the module says it offers, it has."""
-    assert all(hasattr(testing, name) for name in testing.__all__)

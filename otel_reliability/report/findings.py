@@ -19,13 +19,10 @@ from otel_reliability.report.reasons import reasons_of
 from otel_reliability.report.text import trace_of
 from otel_reliability.report.view import (
     Cost,
-    DecisionView,
-    DivergenceView,
     ExplodingRun,
     Findings,
     FullRun,
     ReadingView,
-    ToolView,
     UnusualRun,
 )
 
@@ -45,15 +42,9 @@ def findings_of(
     found = Findings(
         costs=ranked_costs(metrics),
         reasons=(),
-        tools=tuple(ToolView(*use, rare=use.rare) for use in tool_use(rows)),
-        divergences=tuple(
-            DivergenceView(task, shared, tuple(turns))
-            for task, shared, turns in divergences(rows, by_task=settings.metrics.group_by == "task")
-        ),
-        decisions=tuple(
-            DecisionView(kind, name, decision, dict(branches))
-            for kind, name, decision, branches in decision_table(rows)
-        ),
+        tools=tuple(tool_use(rows)),
+        divergences=tuple(divergences(rows, by_task=settings.metrics.group_by == "task")),
+        decisions=tuple(decision_table(rows)),
         exploding_runs=tuple(
             ExplodingRun(one.run_id, trace_of(one.run_id), *one[1:])
             for one in explosions(rows, settings.metrics.retry_threshold)

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from otel_reliability.metrics.stability.divergence import Turn
+from otel_reliability.metrics.stability.decision_table import Decision
+from otel_reliability.metrics.stability.divergence import Divergence, Turn
 from otel_reliability.metrics.stability.effect_table import Parting, TaskEffects
+from otel_reliability.metrics.stability.tool_use import ToolUse
 from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.text import clean, count, listed, number, percent, route, seconds
 from otel_reliability.report.view import (
-    DecisionView,
-    DivergenceView,
     ExplodingRun,
     Findings,
     ReadingView,
     ScoreReason,
-    ToolView,
     UnusualRun,
 )
 
@@ -65,7 +64,7 @@ def _paths(found: Findings, metrics: Metrics, has_tasks: bool) -> Told:
     yield sentence, _some([_divergence(one) for one in found.divergences], "task")
 
 
-def _divergence(one: DivergenceView) -> str:
+def _divergence(one: Divergence) -> str:
     where = "" if one.task_id is None else f"task {clean(one.task_id)}: "
     after = f"after {route(one.shared)}, " if one.shared else "at the first step, "
     return f"{where}{after}{listed(map(_turn, one.turns))}"
@@ -89,7 +88,7 @@ def _tools(found: Findings, metrics: Metrics, has_tasks: bool) -> Told:
     yield sentence, _some([_tool(use, runs) for use in rare or uneven], "tool")
 
 
-def _tool(use: ToolView, runs: int) -> str:
+def _tool(use: ToolUse, runs: int) -> str:
     return f"{clean(use.tool)}: {percent(use.share)}, {use.runs} of {count(runs, 'run')}"
 
 
@@ -114,7 +113,7 @@ def _branches(found: Findings, metrics: Metrics, has_tasks: bool) -> Told:
         yield "No branch is named, so the whole path of a task counts as one decision (see path entropy).", ()
 
 
-def _decision(one: DecisionView) -> str:
+def _decision(one: Decision) -> str:
     of = f" of {one.kind} {clean(one.name)}" if one.kind else ""
     taken = listed(f"{clean(branch, 40)} {runs}" for branch, runs in one.branches.items())
     return f"{clean(one.decision)}{of}: {taken}"

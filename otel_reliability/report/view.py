@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from otel_reliability.change.result import Result
-from otel_reliability.metrics.stability.divergence import Turn
+from otel_reliability.metrics.stability.decision_table import Decision
+from otel_reliability.metrics.stability.divergence import Divergence
 from otel_reliability.metrics.stability.effect_table import TaskEffects
 from otel_reliability.metrics.stability.task_table import TaskRow
 from otel_reliability.metrics.stability.tiers import Tier
+from otel_reliability.metrics.stability.tool_use import ToolUse
 from otel_reliability.model.run import AgentKey, Run
 
 VERSION: Final = 1
@@ -129,36 +131,6 @@ class ScoreReason:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolView:
-    """A tool, the runs that used it and their share. `rare`: fewer than one run in five."""
-
-    tool: str
-    runs: int
-    share: float
-    calls: int
-    rare: bool
-
-
-@dataclass(frozen=True, slots=True)
-class DivergenceView:
-    """The point where the paths of a task (None: of all runs) first diverge, after the steps they share."""
-
-    task_id: str | None
-    shared: tuple[str, ...]
-    turns: tuple[Turn, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionView:
-    """A named decision that flipped although the input (`kind` and `name`) was the same, and the runs of each branch."""
-
-    kind: str
-    name: str
-    decision: str
-    branches: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
 class ExplodingRun:
     """A run that retried a failing call too often, with the tokens and seconds of its retries."""
 
@@ -196,9 +168,9 @@ class Findings:
 
     costs: tuple[Cost, ...]
     reasons: tuple[ScoreReason, ...]
-    tools: tuple[ToolView, ...]
-    divergences: tuple[DivergenceView, ...]
-    decisions: tuple[DecisionView, ...]
+    tools: tuple[ToolUse, ...]
+    divergences: tuple[Divergence, ...]
+    decisions: tuple[Decision, ...]
     exploding_runs: tuple[ExplodingRun, ...]
     runs_nearest_limit: tuple[FullRun, ...]
     runs_unlike_others: tuple[UnusualRun, ...]

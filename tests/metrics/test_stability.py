@@ -192,7 +192,7 @@ def test_paths_diverge_where_their_common_beginning_ends() -> None:
     paths = [path_of(path).names for path in ("a b c", "a b d", "a b", "a b c")]
     found = first_divergence(paths, "t")
     assert found is not None
-    assert (found.task, found.shared, found.deviating) == ("t", ("a", "b"), 2)
+    assert (found.task_id, found.shared, found.deviating) == ("t", ("a", "b"), 2)
     assert [(turn.step, turn.runs, turn.share) for turn in found.turns] == [
         ("c", 2, 0.5),
         ("d", 1, 0.25),
@@ -210,7 +210,7 @@ def test_divergences_account_for_every_run(given_rows: list[Row]) -> None:
             mine = [
                 each.path.names
                 for each in given_rows
-                if each.path is not None and each.baseline and (not by_task or each.task == found.task)
+                if each.path is not None and each.baseline and (not by_task or each.task == found.task_id)
             ]
             assert sum(turn.runs for turn in found.turns) == len(mine)
             assert all(names[: len(found.shared)] == found.shared for names in mine)

@@ -10,7 +10,7 @@ from otel_reliability.config import LimitSettings, Settings, WindowSettings
 from otel_reliability.errors import SourceError
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import RawSpan
-from otel_reliability.report.recording import REPORT_SETTINGS, WINDOW, Recording, for_report
+from otel_reliability.report.recording import WINDOW, Recording, for_report
 from otel_reliability.sources.batch import Malformed
 from otel_reliability.testing import EPOCH_NS, SECOND, write_otlp
 from tests.report.build import recorded, runs, spoil
@@ -109,16 +109,6 @@ def test_a_window_is_what_was_asked_for() -> None:
     assert for_report(settings, WindowSettings(last=5)).windows == (WindowSettings(WINDOW, last=5),)
     assert for_report(settings, WindowSettings(period=60.0)).windows == (WindowSettings(WINDOW, period=60.0),)
     assert for_report(settings).agent_key == ("service.version",)
-
-
-def test_only_the_newest_runs_are_looked_at_beyond_the_limit(tmp_path: Path) -> None:
-    """A recording has a window too: it bounds memory, and says how many runs it left out."""
-    few = for_report(REPORT_SETTINGS, WindowSettings(last=3))
-    recording = recorded(tmp_path, SPANS, few)
-    window = recording.window(recording.agents()[0])
-
-    assert window is not None
-    assert (window.runs, window.turnover + window.refused) == (3, 1)
 
 
 def test_sessions_end_with_the_recording(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from otel_reliability.metrics.stability.branch_instability import likeness_of
@@ -19,17 +19,12 @@ class Decision(NamedTuple):
     kind: str
     name: str
     decision: str
-    branches: tuple[tuple[str, int], ...]
-
-    @property
-    def runs(self) -> int:
-        """Number of runs that took the decision."""
-        return sum(runs for _, runs in self.branches)
+    branches: Mapping[str, int]
 
     @property
     def deviating(self) -> int:
-        """Number of them that did not take the usual branch."""
-        return sum(runs for _, runs in self.branches[1:])
+        """Number of runs that did not take the usual branch."""
+        return sum(self.branches.values()) - max(self.branches.values())
 
 
 def decision_table(rows: Iterable[Row]) -> list[Decision]:
@@ -38,7 +33,7 @@ def decision_table(rows: Iterable[Row]) -> list[Decision]:
     >>> from otel_reliability.metrics.examples import row
     >>> branches = ("routine", "routine", "escalate", "routine", "escalate")
     >>> decision_table(row(input_class="late order", branches={"triage": branch}) for branch in branches)
-    [Decision(kind='class', name='late order', decision='triage', branches=(('routine', 3), ('escalate', 2)))]
+    [Decision(kind='class', name='late order', decision='triage', branches={'routine': 3, 'escalate': 2})]
     """
     taken: dict[tuple[str, str, str], Counter[str]] = {}
     for row in rows:
@@ -47,7 +42,7 @@ def decision_table(rows: Iterable[Row]) -> list[Decision]:
             for decision, branch in row.branches:
                 taken.setdefault((kind, name, decision), Counter())[branch] += 1
     found = (Decision(*group, _by_runs(branches)) for group, branches in taken.items() if len(branches) > 1)
-    return sorted(found, key=lambda one: (-one.deviating, one))
+    return sorted(found, key=lambda one: (-one.deviating, one[:3]))
 
 
 def _likeness(row: Row) -> tuple[str, str]:
@@ -58,5 +53,5 @@ def _likeness(row: Row) -> tuple[str, str]:
             return "", ""
 
 
-def _by_runs(branches: Counter[str]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(branches.items(), key=lambda branch: (-branch[1], branch[0])))
+def _by_runs(branches: Counter[str]) -> dict[str, int]:
+    return dict(sorted(branches.items(), key=lambda branch: (-branch[1], branch[0])))

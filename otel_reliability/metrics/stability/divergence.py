@@ -19,9 +19,9 @@ class Turn(NamedTuple):
 
 
 class Divergence(NamedTuple):
-    """The steps that all runs share, and the turns they take after them, the most frequent first."""
+    """The steps that all runs of a task (None: all runs) share, and the turns they take after them, the most frequent first."""
 
-    task: str | None
+    task_id: str | None
     shared: tuple[str, ...]
     turns: tuple[Turn, ...]
 
@@ -51,7 +51,7 @@ def divergences(rows: Iterable[Row], *, by_task: bool = True) -> list[Divergence
 
     >>> from otel_reliability.metrics.examples import rows_of
     >>> rows = [*rows_of("a", "b", task="x"), *rows_of("a", "a", task="y"), *rows_of("a b", "a c", "a d", task="z")]
-    >>> [(found.task, found.shared, found.deviating) for found in divergences(rows)]
+    >>> [(found.task_id, found.shared, found.deviating) for found in divergences(rows)]
     [('z', ('a',), 2), ('x', (), 1)]
     """
     tasks: dict[str | None, list[tuple[str, ...]]] = {}
@@ -59,7 +59,7 @@ def divergences(rows: Iterable[Row], *, by_task: bool = True) -> list[Divergence
         if row.path is not None and row.condition == BASELINE:
             tasks.setdefault(row.task if by_task else None, []).append(row.path.names)
     found = [first_divergence(paths, task) for task, paths in tasks.items()]
-    return sorted((one for one in found if one is not None), key=lambda one: (-one.deviating, one.task or ""))
+    return sorted((one for one in found if one is not None), key=lambda one: (-one.deviating, one.task_id or ""))
 
 
 def _common(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[str, ...]:

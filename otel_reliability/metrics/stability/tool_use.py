@@ -13,17 +13,13 @@ RARE: Final = 0.2
 
 
 class ToolUse(NamedTuple):
-    """One tool: how many runs used it, their share of the runs, and how many calls they made."""
+    """One tool: how many runs used it, their share of the runs, how many calls they made. `rare`: fewer than one run in five."""
 
     tool: str
     runs: int
     share: float
     calls: int
-
-    @property
-    def rare(self) -> bool:
-        """True if fewer than one run in five used it."""
-        return self.share < RARE
+    rare: bool
 
 
 def tool_use(rows: Iterable[Row]) -> list[ToolUse]:
@@ -39,5 +35,5 @@ def tool_use(rows: Iterable[Row]) -> list[ToolUse]:
     calls: Counter[str] = Counter()
     for path in paths:
         calls.update(dict(path.counts))
-    uses = (ToolUse(tool, runs, runs / len(paths), calls[tool]) for tool, runs in users.items())
+    uses = (ToolUse(tool, runs, share := runs / len(paths), calls[tool], share < RARE) for tool, runs in users.items())
     return sorted(uses, key=lambda use: (-use.runs, use.tool))
