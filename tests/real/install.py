@@ -1,9 +1,9 @@
 """Fetch and build the real programs the tests run against, once, into a cache outside the checkout.
 
-    python tests/real/install.py [--optional] [collector|prometheus|chromium|kafka ...]
+    python tests/real/install.py [--optional] [collector|prometheus|chromium|kafka|helm ...]
 
-Nothing is installed on the machine. The Collector is compiled from pinned Go modules, Kafka's jars come through Maven, and
-Debian's packages are unpacked next to them, so no service starts by itself. Each program is kept in
+Nothing is installed on the machine. The Collector and Helm are compiled from pinned Go modules, Kafka's jars come through
+Maven, and Debian's packages are unpacked next to them, so no service starts by itself. Each program is kept in
 `~/.cache/otel-reliability/<name>-<version>` (`OTEL_RELIABILITY_CACHE` moves the cache) and is built again only when it is
 absent or its recipe changed. It is built in a folder of its own and renamed when complete: an interrupted run leaves nothing
 half done, and of two concurrent runs the second waits.
@@ -88,7 +88,7 @@ def components() -> Mapping[str, Component]:
     """Read the pins.
 
     >>> sorted(components())
-    ['chromium', 'collector', 'kafka', 'prometheus']
+    ['chromium', 'collector', 'helm', 'kafka', 'prometheus']
     """
     table = tomllib.loads(VERSIONS.read_text())
     return {
@@ -160,16 +160,28 @@ def build_collector(shell: Shell, work: Path, out: Path) -> None:
     """
     recipe = HERE / "collector"
     builder = f"go.opentelemetry.io/collector/cmd/builder@v{shell.component.version}"
-    flags = {"GOFLAGS": os.environ.get("GOFLAGS", "-p=1")}  # one core: others work on this machine meanwhile
     manifest = str(recipe / "builder.yaml")
     options = ("--config", manifest, "--skip-compilation", "--skip-get-modules")
-    shell.run("writing the sources", "go", "run", builder, *options, cwd=work, env=flags)
+    shell.run("writing the sources", "go", "run", builder, *options, cwd=work, env=go_flags())
     sources = work / "build"
     for pinned in ("go.mod", "go.sum"):
         shutil.copy(recipe / pinned, sources)
     program = str(out / "bin" / "otelcol")
     compile_it = ("go", "build", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o", program, ".")
-    shell.run("compiling, some minutes the first time", *compile_it, cwd=sources, env=flags)
+    shell.run("compiling, some minutes the first time", *compile_it, cwd=sources, env=go_flags())
+
+
+def go_flags() -> dict[str, str]:
+    """Return the flags of the compiler: one core, because others work on this machine meanwhile."""
+    return {"GOFLAGS": os.environ.get("GOFLAGS", "-p=1")}
+
+
+def build_helm(shell: Shell, work: Path, out: Path) -> None:
+    """Compile Helm from its Go module."""
+    module = f"helm.sh/helm/v3/cmd/helm@v{shell.component.version}"
+    compile_it = ("go", "install", "-trimpath", "-ldflags=-s -w", module)
+    env = {**go_flags(), "GOBIN": str(out / "bin")}
+    shell.run("compiling, some minutes the first time", *compile_it, cwd=work, env=env)
 
 
 def build_kafka(shell: Shell, work: Path, out: Path) -> None:
@@ -254,6 +266,7 @@ BUILDERS: Mapping[str, Callable[[Shell, Path, Path], None]] = {
     "prometheus": unpack_prometheus,
     "chromium": unpack_chromium,
     "kafka": build_kafka,
+    "helm": build_helm,
 }
 
 

@@ -1,4 +1,4 @@
-"""Fixtures that start real programs: `collector`, `prometheus`, `promtool`, `chromium`, `kafka`.
+"""Fixtures that start real programs: `collector`, `prometheus`, `promtool`, `chromium`, `kafka`, `helm`.
 
 `collector`, `prometheus` and `kafka` are factories: each call starts one more program on free ports of loopback, waits until it
 is ready and returns its handle (addresses, log, `stop`, `kill`, `restart`). A program ends with the test that started it. Logs
@@ -20,7 +20,7 @@ from tests.real.components import folder_of, program_on_path
 from tests.real.kafka.handle import Kafkas
 from tests.real.prometheus.handle import Prometheuses, Promtool
 
-FIXTURES = frozenset({"collector", "prometheus", "promtool", "chromium", "kafka"})
+FIXTURES = frozenset({"collector", "prometheus", "promtool", "chromium", "kafka", "helm"})
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` reads the marks
@@ -66,3 +66,9 @@ def kafka(tmp_path: Path) -> Iterator[Kafkas]:
     jars = folder_of("kafka") / "lib"
     with ExitStack() as running:
         yield Kafkas(program_on_path("java"), jars, tmp_path, running)
+
+
+@pytest.fixture(scope="session")
+def helm() -> Path:
+    """Helm, which renders charts."""
+    return folder_of("helm") / "bin" / "helm"
