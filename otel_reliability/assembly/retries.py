@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from otel_reliability.assembly.steps import Step
 from otel_reliability.model.span import Call
+from otel_reliability.model.tools import is_edit
 
 Mark: TypeAlias = tuple[bool, bool, int]
 """(retry, repeat, number of retries in a row up to this call)."""
@@ -23,40 +24,38 @@ def marks(steps: Sequence[Step], effects: Sequence[bool]) -> list[Mark]:
     """Mark calls, which are in the order of the clock. `effects`: whether each call succeeded and changed something.
 
     A call is a retry if the latest earlier call of the same tool and arguments that ended before it started failed (where the
-    arguments of either are unknown: of the same tool). A success ends the chain. A repeat follows a success, with the same
-    result where results are known, and no other call with an effect ended between the starts of the two. The calls of a cycle
-    are no effects between its rounds.
+    arguments of either are unknown: of the same tool), and no edit of a file ended between the starts of the two. A success
+    ends the chain. A repeat follows a success, with the same result where results are known, and no other call with an effect
+    ended between the starts of the two. The calls of a cycle are neither edits nor effects between its rounds.
     """
     names = [step.call[0] for step in steps]
     if len(set(names)) == len(names):
         return [FIRST] * len(names)
     found: list[Mark] = []
     ended = _Ended(steps, effects)
-    in_changed_world: set[int] = set()
+    in_cycles: set[int] | None = None
     for position, step in enumerate(steps):
         ended.by(step.start_ns)
         earlier = ended.latest(*_same(step))
         mark = FIRST if earlier < 0 else _compared(step.call, steps[earlier].call, found[earlier][2])
-        if mark is REPEAT and ended.has_changed_world_since(earlier, _same(step)):
-            in_changed_world.add(position)
+        if mark is not FIRST and (ended.edits if mark[0] else ended.effects).since(earlier, _same(step)):
+            if in_cycles is None:
+                in_cycles = _in_cycles([_same(step) for step in steps])
+            mark = mark if position in in_cycles else FIRST
         found.append(mark)
         ended.add(position)
-    if in_changed_world:
-        for position in in_changed_world - _in_cycles([_same(step) for step in steps]):
-            found[position] = FIRST
     return found
 
 
 class _Ended:
-    """The calls that have ended by some time: the latest of each tool and arguments, and those with an effect."""
+    """The calls that have ended by some time: the latest of each tool and arguments, those with an effect, and edits of files."""
 
     def __init__(self, steps: Sequence[Step], effects: Sequence[bool]) -> None:
-        self._steps, self._effects = steps, effects
+        self._steps, self._has_effect = steps, effects
         self._by_arguments: dict[Same, int] = {}
         self._by_name: dict[str | None, int] = {}
         self._running: list[tuple[int, int]] = []
-        self._changes: list[int] = []
-        """Calls with an effect in the order of their ends; of several equal calls in a row the last."""
+        self.effects, self.edits = _Changes(steps), _Changes(steps)
 
     def add(self, position: int) -> None:
         """Add a call that has started."""
@@ -69,10 +68,10 @@ class _Ended:
             same = _same(self._steps[position])
             self._by_arguments[same] = max(position, self._by_arguments.get(same, -1))
             self._by_name[same[0]] = max(position, self._by_name.get(same[0], -1))
-            if self._effects[position]:
-                if self._changes and _same(self._steps[self._changes[-1]]) == same:
-                    self._changes.pop()
-                self._changes.append(position)
+            if self._has_effect[position]:
+                self.effects.add(position)
+                if is_edit(same[0] or ""):
+                    self.edits.add(position)
 
     def latest(self, name: str | None, arguments: bytes | None) -> int:
         """Return the latest call of a tool with these arguments, or with unknown ones on either side; -1 where there is none."""
@@ -80,10 +79,24 @@ class _Ended:
             return self._by_name.get(name, -1)
         return max(self._by_arguments.get((name, arguments), -1), self._by_arguments.get((name, None), -1))
 
-    def has_changed_world_since(self, earlier: int, same: Same) -> bool:
-        """Return whether a call with an effect, other than the same one, ended after a call started."""
+
+class _Changes:
+    """Calls that changed something, in the order of their ends; of several equal calls in a row the last."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._steps = steps
+        self._positions: list[int] = []
+
+    def add(self, position: int) -> None:
+        """Add a call that has ended."""
+        if self._positions and _same(self._steps[self._positions[-1]]) == _same(self._steps[position]):
+            self._positions.pop()
+        self._positions.append(position)
+
+    def since(self, earlier: int, same: Same) -> bool:
+        """Return whether a call other than the same one ended after a call started."""
         started = self._steps[earlier].start_ns
-        for position in reversed(self._changes):  # neighbours differ, so two are enough
+        for position in reversed(self._positions):  # neighbours differ, so two are enough
             if (self._steps[position].end_ns, position) <= (started, earlier):
                 return False
             if _same(self._steps[position]) != same:

@@ -31,6 +31,8 @@ READING_COMMANDS: Final = frozenset({"open", "goto", "scroll", "ls", "cd", "cat"
 """Tools of coding agents, and commands of a shell, that only read. As a word of a longer name they mean other things."""
 SHELL_WORDS: Final = frozenset({"bash", "shell", "sh", "zsh", "terminal", "powershell", "command", "cmd"})
 """Words of the names of tools that run a command."""
+EDITING: Final = frozenset({"edit", "patch", "replace", "write"})
+"""Words of the names of tools that change a file."""
 READS_ONLY: Final = b""
 """In place of the hash of an effect: the arguments show that the call only reads."""
 MAX_COMMAND: Final = 4096
@@ -99,6 +101,16 @@ def is_shell(name: str) -> bool:
     [True, True, True, False]
     """
     return not SHELL_WORDS.isdisjoint(words(name))
+
+
+@functools.lru_cache(maxsize=4096)
+def is_edit(name: str) -> bool:
+    """Return whether a tool of this name changes a file.
+
+    >>> [is_edit(name) for name in ("Edit", "apply_patch", "str_replace_based_edit_tool", "write_file", "book_flight")]
+    [True, True, True, True, False]
+    """
+    return not EDITING.isdisjoint(words(name))
 
 
 def only_reads(command: str) -> bool:

@@ -161,6 +161,24 @@ def test_a_failed_call_changes_nothing() -> None:
     assert marks(run_with(*calls)) == ["", "", "again"]
 
 
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        ("run_tests! read_file edit run_tests! run_tests", "- - - - 1"),
+        ("run_tests! book_table run_tests", "- - 1"),
+        ("run_tests! edit! run_tests", "- - 1"),
+        ("edit run_tests! edit run_tests! edit run_tests!", "- - again 1 again 2"),
+    ],
+)
+def test_a_call_after_an_edit_of_a_file_is_no_retry(calls: str, expected: str) -> None:
+    """What fails (`!`) is tried again once its cause is mended: work. The same edits in a cycle mend nothing."""
+    spans = [
+        tool(n + 2, 1, name.strip("!"), start=2 * n, arguments=A, failed=name.endswith("!"))
+        for n, name in enumerate(calls.split())
+    ]
+    assert [mark or "-" for mark in marks(run_with(*spans))] == expected.split()
+
+
 def test_a_cycle_with_other_results_makes_progress() -> None:
     """Results that differ between the rounds are no repetition."""
     assert marks(run_with(*called("run_tests", "edit", "run_tests", "edit", run_tests="1 2"))) == ["", "", "", "again"]
@@ -179,7 +197,7 @@ def test_what_changes_the_world_is_the_users_to_say() -> None:
 Drawn = tuple[str, bytes | None, bool, int, int]
 _calls = st.lists(
     st.tuples(
-        st.sampled_from(("x", "y", "get_z")),
+        st.sampled_from(("x", "edit", "get_z")),
         st.sampled_from((None, A, B)),
         st.booleans(),
         st.integers(0, 20),
@@ -204,19 +222,22 @@ def by_the_rule(calls: Sequence[ToolCall]) -> list[str]:
             found.append("")
         elif not calls[earlier[-1]].ok:
             chain = found[earlier[-1]]
-            found.append(str(int(chain) + 1 if chain.isdigit() else 1))
+            edits = [call for call in calls if call.name == "edit"]
+            retry = was_unchanged(calls, earlier[-1], at, edits) or is_in_cycle(calls, at)
+            found.append(str(int(chain) + 1 if chain.isdigit() else 1) if retry else "")
         else:
             known = None not in (calls[earlier[-1]].arguments, this.arguments)
-            world = was_unchanged(calls, earlier[-1], at) or is_in_cycle(calls, at)
+            world = was_unchanged(calls, earlier[-1], at, calls) or is_in_cycle(calls, at)
             found.append("again" if known and this.ok and world else "")
     return found
 
 
-def was_unchanged(calls: Sequence[ToolCall], earlier: int, at: int) -> bool:
-    """No other call with an effect ended between the starts of the two."""
+def was_unchanged(calls: Sequence[ToolCall], earlier: int, at: int, changes: Sequence[ToolCall]) -> bool:
+    """No other of the calls that change something ended, with an effect, between the starts of the two."""
     first, this = calls[earlier], calls[at]
     return not any(
         other.has_effect
+        and other in changes
         and (other.name, other.arguments) != (this.name, this.arguments)
         and other.end_ns <= this.start_ns
         and (other.end_ns, n) > (first.start_ns, earlier)
