@@ -76,7 +76,7 @@ docs: .venv/ready
 	$(BIN)/python docs/generate.py
 	$(BIN)/python dashboards/generate.py
 
-#: Validate the metrics on public recordings and write docs/validation.md (15 minutes).
+#: Validate the metrics on public recordings and write docs/explanation/validation.md (15 minutes).
 validate: .venv/ready
 	$(BIN)/python -m tests.validation.page
 

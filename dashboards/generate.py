@@ -29,7 +29,7 @@ def places(name: str) -> tuple[Path, ...]:
     shipped = ROOT / "otel_reliability" / "dashboards" / name
     if name.endswith(".json"):
         return (shipped,)
-    return shipped, ROOT / "docs" / name if name == "alerts.md" else ROOT / "docker" / FILES[name]
+    return shipped, ROOT / "docs" / "guides" / name if name == "alerts.md" else ROOT / "docker" / FILES[name]
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ WORKERS: Final = f"""# Settings of the workers on Kafka
 """
 
 
-def configuration() -> str:
+def settings_page() -> str:
     """Return the page of all settings: a section for each part, a row for each setting."""
     kinds = (("", config.Settings), (f"{SECTION}.", ServiceSettings), (f"{KAFKA}.", KafkaSettings))
     engine, service, kafka = ("\n".join(_sections(prefix, kind)) for prefix, kind in kinds)
@@ -146,10 +146,10 @@ def settings_schema() -> str:
 
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
-    "configuration.md": configuration,
-    "metrics.md": metrics,
-    "performance.md": performance,
-    "settings.schema.json": settings_schema,
+    "reference/settings.md": settings_page,
+    "reference/metrics.md": metrics,
+    "explanation/performance.md": performance,
+    "reference/settings.schema.json": settings_schema,
 }
 
 

@@ -147,10 +147,10 @@ def _sizes(results: Found) -> str:
 
 
 REST: Final = """\
-- **Limits** of all of these are settings ([settings](configuration.md)). Each has a gauge of its use and a counter of what was
-  rejected.
-- **More than one core**: route whole services to several processes ([deployment](deployment.md)), or use workers on Kafka
-  ([scale](scale.md))."""
+- **Limits** of all of these derive from `limits.memory` ([settings](../reference/settings.md#limits)). Each has a gauge of its
+  use and a counter of what was rejected.
+- **More than one core**: route whole services to several processes ([deployment](../guides/deployment.md)), or use workers on
+  Kafka ([scale](../guides/scale.md))."""
 
 
 def _quantities(row: Found) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 Every field has its default here, its limits in its type, its meaning below it, and its environment variable by rule: the path
 of the field in upper case behind `OTEL_RELIABILITY_` (`assembly.idle_timeout` is `OTEL_RELIABILITY_ASSEMBLY_IDLE_TIMEOUT`).
-Durations are seconds as numbers here, and are written like `10m` or `1h30m` outside. `docs/configuration.md` and the JSON
+Durations are seconds as numbers here, and are written like `10m` or `1h30m` outside. `docs/reference/settings.md` and the JSON
 schema are generated from this file.
 """
 

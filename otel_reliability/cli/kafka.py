@@ -14,7 +14,7 @@ from otel_reliability.service.serve import log_to_stderr
 
 @click.group("kafka")
 def command() -> None:
-    """Run the stages of `serve` as workers of a Kafka consumer group, as many of each as needed (docs/scale.md).
+    """Run the stages of `serve` as workers of a Kafka consumer group, as many of each as needed (docs/guides/scale.md).
 
     \b
       otel-reliability kafka assemble --brokers kafka:9092     spans, keyed by trace → runs, keyed by agent

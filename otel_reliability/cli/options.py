@@ -93,7 +93,7 @@ _OPTIONS: Final[Sequence[Option]] = (
         "--config",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="Settings from a file: .toml, .json or .yaml (docs/configuration.md).",
+        help="Settings from a file: .toml, .json or .yaml (docs/reference/settings.md).",
     ),
     click.option(
         "--set",

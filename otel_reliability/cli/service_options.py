@@ -22,7 +22,7 @@ _COMMON: Final[tuple[Option, ...]] = (
         "--config",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Settings from a .yaml, .toml or .json file (docs/configuration.md).",
+        help="Settings from a .yaml, .toml or .json file (docs/reference/settings.md).",
     ),
     click.option(
         "--allow-public", is_flag=True, help="Allow addresses that other machines reach, without TLS and tokens."

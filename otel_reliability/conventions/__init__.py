@@ -1,6 +1,6 @@
 """Conventions: what spans of each family of instrumentations mean. `TABLE` is the one list of them, in the order asked.
 
-To add one: a file with its keys and a `read`, a row here, a fixture in the tests (docs/recipes.md).
+To add one: a file with its keys and a `read`, a row here, a fixture in the tests (docs/contributing/add-a-convention.md).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ the rows that have passed through, nor on their order.
 A class declares what the metric is (`spec`), which further numbers come from the same sums (`companions`, with
 `companion_values`), and which data a row must have to reach it (`requires`). A metric made of sums derives from `SumMetric`
 and writes one method, `count`. To add a metric: one file with one class, one row in `metrics.TABLE`, one fixture
-(docs/recipe-metric.md).
+(docs/contributing/add-a-metric.md).
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def _change() -> Iterator[tuple[str, str]]:
     yield "In a gate", "gate FILE --no-change, or gate FILE --no-change --baseline OLD for two recordings"
     yield (
         "More",
-        "docs/validation.md (Whether an agent changed), docs/alerts.md (AgentBehaviourChanged), docs/configuration.md",
+        "docs/explanation/validation.md, docs/guides/alerts.md#agentbehaviourchanged, docs/reference/settings.md#change",
     )
 
 

@@ -252,7 +252,7 @@ def _crossing(inspection: Inspection) -> Iterator[RenderableType]:
             f"{CROSSING_WORDS[what]} of {count(number, 'span')}" for what, number in inspection.crossing.items()
         )
         yield Text(
-            f"⚠ Runs that cross traces, by {known}: workers on Kafka do not join them (docs/scale.md).", "yellow"
+            f"⚠ Runs that cross traces, by {known}: workers on Kafka do not join them (docs/guides/scale.md).", "yellow"
         )
 
 
@@ -262,7 +262,7 @@ def _unknown(unknown: Sequence[Unknown]) -> RenderableType:
         mark = " ← looks like agents' work" if found.suspected else ""
         table.add_row(Text.assemble(clean(found.scope), (mark, "yellow")), f"{found.spans:,}")
     offers = [Padding(_offer(found), INDENT) for found in unknown[:3] if found.suspected]
-    closing = dim("A new convention takes one file: docs/recipes.md.")
+    closing = dim("A new convention takes one file: docs/contributing/add-a-convention.md.")
     return Group(table, *_more(len(unknown)), *offers, *([closing] if offers else []))
 
 

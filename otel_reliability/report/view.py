@@ -1,7 +1,7 @@
 """The view of a report: plain values, built once from readings and windows, that every format and every page renders.
 
 The JSON report is its serialisation (`json.plain`): a field that has its default is left out, and so is a field marked `HIDDEN`,
-which only terminals and pages draw. Its schema is docs/report.schema.json.
+which only terminals and pages draw. Its schema is docs/reference/report.schema.json.
 """
 
 from __future__ import annotations

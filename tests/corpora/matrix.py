@@ -1,4 +1,4 @@
-"""Write docs/conventions.md from the conventions and from what the captures show: `python -m tests.corpora.matrix`."""
+"""Write docs/reference/conventions.md from the conventions and from what the captures show: `python -m tests.corpora.matrix`."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from tests.corpora.test_content import ONLY_WITH_CONTENT
 
 TESTS: Final = Path(__file__).resolve().parents[1] / "conventions"
 QUIRK: Final = re.compile(r"test_q(\d\d)_")
-PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "conventions.md"
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "conventions.md"
 
 HEAD: Final = """<!-- Made from the code and the recordings by `python -m tests.corpora.matrix`. -->
 
 # Conventions
 
-Every instrumentation tells of agents in its own words. Each is read by one *convention*, a file in
-`otel_reliability/conventions/` with its attribute names in it. The first that recognises a span reads it, so a span that
-carries two conventions counts once. How to add one: [recipes](recipes.md#add-a-convention). `otel-reliability inspect FILE`
-tells which read your spans.
+Each instrumentation describes agents with its own attributes. One *convention* reads each of them: a file in
+`otel_reliability/conventions/` with the attribute names in it. The first convention that recognises a span reads it, so a span
+that carries two of them counts once. `otel-reliability inspect FILE` shows which ones read your spans; [Add a
+convention](../contributing/add-a-convention.md) shows how to add one.
 
 """
 
@@ -84,7 +84,7 @@ FOOT: Final = """
 - *Confidence*: `reliability.run.confidence`, or `mapping.confidence`.
 
 Agent names, sessions, tasks, outcomes, confidence and cost can be mapped from attributes of yours, tools renamed, ignored, and
-variants of a name merged by pattern ([settings](configuration.md)). Some instrumentations make up a conversation id for each run
+variants of a name merged by pattern ([settings](settings.md)). Some instrumentations make up a conversation id for each run
 that was given none; such sessions have one run each.
 """
 

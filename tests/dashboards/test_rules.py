@@ -105,7 +105,7 @@ def test_each_alert_is_tried_both_ways(alert: Alert) -> None:
 
 def test_each_rule_has_its_runbook_and_each_runbook_its_rule() -> None:
     """The sections of the page are the alerts, in their order, and the links of the rules lead to them."""
-    page = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "guides" / "alerts.md").read_text(encoding="utf-8")
     sections = re.findall(r"^## (\w+)$", page, re.MULTILINE)
 
     assert sections == [rule["alert"] for rule in told()]
@@ -118,7 +118,7 @@ def test_each_rule_has_its_runbook_and_each_runbook_its_rule() -> None:
 
 def test_a_runbook_says_what_it_means_where_to_look_what_to_do_and_how_to_silence_it() -> None:
     """Each section has the four of them."""
-    page = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "guides" / "alerts.md").read_text(encoding="utf-8")
 
     for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
         assert re.search(r"\A\w+\n\n\w[^\n]{60,}\n", section), section

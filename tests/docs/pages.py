@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-FOLDERS: Final = (".", "docs", "collector_config", "docker")
-PAGES: Final = tuple(page for folder in FOLDERS for page in sorted((ROOT / folder).glob("*.md")))
+FOLDERS: Final = ("*.md", "docs/**/*.md", "collector_config/*.md", "docker/*.md")
+PAGES: Final = tuple(page for pattern in FOLDERS for page in sorted(ROOT.glob(pattern)))
 
 FENCE: Final = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 HEADING: Final = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)

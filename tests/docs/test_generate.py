@@ -31,7 +31,7 @@ def test_no_page_has_fallen_behind(name: str) -> None:
 )
 def test_every_setting_is_told(path: str) -> None:
     """Each setting has a row, and what stands in it is not empty."""
-    rows = [row for row in PAGES["configuration.md"]().splitlines() if row.startswith(f"| `{path}` |")]
+    rows = [row for row in PAGES["reference/settings.md"]().splitlines() if row.startswith(f"| `{path}` |")]
 
     assert len(rows) == 1
     assert all(cell.strip() for cell in rows[0].strip("|").split("|"))

@@ -42,7 +42,7 @@ assert window.reading("failed_call_share").value == 0.5
 @pytest.fixture(scope="module")
 def blocks() -> list[str]:
     """The code of the page, in order: the file, the import, the row, the fixture."""
-    page = (ROOT / "docs" / "recipe-metric.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "contributing" / "add-a-metric.md").read_text(encoding="utf-8")
     return re.findall(r"^```(?:python|text)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
 
 

@@ -233,8 +233,8 @@ def test_every_version_is_that_of_the_package() -> None:
 
 
 def test_collector_of_the_operator_is_valid(collector: Collectors) -> None:
-    """The configuration in the OpenTelemetryCollector of docs/kubernetes.md, checked by a Collector."""
-    page = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+    """The configuration in the OpenTelemetryCollector of docs/guides/kubernetes.md, checked by a Collector."""
+    page = (ROOT / "docs" / "guides" / "kubernetes.md").read_text(encoding="utf-8")
     blocks = [yaml.safe_load(block) for language, block in FENCE.findall(page) if language == "yaml"]
     [resource] = [block for block in blocks if block.get("kind") == "OpenTelemetryCollector"]
     env = {each["name"]: each.get("value", "secret") for each in resource["spec"]["env"]}

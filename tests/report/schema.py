@@ -1,4 +1,4 @@
-"""Documents against docs/report.schema.json."""
+"""Documents against docs/reference/report.schema.json."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from jsonschema import Draft202012Validator
 
 SCHEMA: Final[dict[str, Any]] = json.loads(
-    (Path(__file__).parents[2] / "docs" / "report.schema.json").read_text("utf-8")
+    (Path(__file__).parents[2] / "docs" / "reference" / "report.schema.json").read_text("utf-8")
 )
 
 

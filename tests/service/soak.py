@@ -1,7 +1,7 @@
 """Runs the long forms of the service's tests and writes down what came of them: `python -m tests.service.soak [TRIAL …]`.
 
 Without a trial all of them are run. What came of each, on which machine and when, goes to benchmarks/soak.json, and from there
-to docs/soak.md; trials that were not run this time keep what they had.
+to docs/explanation/soak.md; trials that were not run this time keep what they had.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.trial import Trial
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 RESULTS: Final = ROOT / "benchmarks" / "soak.json"
-PAGE: Final = ROOT / "docs" / "soak.md"
+PAGE: Final = ROOT / "docs" / "explanation" / "soak.md"
 
 
 FOUND: Final = "found: "

@@ -1,4 +1,4 @@
-"""False alarms and delays of change detection: the second part of docs/validation.md."""
+"""False alarms and delays of change detection: the second part of docs/explanation/validation.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the metrics foretell failure: the first part of docs/validation.md."""
+"""Which of the metrics foretell failure: the first part of docs/explanation/validation.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes docs/validation.md and its pictures from the recordings: `make validate`. Takes about a quarter of an hour."""
+"""Write docs/explanation/validation.md and its pictures from the recordings: `make validate` (about a quarter of an hour)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.metrics.recorded import gemini_rows, taubench_rows
 from tests.validation import changing, foretelling
 from tests.validation.pictures import Axis, curves, scatter
 
-DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
+DOCS: Final = Path(__file__).resolve().parents[2] / "docs" / "explanation"
 
 SETS: Final = {
     "gemini-2.5-flash, tau2 airline": gemini_rows,

@@ -76,7 +76,7 @@ class EffectAgreement(TaskMean[LatestPairs[Effects]]):
     0.3333
 
     References: P. Jaccard, *The distribution of the flora in the alpine zone*, New Phytologist 11, 1912; the measurements:
-    docs/validation.md.
+    docs/explanation/validation.md.
     """
 
     __slots__ = ("_unknown",)
