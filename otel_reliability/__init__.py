@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from otel_reliability.errors import ConfigurationError, ReliabilityError
     from otel_reliability.exporter import ReliabilitySpanExporter
     from otel_reliability.processor import ReliabilitySpanProcessor
+    from otel_reliability.span_file import record
 
 __all__ = [
     "ConfigurationError",
@@ -22,6 +23,7 @@ __all__ = [
     "ReliabilitySpanProcessor",
     "Settings",
     "annotate",
+    "record",
 ]
 
 _HOMES = {
@@ -31,6 +33,7 @@ _HOMES = {
     "ReliabilitySpanProcessor": "processor",
     "Settings": "config",
     "annotate": "annotation",
+    "record": "span_file",
 }
 
 

@@ -5,9 +5,11 @@
             support_agent.run("refund order 1234")
         reliability.require("score>=80", "retry_explosion<=0")
 
-The fixture adds its processor to the global TracerProvider, if one is set; add it to another one yourself:
+The fixture records the spans of the global TracerProvider: of the one that is set, of one that is set during the test, and, where
+none is set, of one that the fixture brings. Add its processor to any other yourself:
 `provider.add_span_processor(reliability.processor)`. Targets are those of `otel-reliability gate`, and so are the numbers: the
-runs are rebuilt from the spans as from a file.
+runs are rebuilt from the spans as from a file. `--otel-reliability-record FILE` writes the spans of all such tests to a file that
+`otel-reliability report` reads.
 
 pytest loads this in every suite where the package is installed, so it loads nothing before a test asks for the fixture.
 """
@@ -15,24 +17,40 @@ pytest loads this in every suite where the package is installed, so it loads not
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 if TYPE_CHECKING:
     from otel_reliability.report.agent_runs import AgentRuns
 
+OPTION: Final = "--otel-reliability-record"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option."""
+    parser.addoption(OPTION, metavar="FILE", help="Write the spans of tests with the fixture `reliability` to FILE.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin a new file, once for all workers of pytest-xdist."""
+    path = config.getoption(OPTION)
+    if path is not None and not hasattr(config, "workerinput"):
+        Path(path).write_bytes(b"")
+
 
 @pytest.fixture
-def reliability() -> Iterator[AgentRuns]:
+def reliability(request: pytest.FixtureRequest) -> Iterator[AgentRuns]:
     """The agent runs of this test: `require` targets of them, or use `runs`, `report` and `measure()`."""
-    from opentelemetry import trace  # noqa: PLC0415  see above
-
-    from otel_reliability.report.agent_runs import AgentRuns  # noqa: PLC0415
+    from otel_reliability.report.agent_runs import AgentRuns, following_global_provider  # noqa: PLC0415  see above
 
     found = AgentRuns()
-    provider: Any = trace.get_tracer_provider()
-    if hasattr(provider, "add_span_processor"):
-        provider.add_span_processor(found.processor)
-    yield found
+    with following_global_provider(found.processor):
+        yield found
+    path: str | None = request.config.getoption(OPTION)
+    if path is not None:
+        from otel_reliability.span_file import append  # noqa: PLC0415  see above
+
+        append(Path(path), found.processor.spans)
     found.processor.stop()

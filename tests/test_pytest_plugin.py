@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 from otel_reliability.errors import UnknownMetric
 from otel_reliability.report.agent_runs import AgentRuns
+from otel_reliability.report.recording import Recording
 
 pytest_plugins = ["pytester"]
 
@@ -41,12 +45,19 @@ def test_targets_that_hold_are_silent(reliability: AgentRuns) -> None:
     reliability.require("path_entropy<=0", 'agents["support"].retry_explosion<=0')
 
 
-def test_a_target_that_fails_says_why(reliability: AgentRuns) -> None:
-    """The message has the target, and the number that was found."""
+def test_failed_target_names_metric_agent_value_bound_and_runs(reliability: AgentRuns) -> None:
+    """The text of the failed assertion needs no second look at the data."""
     _act(reliability, [["search"], ["book"]])
 
-    with pytest.raises(AssertionError, match=r"path_entropy<=0\.5"):
-        reliability.require("path_entropy<=0.5")
+    with pytest.raises(AssertionError) as failed:
+        reliability.require("path_entropy<=0.5", "score>=100", "retry_explosion<=0")
+
+    first, entropy, score = str(failed.value).splitlines()
+    assert first == "2 failed, 1 held"
+    assert entropy == "  support: path_entropy is 1, required <= 0.5 (2 runs)"
+    assert re.fullmatch(
+        r"  support: score is [\d.]+, required >= 100 \(2 runs; from 60 of 100 points assessed\)", score
+    )
 
 
 def test_missing_evidence_is_no_success(reliability: AgentRuns) -> None:
@@ -65,33 +76,99 @@ def test_a_wrong_name_is_told_with_its_neighbours(reliability: AgentRuns) -> Non
         reliability.require("path_entropie<=1")
 
 
-def test_the_fixture_follows_the_global_provider(pytester: pytest.Pytester) -> None:
-    """In a suite whose conftest sets a provider, a test needs nothing but the fixture; tests do not see each other's runs."""
-    pytester.makeconftest(
+SUPPORT_AGENT = """
+    from opentelemetry import trace
+
+    tracer = trace.get_tracer("support")  # of the API: it finds the provider when it is used
+    NAME = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "bot"}
+    TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
+
+    def run(order):
+        with tracer.start_as_current_span("invoke_agent bot", attributes=NAME):
+            with tracer.start_as_current_span("execute_tool search", attributes=TOOL):
+                pass
+"""
+PROVIDER = """
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+
+    trace.set_tracer_provider(TracerProvider())
+"""
+TWO_TESTS = """
+    import support_agent
+    {preparation}
+
+    def test_one(reliability):
+        {within}
+        support_agent.run("1")
+        assert [run.key.agent for run in reliability.runs] == ["bot"]
+
+    def test_two(reliability):
+        support_agent.run("1")
+        support_agent.run("2")
+        assert len(reliability.runs) == 2
+"""
+
+
+def passed(pytester: pytest.Pytester, *options: str) -> int:
+    """Run the suite in a process of its own, and return how many tests passed; none may fail."""
+    result = pytester.runpytest_subprocess("-p", "no:randomly", "-p", "no:cacheprovider", *options)
+    outcomes = result.parseoutcomes()
+    assert set(outcomes) == {"passed"}, result.stdout.str()
+    return outcomes["passed"]
+
+
+@pytest.mark.parametrize("where", ["nowhere", "conftest", "test"])
+def test_fixture_records_wherever_the_provider_is_set(pytester: pytest.Pytester, where: str) -> None:
+    """A suite without a provider, one whose conftest sets it, one whose test does; no test sees the runs of another."""
+    pytester.makepyfile(support_agent=SUPPORT_AGENT)
+    if where == "conftest":
+        pytester.makeconftest(PROVIDER)
+    set_it = "trace.set_tracer_provider(TracerProvider())" if where == "test" else "pass"
+    imports = "from opentelemetry import trace; from opentelemetry.sdk.trace import TracerProvider"
+    pytester.makepyfile(TWO_TESTS.format(preparation=imports, within=set_it))
+
+    assert passed(pytester) == 2
+
+
+def test_provider_set_by_the_code_under_test_is_not_refused(pytester: pytest.Pytester) -> None:
+    """The one that the fixture brings does not count as set."""
+    pytester.makepyfile(
         """
         from opentelemetry import trace
         from opentelemetry.sdk.trace import TracerProvider
 
-        trace.set_tracer_provider(TracerProvider())
+        def test_own_provider(reliability):
+            mine = TracerProvider()
+            trace.set_tracer_provider(mine)
+            assert trace.get_tracer_provider() is mine
         """
     )
-    pytester.makepyfile(
-        """
-        from opentelemetry import trace
 
-        def act(reliability):
-            name = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "bot"}
-            with trace.get_tracer("t").start_as_current_span("invoke_agent bot", attributes=name):
-                pass
-            assert [run.key.agent for run in reliability.runs] == ["bot"]
+    assert passed(pytester) == 1
 
-        def test_one(reliability):
-            act(reliability)
 
-        def test_two(reliability):
-            act(reliability)
-        """
-    )
-    result = pytester.runpytest_subprocess("-p", "no:randomly", "-p", "no:cacheprovider")
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")])
+def test_spans_of_tests_are_recorded_for_a_report(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    """`--otel-reliability-record` writes what `report` reads, from the beginning at each start."""
+    pytester.makepyfile(support_agent=SUPPORT_AGENT)
+    pytester.makepyfile(TWO_TESTS.format(preparation="", within="pass"))
+    for _ in range(2):
+        assert passed(pytester, "--otel-reliability-record", "spans.jsonl", *workers) == 2
+    recording = Recording()
+    recording.read(pytester.path / "spans.jsonl")
+    [key] = recording.close().agents()
+    window = recording.window(key)
 
-    result.assert_outcomes(passed=2)
+    assert window is not None
+    assert (key.agent, window.runs) == ("bot", 3)
+
+
+def test_snippet_of_the_readme_as_written(pytester: pytest.Pytester) -> None:
+    """It passes for an agent that does the same each time."""
+    readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    [snippet] = re.findall(r"```python\n((?:(?!```).)*def test_support_agent.*?)```", readme, re.DOTALL)
+    pytester.makepyfile(support_agent=SUPPORT_AGENT)
+    pytester.makepyfile(snippet)
+
+    assert passed(pytester) == 1

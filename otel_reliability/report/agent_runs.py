@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Final
+from unittest.mock import patch
+
+from opentelemetry import trace
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+
 from otel_reliability.config import Settings
 from otel_reliability.model.run import Run
 from otel_reliability.report import gate
@@ -42,15 +50,15 @@ class AgentRuns:
     def require(self, *targets: str, min_runs: int = 1) -> None:
         """Check the runs against targets: `score>=80`, `agents["support"].path_entropy<=0.3`, `reliability.passhat_k>=90`.
 
-        Raises `AssertionError` where one fails or lacks data (with the values and the runs), and `ValueError`
-        for a target that cannot be read.
+        Raises `AssertionError` where one fails or lacks data (with metric, agent, value, bound and runs of each), and
+        `ValueError` for a target that cannot be read.
         """
         wanted = [parse(target) for target in targets]
         results = gate.check(self.report, wanted, min_runs)
         missed = [result for result in results if result.state is not gate.TargetState.HELD]
         if missed:
-            lines = "\n".join(f"  {result.target.text}: {result.why or gate.described(result)}" for result in missed)
-            raise AssertionError(f"{gate.summary(results)}\n{lines}")
+            lines = (f"\n  {line}" for result in missed for line in (result.sentence, result.doubt) if line)
+            raise AssertionError(f"{gate.summary(results)}{''.join(lines)}")
 
     def _recorded(self) -> tuple[Recording, list[Run]]:
         runs: list[Run] = []
@@ -58,3 +66,34 @@ class AgentRuns:
         recording.engine.receive(self.processor.spans)
         recording.close()
         return recording, runs
+
+
+_BROUGHT: Final = TracerProvider(shutdown_on_exit=False)
+"""Global where a suite sets none: tracers of the API keep the provider that they first met, so there is only one."""
+
+
+@contextmanager
+def following_global_provider(processor: SpanProcessor) -> Generator[None]:
+    """Add a processor to the global TracerProvider, to those that are set meanwhile, and, where none is set, to one brought here.
+
+    A provider that is brought does not count as set: the code under test may still set its own.
+    """
+    set_provider: Any = trace._set_tracer_provider  # noqa: SLF001
+    _BROUGHT.add_span_processor(processor)
+    current: Any = trace.get_tracer_provider()
+    if isinstance(current, trace.ProxyTracerProvider):
+        trace._TRACER_PROVIDER = _BROUGHT  # noqa: SLF001
+    elif current is not _BROUGHT and hasattr(current, "add_span_processor"):
+        current.add_span_processor(processor)
+
+    def set_and_follow(provider: Any, *arguments: Any, **named: Any) -> None:
+        set_provider(provider, *arguments, **named)
+        if trace.get_tracer_provider() is provider and hasattr(provider, "add_span_processor"):
+            provider.add_span_processor(processor)
+
+    try:
+        with patch.object(trace, "_set_tracer_provider", set_and_follow):
+            yield
+    finally:
+        if trace.get_tracer_provider() is _BROUGHT:
+            trace._TRACER_PROVIDER = None  # noqa: SLF001

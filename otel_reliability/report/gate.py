@@ -15,13 +15,15 @@ from otel_reliability.change.result import Result
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import nearest
 from otel_reliability.metrics.passes.summary import TARGET_PREFIX, TARGETS
+from otel_reliability.metrics.stability.tier import GRADES
 from otel_reliability.report.build import nearest_agent
 from otel_reliability.report.changes import Finding, finding_object
 from otel_reliability.report.doubt import doubt, few_runs
 from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.target import OF_SPANS, SERIES, GateTarget
-from otel_reliability.report.text import agent_name, count, grouped
+from otel_reliability.report.text import agent_name, clean, count, grouped
 from otel_reliability.report.view import AgentView, ReadingView, ReportView
+from otel_reliability.report.words import coverage
 
 MAX_RESULTS: Final = 5
 """Results of one target that are shown; the others are counted."""
@@ -55,7 +57,23 @@ class TargetResult(NamedTuple):
         """The agent and the task."""
         if self.agent is None:
             return "the recording"
-        return agent_name(self.agent.key) + ("" if self.task is None else f", task {self.task}")
+        return agent_name(self.agent.key) + ("" if self.task is None else f", task {clean(self.task)}")
+
+    @property
+    def sentence(self) -> str:
+        """The agent, the metric, its value, the bound and the runs; or what is missing."""
+        target, value = self.target, self.reading.value
+        of_tier = target.name == "tier"
+        bound = f"{target.sign} {TIERS.get(target.wanted, target.wanted) if of_tier else f'{target.wanted:.12g}'}"
+        if self.why or value is None:
+            return f"{self.subject}: {target.name} {bound} is not checked: {self.why}"
+        shown = self.reading.note if of_tier else grouped(value)
+        if shown == f"{target.wanted:.4g}" and value != target.wanted:
+            shown = f"{value:.12g}"  # rounded to its bound, it would look as if it met it
+        parts = [count(self.reading.runs, "run" if self.agent is not None else "span")]
+        if self.agent is not None and target.name in {"score", "tier"}:
+            parts += filter(None, [coverage(self.agent)])
+        return f"{self.subject}: {target.name} is {shown}, required {bound} ({'; '.join(parts)})"
 
 
 class Unchanged(NamedTuple):
@@ -82,6 +100,7 @@ OF_CHANGE: Final = {
     Result.NO_CHANGE: TargetState.HELD,
     Result.NO_RESULT: TargetState.MISSING,
 }
+TIERS: Final = {grade: name for name, grade in GRADES.items()}
 PRECEDENCE: Final = (TargetState.FAILED, TargetState.MISSING, TargetState.HELD)
 SYMBOLS: Final = {
     TargetState.HELD: ("✓", "green"),
@@ -198,14 +217,13 @@ def render(results: Sequence[TargetResult], unchanged: Sequence[Unchanged], cons
     for target in dict.fromkeys(result.target for result in results):
         ranked = sorted((each for each in results if each.target == target), key=_precedence)
         for result in ranked[:MAX_RESULTS]:
-            _print(f"{target.text}", result.state, f"{result.subject}: {described(result)}", console)
-            for sentence in (result.why if result.reading.value is not None else "", result.doubt):
-                _print_more(sentence, console)
+            _print(result.sentence, result.state, console)
+            _print_more(result.doubt, console)
         if len(ranked) > MAX_RESULTS:
             more = count(len(ranked) - MAX_RESULTS, "more number")
-            _print_more(f"and {more} of this target: {summary(ranked[MAX_RESULTS:])}", console)
+            _print_more(f"and {more} of {target.text}: {summary(ranked[MAX_RESULTS:])}", console)
     for one in sorted(unchanged, key=_precedence):
-        _print("no change", one.state, f"{one.finding.name}: {one.finding.change.sentence}", console)
+        _print(f"{one.finding.name}: {one.finding.change.sentence}", one.state, console)
         _print_more(one.finding.change.note, console)
     console.print()
     console.print(Text(summary([*results, *unchanged]), "bold"))
@@ -213,23 +231,14 @@ def render(results: Sequence[TargetResult], unchanged: Sequence[Unchanged], cons
         console.print(Text(warning(results), "yellow"))
 
 
-def _print(what: str, state: TargetState, text: str, console: Console) -> None:
+def _print(sentence: str, state: TargetState, console: Console) -> None:
     symbol, colour = SYMBOLS[state]
-    console.print(Text.assemble((f"{symbol} {what}", colour), f"  {text}"))
+    console.print(Text.assemble((f"{symbol} ", colour), sentence))
 
 
 def _print_more(text: str, console: Console) -> None:
     if text:
         console.print(Padding(Text(text, "dim"), (0, 0, 0, 2)))
-
-
-def described(result: TargetResult) -> str:
-    """Return the value with its runs, or what is missing."""
-    value, runs, note = result.reading.value, result.reading.runs, result.reading.note
-    if value is None:
-        return result.why
-    shown = note if result.target.name == "tier" else grouped(value)
-    return f"{shown} ({count(runs, 'run' if result.agent is not None else 'span')})"
 
 
 def _precedence(result: TargetResult | Unchanged) -> int:
@@ -254,8 +263,10 @@ def _object(result: TargetResult) -> dict[str, Any]:
         "agent": None if result.agent is None else result.agent.agent,
         "task": result.task,
         "value": result.reading.value,
+        "bound": result.target.wanted,
         "runs": result.reading.runs,
         "state": result.state.name.lower(),
+        "sentence": result.sentence,
         "why": result.why,
         "doubt": result.doubt,
     }

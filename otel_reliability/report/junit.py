@@ -45,11 +45,7 @@ def render_gate(results: Sequence[TargetResult], unchanged: Sequence[Unchanged] 
     suites = Element("testsuites", name="otel-reliability gate")
     suite = _suite(suites, f"gate: {summary([*results, *unchanged])}")
     for result in results:
-        value, runs = result.reading.value, count(result.reading.runs, "run")
-        found = "" if value is None else f"{value:g}, {runs}"
-        _case(
-            suite, f"{result.target.text} [{result.subject}]", result.state, "target", result.why or found, result.doubt
-        )
+        _case(suite, f"{result.target.text} [{result.subject}]", result.state, "target", result.sentence, result.doubt)
     for one in unchanged:
         _case(suite, f"no change [{one.finding.name}]", one.state, "change", one.finding.change.sentence)
     return _written(suites)

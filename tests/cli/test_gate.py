@@ -51,10 +51,10 @@ def test_each_exit_code_in_a_shell(path: Path) -> None:
         "unknown 2",
         "usage 2",
     ]
-    assert "✓ score>=80  support: 100 (5 runs)" in done.stdout
-    assert "✗ pass_hat_k.1>=0.95  support: 0.8 (5 runs)" in done.stdout
+    assert "✓ support: score is 100, required >= 80 (5 runs; from 80 of 100 points assessed)" in done.stdout
+    assert "✗ support: pass_hat_k.1 is 0.8, required >= 0.95 (5 runs)" in done.stdout
     assert "5 runs cannot distinguish 0.8 from 0.95: 4 of 5 is 38 % to 96 %" in done.stdout
-    assert "? calibration>=0.5  support: not enough data; it needs 1 run with a confidence" in done.stdout
+    assert "? support: calibration >= 0.5 is not checked: not enough data; it needs 1 run" in done.stdout
     assert "5 runs, fewer than --min-runs 6" in done.stdout
     assert "'scor' names no metric. Did you mean score?" in done.stderr
     assert "nothing is required" in done.stderr
@@ -90,5 +90,5 @@ def test_many_tasks_are_summed_up(tmp_path: Path, capsys: pytest.CaptureFixture[
     done = call(capsys, "gate", path, "--require", "reliability.pass_at_k>=100", "--min-runs", "1")
 
     assert done.out.count("✗") == 3
-    assert "and 7 more numbers of this target: 7 held" in done.out
+    assert "and 7 more numbers of reliability.pass_at_k>=100: 7 held" in done.out
     assert "3 failed, 9 held" in done.out

@@ -59,9 +59,12 @@ def test_a_gate_fails_errs_and_passes(tmp_path: Path) -> None:
     [suite] = parsed(junit.render_gate(results))
 
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
-    assert cases_with(suite, "failure") == {"score>100 [support]": "100, 2 runs"}
+    assert cases_with(suite, "failure") == {
+        "score>100 [support]": "support: score is 100, required > 100 (2 runs; from 80 of 100 points assessed)"
+    }
     assert cases_with(suite, "error") == {
-        "brier_score>=0.5 [support]": "not enough data; it needs 1 run with a confidence and a known outcome"
+        "brier_score>=0.5 [support]": "support: brier_score >= 0.5 is not checked: not enough data; it needs 1 run with a "
+        "confidence and a known outcome"
     }
 
 
