@@ -315,6 +315,15 @@ class Engine:
         with self._turn(-1):
             self._agents.restore_runs(agents)
 
+    def load_agents(self, seconds: float) -> None:
+        """Load restored agents for about so many seconds of real time, and one at least; those with new runs first."""
+        end = time.monotonic() + seconds
+        with self._turn(-1):
+            while self._agents.unloaded:
+                self._agents.load_next()
+                if time.monotonic() >= end:
+                    return
+
     def holds(self, trace_id: TraceId) -> bool:
         """Return whether a trace has spans that are still needed to assemble it."""
         with self._turn(-1):
@@ -325,10 +334,10 @@ class Engine:
         with self._turn(-1):
             return self._assembler.closed_record(trace_id, now)
 
-    def restore_closed(self, trace_id: TraceId, record: Record) -> None:
-        """Remember what `closed_record` returned, before any span of the trace is received again."""
+    def restore_closed(self, records: Iterable[tuple[TraceId, Record]]) -> None:
+        """Remember what `closed_record` returned, before any span of these traces is received again."""
         with self._turn(-1):
-            self._assembler.restore_closed(trace_id, record)
+            self._assembler.restore_closed(records)
 
     def restore_final(self, runs: Iterable[Run]) -> None:
         """Remember the latest final runs, the latest at the end: evaluations of them may still arrive."""

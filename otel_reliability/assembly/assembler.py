@@ -316,9 +316,10 @@ class Assembler:
         closed = None if buffer.closed is None else buffer.closed.get(trace_id)
         return None if closed is None else record_of(now, closed)
 
-    def restore_closed(self, trace_id: TraceId, record: Record) -> None:
-        """Remember what `closed_record` returned, before any span of the trace is added again."""
-        self._buffers.closed.put(trace_id, record)
+    def restore_closed(self, records: Iterable[tuple[TraceId, Record]]) -> None:
+        """Remember what `closed_record` returned, before any span of these traces is added again."""
+        for trace_id, record in records:
+            self._buffers.closed.put(trace_id, record)
 
     def restore_final(self, runs: Iterable[Run]) -> None:
         """Remember the latest final runs, the latest at the end: evaluations of them may still arrive."""

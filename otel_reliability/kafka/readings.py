@@ -7,7 +7,6 @@ sent; sessions, change detection, series and totals as the parts that they are.
 from __future__ import annotations
 
 import hashlib
-import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -74,7 +73,7 @@ class Readings:
     @property
     def unloaded(self) -> int:
         """Agents that nothing has asked for since the partition was taken over."""
-        return self.engine.agents.asleep
+        return self.engine.agents.unloaded
 
     def wall(self) -> int:
         """Return the time of the last message in Unix nanoseconds."""
@@ -96,15 +95,7 @@ class Readings:
 
     def load(self, seconds: float) -> None:
         """Load agents that nothing has asked for, for about so many seconds, and one at least."""
-        end = time.perf_counter() + seconds
-
-        def some(registry: Any) -> None:
-            while registry.asleep:
-                registry.wake()
-                if time.perf_counter() >= end:
-                    return
-
-        self.engine.read(some)
+        self.engine.load_agents(seconds)
 
     def save(self) -> None:
         """Store everything that changed. Called before messages and state are committed.
@@ -192,9 +183,12 @@ class Readings:
         self._values.put(_AGENT, run.key, self.engine.agents.seen(run.key) or self.now)
         self._values.put(_RUN, [runs.number, self._row], [run.end_ns, pack_run(run)])
         runs.ends[self._row] = run.end_ns
-        for row in self._retention.surplus(runs.ends):
-            del runs.ends[row]
-            self._values.put(_RUN, [runs.number, row], None)
+        if len(runs.ends) > self._retention.last * 5 // 4:
+            newest = sorted(runs.ends.values(), reverse=True)
+            oldest = self._retention.oldest_end(newest[0], newest[self._retention.last - 1])
+            for row in [row for row, end in runs.ends.items() if end < oldest]:
+                del runs.ends[row]
+                self._values.put(_RUN, [runs.number, row], None)
 
     def _forget_agents(self) -> None:
         registry = self.engine.agents

@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from otel_reliability.assembly.final_runs import MAX_RUNS
+from otel_reliability.engine import MAX_UNREAD
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.record import (
@@ -55,7 +56,6 @@ from otel_reliability.service.store import (
 )
 from otel_reliability.service.stored_parts import ClosedTraceRecords, Item, OpenTraces, StoredPart, parts_of
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.windows.agents import AgentRegistry
 
 T = TypeVar("T")
 
@@ -65,8 +65,10 @@ SAVE_INTERVAL_S: Final = 1.0
 """Seconds between two transactions that move final runs out of the arrivals, and between two recordings of counters."""
 RETRY_INTERVAL_S: Final = 1.0
 """Seconds between two attempts to open the database."""
-LOAD_S: Final = 0.02
-"""Seconds that the writer spends, each time it meets deadlines, on loading agents that nothing has asked for yet."""
+LOAD_S: Final = 0.1
+"""Seconds that the writer spends, each time it meets deadlines, on loading agents after a restart."""
+MAX_WAITING: Final = MAX_UNREAD // 2
+"""Final runs that wait for their agents to be loaded; with more, all of these agents are loaded at once."""
 MAX_TICKS: Final = 10_000
 """Moments stored; of more, every other one is deleted, and runs are closed a moment later when they are assembled again."""
 
@@ -154,6 +156,7 @@ class Persistent(Volatile):
         self._counts: list[int] = []
         self._changed = _Changed({}, {}, {})
         self._agents: dict[AgentKey, int] = {}
+        self._last_agent = 0
         self._pending: list[Statement] = []
         self._parts = parts_of(state.engine, state.recording, state.logs, state.histories)
         state.engine.observers.append(self._observe)
@@ -189,13 +192,21 @@ class Persistent(Volatile):
         self._clock.hold(moment)
 
     def advanced(self, now: float) -> None:
-        """Save what became final, and load some of the agents that nothing has asked for yet."""
+        """Load some of the agents that nothing has asked for yet, and save what became final.
+
+        What is final is recorded with readings of its agent, so saving waits until these agents are loaded.
+        """
         self._clock.release()
-        if now >= self._save_at and self._has_changed:
+        engine = self._state.engine
+        with _LOAD:
+            engine.load_agents(LOAD_S)
+        if (
+            now >= self._save_at
+            and self._has_changed
+            and not (engine.agents.is_behind and engine.waiting < MAX_WAITING)
+        ):
             self._save(now)
             self._save_at = now + SAVE_INTERVAL_S
-        with _LOAD:
-            self._state.engine.read(_load_some)
 
     def close(self) -> None:
         """Save everything, so that the next start has little to do."""
@@ -275,11 +286,22 @@ class Persistent(Volatile):
             [(self._agents[run.key], run.end_ns, pack_run(run), run.run_id) for run in revised.values()],
         )
         yield "DELETE FROM run WHERE run_id = ?", [(run_id,) for run_id in withdrawn]
-        yield from self._retention.statements(self._agents[run.key] for run in final.values())
+        surplus = self._surplus(dict.fromkeys(self._agents[run.key] for run in final.values()))
+        yield "DELETE FROM run WHERE agent = ? AND end_ns < ?", surplus
         yield "DELETE FROM arrival WHERE seq = ?", [(seq,) for seq in self._over(now)]
         for name, part in (("closed", self._closed), *self._parts.items()):
             yield from self._write_part(name, part)
         yield "INSERT OR REPLACE INTO saved VALUES (1, ?, ?, ?)", [(self._seq, *self._moment)]
+
+    def _surplus(self, agents: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """Yield agents, each with the end (ns) before which none of its runs is needed, among those that are stored."""
+        if self._store is None:
+            return
+        newest = "SELECT end_ns FROM run WHERE agent = ? ORDER BY end_ns DESC LIMIT 1 OFFSET ?"
+        for agent in agents:
+            for (last,) in self._store.rows(newest, agent, self._retention.last - 1):
+                for (first,) in self._store.rows(newest, agent, 0):
+                    yield agent, self._retention.oldest_end(first, last)
 
     def _write_agents(self, keys: set[AgentKey]) -> Iterator[Statement]:
         agents = self._state.engine.agents
@@ -289,7 +311,8 @@ class Persistent(Volatile):
             yield "DELETE FROM run WHERE agent = ?", [(number,)]
             yield "DELETE FROM agent WHERE id = ?", [(number,)]
         for key in sorted(keys - self._agents.keys()):
-            self._agents[key] = 1 + max(self._agents.values(), default=0)
+            self._last_agent += 1
+            self._agents[key] = self._last_agent
         yield (
             "INSERT OR REPLACE INTO agent VALUES (?, ?, ?)",
             [(self._agents[key], pack(key), agents.seen(key) or self._clock()) for key in keys],
@@ -338,6 +361,8 @@ class Persistent(Volatile):
                 self._moment = Moment(*moment)
                 self._clock.resume(self._moment.now)
             saved = self._seq
+            for (self._position,) in store.rows("SELECT ifnull(max(position), 0) FROM part"):
+                pass
             self._load_agents(store)
             self._load_part(store, "closed", self._closed)
             self._state.engine.restore_final(self._latest_runs(store))
@@ -391,6 +416,7 @@ class Persistent(Volatile):
 
         found = list(self._intact(agent, store.rows("SELECT id, key, seen FROM agent ORDER BY id")))
         self._agents = {key: number for key, number, _ in found}
+        self._last_agent = max(self._agents.values(), default=0)
         self._state.engine.restore_agents({key: (seen, partial(self._runs_of, number)) for key, number, seen in found})
 
     def _runs_of(self, agent: int) -> Iterator[Run]:
@@ -405,14 +431,13 @@ class Persistent(Volatile):
         return list(self._intact(unpack_run, rows))[::-1]
 
     def _load_part(self, store: Store, name: str, part: StoredPart) -> None:
-        def item(key: bytes, position: int, body: bytes) -> Item:
-            self._position = max(self._position, position)
+        def item(key: bytes, body: bytes) -> Item:
             return unpack(key), unpack(body)
 
-        question = "SELECT key, position, body FROM part WHERE name = ? ORDER BY position"
-        items = list(self._intact(item, store.rows(question, name)))
         with _RESTORE:
-            part.restore(items)
+            part.restore(
+                self._intact(item, store.rows("SELECT key, body FROM part WHERE name = ? ORDER BY position", name))
+            )
 
     def _repeat(self, arrival: Arrival, *, counting: bool) -> None:
         """Apply an arrival again, at its moment."""
@@ -526,10 +551,3 @@ def _no_collections() -> Generator[None]:
     finally:
         if before:
             gc.enable()
-
-
-def _load_some(agents: AgentRegistry) -> None:
-    """Load some of the agents that nothing has asked for yet, so that one who asks for all need not wait for all."""
-    ends = time.monotonic() + LOAD_S
-    while agents.asleep and time.monotonic() < ends:
-        agents.wake()

@@ -53,7 +53,7 @@ class Remembers(Protocol):
     """The engine, or an assembler, as far as closed traces go."""
 
     def closed_record(self, trace_id: TraceId, now: float) -> Record | None: ...
-    def restore_closed(self, trace_id: TraceId, record: Record) -> None: ...
+    def restore_closed(self, records: Iterable[tuple[TraceId, Record]]) -> None: ...
 
 
 class ClosedTraceRecords:
@@ -88,10 +88,13 @@ class ClosedTraceRecords:
 
     def restore(self, data: Iterable[Item]) -> None:
         """Take the records back."""
-        for trace_id, (since, ids, anchors, sealed, agents, had_invocation, spans) in data:
-            kept = tuple(unpack_spans(spans)) if spans else ()
-            self._engine.restore_closed(trace_id, (since, ids, anchors, sealed, tuple(agents), had_invocation, kept))
-            self._since[trace_id] = since
+        self._engine.restore_closed(map(self._record, data))
+
+    def _record(self, item: Item) -> tuple[TraceId, Record]:
+        trace_id, (since, ids, anchors, sealed, agents, had_invocation, spans) = item
+        self._since[trace_id] = since
+        kept = tuple(unpack_spans(spans)) if spans else ()
+        return trace_id, (since, ids, anchors, sealed, tuple(agents), had_invocation, kept)
 
 
 class Conversations:

@@ -59,7 +59,7 @@ def agent_slices(engine: Engine) -> Iterator[list[AgentGauges]]:
     keys = engine.read(lambda registry: registry.keys()) or []
     for start in range(0, len(keys), SLICE):
         some = keys[start : start + SLICE]
-        if engine.read(lambda registry: registry.asleep):  # to load an agent takes milliseconds: one in a turn
+        if engine.read(lambda registry: registry.unloaded):  # to load an agent takes milliseconds: one in a turn
             for key in some:
                 engine.read(lambda registry, key=key: registry.agent(key) is not None)
         found = engine.read(

@@ -38,6 +38,8 @@ _NO_RUNS: Final = ChangeView(Result.NO_RESULT, "No result: no run of it counts f
 class Histories:
     """The score over time of every agent of an engine. An agent that expires loses its history.
 
+    An agent that is not loaded yet after a restart gets its next point when it is.
+
     It is changed within the engine's turn, so it must be read within a turn too. A service stores `changes`, and gives them to
     `restore` after a restart.
     """
@@ -75,7 +77,7 @@ class Histories:
         history = self._histories.get(key)
         if history is not None and not history.is_due():
             return
-        state = self._engine.agents.agent(key)
+        state = self._engine.agents.loaded(key)
         if state is None or state.first_window.runs < MIN_RUNS or not self._has_budget(now):
             return
         score, end_ns = state.first_window.reading("score").value, state.last_run_ns

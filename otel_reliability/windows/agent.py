@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from heapq import nlargest
+from operator import attrgetter
 
 from otel_reliability.config import Settings
 from otel_reliability.model.row import OTHER_TASK, Row
@@ -80,8 +82,7 @@ class AgentState:
         if any(window.find(run.run_id, end_ns) for window in self.windows.values()):
             self.withdraw(run)
         self.recent.add(run)
-        row, task = row_of(run, self._paths), self._task_of(run)
-        self.enter(row if task == run.task_id else row._replace(task=task))
+        self.enter(self._row_of(run))
 
     def enter(self, row: Row) -> None:
         """Add the row of a run that may still change to all windows."""
@@ -110,12 +111,19 @@ class AgentState:
             self._forget_dropped()
 
     def load(self, runs: Iterable[Run]) -> None:
-        """Add final runs that were stored, in any order; they were counted before the restart."""
+        """Add final runs that were stored, in any order, each once; they were counted before the restart."""
         accounts, self._accounts = self._accounts, Counter[tuple[str, str]]()
-        for run in runs:
-            self.close(run)
+        stored = list(runs)
+        for run in nlargest(self.recent.limit, stored, key=attrgetter("end_ns", "run_id")):
+            self.recent.add(run)
+        for run in stored:
+            self.enter(self._row_of(run))
             self.finalize(run)
         self._accounts = accounts
+
+    def _row_of(self, run: Run) -> Row:
+        row, task = row_of(run, self._paths), self._task_of(run)
+        return row if task == run.task_id else row._replace(task=task)
 
     def _task_of(self, run: Run) -> str | None:
         """Count a task of one more row, and return it: `__other__` beyond the limit."""

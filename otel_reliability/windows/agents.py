@@ -45,8 +45,8 @@ class AgentRegistry:
         self._readmits = places_return
         self._admitted: dict[AgentKey, None] = {}
         self._agents: dict[AgentKey, AgentState | None] = {}
-        self._unloaded: dict[AgentKey, _Unloaded] = {}
-        """Agents that were restored and not read since: they are None in `_agents`."""
+        self._unloaded: OrderedDict[AgentKey, _Unloaded] = OrderedDict()
+        """Agents that were restored and not read since, those with new runs first. They are None in `_agents`."""
         self._seen: OrderedDict[AgentKey, float] = OrderedDict()
 
     def __len__(self) -> int:
@@ -70,6 +70,10 @@ class AgentRegistry:
                 state.close(run)
         return state
 
+    def loaded(self, key: AgentKey) -> AgentState | None:
+        """Return the state of an agent as `agent` does; None too while its runs are not loaded after a restart."""
+        return self._agents.get(key)
+
     def counted_as(self, key: AgentKey) -> AgentKey:
         """Return the agent whose counters include a run of this agent: itself, or `__other__` beyond the limit."""
         return key if key in self._admitted else OTHER_AGENT
@@ -83,7 +87,7 @@ class AgentRegistry:
         change, run, previous = event
         if change is RunChange.FINAL:
             if run.key in self._unloaded:
-                self._unloaded[run.key].since.append((change, run))
+                self._postpone(change, run)
             elif (state := self._agents.get(run.key)) is not None:
                 state.finalize(run)
             return
@@ -111,12 +115,17 @@ class AgentRegistry:
     # --- Restarts -----------------------------------------------------------------------------------------------------
 
     @property
-    def asleep(self) -> int:
+    def unloaded(self) -> int:
         """Number of agents that were restored and not loaded yet."""
         return len(self._unloaded)
 
-    def wake(self) -> None:
-        """Load one agent that was restored; do nothing without one."""
+    @property
+    def is_behind(self) -> bool:
+        """Return whether an agent that is not loaded yet has new runs."""
+        return bool(self._unloaded) and bool(next(iter(self._unloaded.values())).since)
+
+    def load_next(self) -> None:
+        """Load one agent that was restored, those with new runs first; do nothing without one."""
         if self._unloaded:
             self.agent(next(iter(self._unloaded)))
 
@@ -144,12 +153,17 @@ class AgentRegistry:
             unclamped, run = run, clamped(run, wall_ns)
             self.accounts["clamped", "future_end"] += run is not unclamped
         if unloaded is not None:
-            unloaded.since.append((RunChange.CLOSED, run))
+            self._postpone(RunChange.CLOSED, run)
         elif state is not None:
             state.close(run)
         if self._seen.get(key) != now:  # most agents have several runs at once
             self._seen[key] = now
             self._seen.move_to_end(key)
+
+    def _postpone(self, change: RunChange, run: Run) -> None:
+        """Keep a change until its agent is loaded, which is done before others."""
+        self._unloaded[run.key].since.append((change, run))
+        self._unloaded.move_to_end(run.key, last=False)
 
     def _begin(self, key: AgentKey) -> AgentState | None:
         """Return a new agent; None beyond the limit of agents."""

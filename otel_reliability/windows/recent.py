@@ -26,10 +26,10 @@ class RecentRuns:
     replace them before.
     """
 
-    __slots__ = ("_limit", "_runs", "_sample")
+    __slots__ = ("_runs", "_sample", "limit")
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.limit = limit
         self._runs: list[Run | bytes] = []
         self._sample = b""
         """One run of the agent, whose words others need not repeat (a dictionary of zlib)."""
@@ -44,7 +44,7 @@ class RecentRuns:
         """Add a run that was closed; it replaces one with the same end and id."""
         at, found = self._find(run.end_ns, run.run_id)
         self._runs[at : at + found] = [run]
-        if len(self._runs) > self._limit:
+        if len(self._runs) > self.limit:
             del self._runs[0]
 
     def remove(self, end_ns: int, run_id: str) -> None:

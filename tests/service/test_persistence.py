@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from otel_reliability.config import SessionSettings, WindowSettings
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.service import store
+from otel_reliability.service import persistence, store
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.testing import FakeClock, at
 from otel_reliability.windows.sessions import Sessions
@@ -51,11 +51,14 @@ def drive(path: Path, deaths: frozenset[int], *, twice: bool = False, seed: int 
 def test_whenever_the_process_dies_all_is_as_if_it_had_not(
     deaths: frozenset[int], seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Windows, readings, sessions, counters with their starts and the account of spans are those of an undisturbed twin."""
+    """Windows, readings, sessions, counters with their starts and the account of spans are those of an undisturbed twin.
+
+    A history may lack a point: one of a run that closed before its agent was loaded.
+    """
     twin = drive(tmp_path_factory.mktemp("twin"), frozenset(), seed=seed)
     kept = drive(tmp_path_factory.mktemp("kept"), deaths, seed=seed)
 
-    assert kept.look() == twin.look()
+    assert kept.look()._replace(histories={}) == twin.look()._replace(histories={})
     assert len(set(kept.run_ids())) == len(kept.run_ids()) == RUNS
     assert kept.look().open_runs == 0
 
@@ -90,6 +93,32 @@ def test_what_is_sent_twice_counts_once(tmp_path: Path) -> None:
     runs = "agent.reliability.runs"
     numbers = [{labels: cell[0] for labels, cell in kept.look().series[runs].items()} for kept in (once, twice)]
     assert numbers[0] == numbers[1]
+
+
+def test_saving_waits_for_the_agents_that_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a restart one agent is loaded at a time, and a run is recorded once its agent is: with the same readings."""
+    monkeypatch.setattr(persistence, "LOAD_S", 0.0)
+    lives = [Kept(tmp_path / name) for name in ("kept", "twin")]
+    for first in (1, 11):
+        for kept in lives:
+            for trace in range(first, first + 10):
+                kept.take(request(trace, agents=5))
+            kept.wind(40.0)
+            kept.wind(700.0)
+        lives[0] = lives[0].again() if first == 1 else lives[0]
+    unloaded = lives[0].engine.agents.unloaded
+    for kept in lives:
+        for _ in range(6):
+            kept.wind(1.0)
+
+    assert unloaded == 3
+    values = [
+        {name: {labels: one[:2] for labels, one in some.items()} for name, some in kept.series().items()}
+        for kept in lives
+    ]
+    assert values[0] == values[1]
+    assert lives[0].look().windows == lives[1].look().windows
+    assert lives[0].again().look() == lives[0].look()
 
 
 def test_no_time_passes_while_the_process_is_down(tmp_path: Path) -> None:

@@ -72,20 +72,20 @@ def test_an_agent_without_runs_has_no_points() -> None:
     }
 
 
-def test_agents_that_sleep_are_woken_one_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agents_are_loaded_one_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a restart all are told, and what comes in meanwhile waits for no more than one of them."""
     second = Engine(clock=lambda: 0.0, wall=None)
     keys = [KEY._replace(agent=f"agent {number}") for number in range(1, 6)]
     runs = {key: (0.0, partial(list[Run], [run(["search"])._replace(key=key)])) for key in keys}
     second.agents.restore_runs(runs)
-    read, woken = second.read, list[int]()
+    read, loaded = second.read, list[int]()
 
     def watched(ask: Callable[[AgentRegistry], Any]) -> Any:
-        before = second.agents.asleep
+        before = second.agents.unloaded
         found = read(ask)
-        woken.append(before - second.agents.asleep)
+        loaded.append(before - second.agents.unloaded)
         return found
 
     monkeypatch.setattr(second, "read", watched)
     assert [shown.key for some in agent_slices(second) for shown in some] == keys
-    assert (sum(woken), max(woken)) == (5, 1)
+    assert (sum(loaded), max(loaded)) == (5, 1)

@@ -93,11 +93,11 @@ def lived() -> AgentRegistry:
 def test_an_agent_is_loaded_when_it_is_read() -> None:
     """Until then it is listed only; it is counted as before."""
     registry = lived()
-    assert (registry.asleep, len(registry), registry.keys()) == (1, 1, [KEY])
+    assert (registry.unloaded, len(registry), registry.keys()) == (1, 1, [KEY])
     assert registry.counted_as(KEY) == KEY
-    registry.wake()
-    registry.wake()
-    assert registry.asleep == 0
+    registry.load_next()
+    registry.load_next()
+    assert registry.unloaded == 0
     found = registry.agent(KEY)
     assert found is not None
     assert [row.run_id for row in found.windows["recent"].rows()] == ["a"]
@@ -109,7 +109,7 @@ def test_a_run_that_closes_does_not_load_its_agent() -> None:
     registry = lived()
     one = run("b", 2, "book")
     apply(registry, [closed(one), final(one)])
-    assert (registry.asleep, registry.seen(KEY)) == (1, 0.0)
+    assert (registry.unloaded, registry.seen(KEY)) == (1, 0.0)
     found = registry.agent(KEY)
     assert found is not None
     assert [row.run_id for row in found.windows["recent"].rows()] == ["a", "b"]
@@ -119,7 +119,7 @@ def test_an_agent_that_expires_before_it_is_loaded_is_forgotten() -> None:
     """It may start over."""
     registry = lived()
     assert registry.advance(2 * SETTINGS.limits.agent_idle) == [KEY]
-    assert (registry.asleep, len(registry), registry.seen(KEY)) == (0, 0, None)
+    assert (registry.unloaded, len(registry), registry.seen(KEY)) == (0, 0, None)
 
     registry.apply(closed(run("b", 2)), 0.0)
     found = registry.agent(KEY)
