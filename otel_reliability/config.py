@@ -36,7 +36,16 @@ from otel_reliability.loading import (
 PREFIX: Final = "OTEL_RELIABILITY_"
 NOT_SETTINGS: Final = frozenset({"OTEL_RELIABILITY_LOUD"})
 """Environment variables of ours that are no settings of an engine."""
-SIGNALS: Final = ("path", "calls", "failed_calls", "output_tokens", "reply_tokens", "largest_input", "outcome")
+SIGNALS: Final = (
+    "path",
+    "calls",
+    "failed_calls",
+    "output_tokens",
+    "model_calls",
+    "reply_tokens",
+    "largest_input",
+    "outcome",
+)
 """The signals of change detection."""
 SERVICE_PREFIX: Final = PREFIX + "SERVICE_"
 """Prefix of the service's own variables; they are no settings of an engine either."""

@@ -26,7 +26,7 @@ BLIND: Final = SIZE + WARM_UP
 MAX_ALARMS: Final = 20
 """Maximum number of alarms that are kept."""
 _RECENT: Final = 20
-_STATE_VERSION: Final = 2
+_STATE_VERSION: Final = 3
 
 
 class Status(enum.Enum):

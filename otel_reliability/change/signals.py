@@ -25,6 +25,11 @@ def _path(_: Observation) -> float | None:
     return None
 
 
+def _model_calls(observation: Observation) -> float | None:
+    """Return the number of model calls whose output tokens are known; without any there is no data."""
+    return observation.replies or None
+
+
 def _reply_tokens(observation: Observation) -> float | None:
     """Return the mean length of the model's replies, which differs between models whatever the number of turns a task takes."""
     return observation.reply_tokens / observation.replies if observation.replies else None
@@ -35,6 +40,7 @@ SIGNALS: Final[Mapping[str, Signal]] = {
     "calls": Signal("tool calls", "{call}", attrgetter("calls")),
     "failed_calls": Signal("failed tool calls", "{call}", attrgetter("failed_calls")),
     "output_tokens": Signal("output tokens", "{token}", attrgetter("output_tokens")),
+    "model_calls": Signal("model calls", "{call}", _model_calls),
     "reply_tokens": Signal("output tokens a model call", "{token}", _reply_tokens),
     "largest_input": Signal("largest input of a model call", "{token}", attrgetter("largest_input")),
     "outcome": Signal("failed runs", "{run}", attrgetter("failures")),

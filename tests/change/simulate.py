@@ -18,7 +18,14 @@ Ints: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 
 REFERENCE, WARM_UP, WINDOW, NEAREST = 40, 20, 500, 5
-STRENGTHS = np.array([-1.6, -0.8, 0.0, 0.8, 1.6])
+BETS = 5
+
+
+def bets(p: Floats) -> Floats:
+    """What each of the five bets pays on ranks."""
+    linear = 1.6 * (p - 0.5)
+    low, high = 0.5 / np.sqrt(np.maximum(p, 1e-4)), 0.5 / np.sqrt(np.maximum(1 - p, 1e-4))
+    return np.stack([1 - linear, low, np.ones_like(p), high, 1 + linear], axis=-1)
 
 
 class Pool(NamedTuple):
@@ -40,7 +47,7 @@ class Streams:
         signals = pool.values.shape[1]
         self.kept = np.full((n, signals, WINDOW), np.nan, dtype=np.float32)
         self.seen = np.zeros((n, signals), dtype=np.int64)
-        self.weights = np.full((n, signals, len(STRENGTHS)), 1 / len(STRENGTHS))
+        self.weights = np.full((n, signals, BETS), 1 / BETS)
         self.evidence = np.zeros((n, signals))
         self.reference: list[Ints] = []
         self.monitored = 0
@@ -82,11 +89,11 @@ class Streams:
         return (greater + u * (equal + 1)) / (n + 1), there, there & (equal == n)
 
     def _bet(self, p: Floats, there: Flags, alike: Flags) -> None:
-        jumped = 0.98 * self.weights + 0.02 / len(STRENGTHS)
-        grown = jumped * (1 + STRENGTHS * (p[:, :, None] - 0.5))
+        jumped = 0.98 * self.weights + 0.02 / BETS
+        grown = jumped * bets(p)
         growth = grown.sum(axis=2)
         self.weights = np.where(there[:, :, None], grown / growth[:, :, None], self.weights)
-        self.weights[alike] = 1 / len(STRENGTHS)
+        self.weights[alike] = 1 / BETS
         if self.monitored > WARM_UP:
             self.evidence = np.where(there, (self.evidence + 1) * growth, self.evidence)
         self.evidence[alike] = 0

@@ -11,14 +11,14 @@ from otel_reliability.change.martingale import Jumper
 RANKS = st.lists(st.floats(0, 1), max_size=50)
 
 
-@given(RANKS, st.floats(0, 0.5))
-def test_a_bet_is_fair(ranks: list[float], off: float) -> None:
-    """Whatever went before, the growths on two ranks that lie evenly about ½ have mean 1."""
-    low, high = Jumper(), Jumper()
+@given(RANKS)
+def test_a_bet_is_fair(ranks: list[float]) -> None:
+    """Whatever went before, the mean growth over uniform ranks is 1, less what the bound on extreme ranks costs."""
+    jumper = Jumper()
     for p in ranks:
-        low.bet(p)
-        high.bet(p)
-    assert low.bet(0.5 - off) + high.bet(0.5 + off) == pytest.approx(2, abs=1e-12)
+        jumper.bet(p)
+    grid = [(n + 0.5) / 5_000 for n in range(5_000)]
+    assert 0.99 < sum(Jumper(jumper.weights).bet(p) for p in grid) / len(grid) <= 1 + 1e-12
 
 
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.9, 1.0])
@@ -36,4 +36,4 @@ def test_the_money_never_overflows_or_runs_out() -> None:
     for _ in range(20_000):
         jumper.bet(0.0)
     assert sum(jumper.weights) == pytest.approx(1)
-    assert min(jumper.weights) > 0.0005
+    assert min(jumper.weights) > 1e-5

@@ -31,17 +31,19 @@ SETTINGS = ChangeSettings()
 @pytest.mark.parametrize(
     ("before", "after", "power", "median"),
     [
-        (GPT_AIRLINE, CLAUDE_AIRLINE, 0.95, 30),
-        (GPT_TELECOM, SFT_TELECOM, 0.95, 40),
-        (GPT_AIRLINE, SFT_AIRLINE, 0.8, 70),
+        (GPT_AIRLINE, CLAUDE_AIRLINE, 0.95, 15),
+        (CLAUDE_AIRLINE, GPT_AIRLINE, 0.95, 15),
+        (GPT_TELECOM, SFT_TELECOM, 0.95, 20),
+        (SFT_AIRLINE, GPT_AIRLINE, 0.85, 40),
+        (GPT_AIRLINE, SFT_AIRLINE, 0.7, 45),
     ],
 )
 def test_a_new_model_is_found(before: str, after: str, power: float, median: float) -> None:
-    """Within 100 units, at one false alarm in 10 000; a fine-tuned twin of the model takes longest."""
+    """Within 50 units, at one false alarm in 10 000; a fine-tuned twin of the model takes longest."""
     pool, earlier, later = change(before, after)
     found = delays(pool, earlier, later, c=SETTINGS.runs_per_false_alarm, streams=200, seed=4)
     assert len(found) >= 195
-    assert np.mean(np.isfinite(found)) >= power
+    assert np.mean(found <= 50) >= power
     assert np.median(found) <= median
 
 

@@ -34,9 +34,9 @@ def test_two_recordings_are_told() -> None:
     two = [unit(n, ("search", "refund", "mail"), task="ab"[n % 2]) for n in range(30)]
     text = sentences.of_comparison(compare(one, two, SETTINGS.signals))
     assert "tool calls 1 → 3 (p = " in text
-    assert "7 signals compared" in text
+    assert "8 signals compared" in text
     assert "only 75 % of the units are at tasks that both have" in text
-    assert sentences.of_comparison(compare(one, one, SETTINGS.signals)).startswith("no change: 7 signals")
+    assert sentences.of_comparison(compare(one, one, SETTINGS.signals)).startswith("no change: 8 signals")
     assert sentences.of_comparison(compare(one[:5], two, SETTINGS.signals)).startswith("no verdict: either side needs")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from array import array
 from collections.abc import Callable, Sequence
@@ -14,8 +15,6 @@ from hypothesis import strategies as st
 from otel_reliability.change.rank import WINDOW, Ranks
 from otel_reliability.change.signal_state import SignalState
 from tests.change.build import u_of, unit
-
-STRENGTHS = (-1.6, -0.8, 0.0, 0.8, 1.6)
 
 
 def single(value: float) -> float:
@@ -35,7 +34,7 @@ class PlainState:
     def begin(self) -> None:
         """Nothing has been bet on yet."""
         self.evidence, self.gain, self.values_since = 0.0, 1.0, 0
-        self.weights = [0.2] * len(STRENGTHS)
+        self.weights = [0.2] * 5
 
     def add(self, value: float, unit_id: str, ordinal: int, ns: int, *, count: bool) -> None:
         """The signal's next value."""
@@ -57,7 +56,8 @@ class PlainState:
 
     def bet(self, p: float) -> float:
         """The growth of the money."""
-        factors = [1 - 1.6 * (p - 0.5), 1 - 0.8 * (p - 0.5), 1.0, 1 + 0.8 * (p - 0.5), 1 + 1.6 * (p - 0.5)]
+        low, high = 0.5 / math.sqrt(max(p, 1e-4)), 0.5 / math.sqrt(max(1 - p, 1e-4))
+        factors = [1 - 1.6 * (p - 0.5), low, 1.0, high, 1 + 1.6 * (p - 0.5)]
         moved = [((1 - 0.02) * w + 0.02 / 5) * factor for w, factor in zip(self.weights, factors, strict=True)]
         growth = moved[0] + moved[1] + moved[2] + moved[3] + moved[4]
         self.weights = [w / growth for w in moved]
