@@ -113,6 +113,8 @@ class MetricSettings(Struct, frozen=True):
     """Runs below which there is no score, tier or badge (2 in reports)."""
     min_coverage: Points = 60.0
     """Points of the 100 whose parts must have data for a score."""
+    missing: Literal["left_out", "as_zero"] = "left_out"
+    """How the score counts parts without data: it leaves them out, or counts them as 0, as though nothing varied."""
     profile: Literal["published", "hal-harness"] = "published"
     """Form of the evaluation metrics: as published, or as their authors' code computes them today."""
 

@@ -37,6 +37,7 @@ CANDIDATES: Final = (
     "status",
     "none",
     "hal-harness",
+    "as_zero",
     "outcome",
     "a=1",
     "ab" * 16,

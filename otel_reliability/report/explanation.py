@@ -65,7 +65,7 @@ def _metric(spec: MetricSpec) -> Iterator[tuple[str, str]]:
     yield "Formula", spec.formula
     yield "Range", _range(spec)
     if spec.name in PENALTIES:
-        yield "In the score", f"costs up to {PENALTIES[spec.name]:.0f} of the 100 points"
+        yield "In the score", f"costs up to {PENALTIES[spec.name]:.0f} of the points assessed"
     yield "Needs", spec.evidence
     yield "To improve", spec.improve
     yield "Source", spec.source

@@ -11,7 +11,7 @@ from otel_reliability.metrics.stability.decision_table import decision_table
 from otel_reliability.metrics.stability.divergence import divergences
 from otel_reliability.metrics.stability.effect_table import tasks_by_disagreement
 from otel_reliability.metrics.stability.notable_runs import Notable, explosions, fullest
-from otel_reliability.metrics.stability.score import PENALTIES, costs_of
+from otel_reliability.metrics.stability.score import PENALTIES, Score
 from otel_reliability.metrics.stability.tool_use import tool_use
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
@@ -40,7 +40,7 @@ def findings_of(
 ) -> Findings:
     """Return what is behind the numbers of these runs. `distances` are their path distances, the largest first."""
     found = Findings(
-        costs=ranked_costs(metrics),
+        costs=ranked_costs(metrics, settings),
         reasons=(),
         tools=tuple(tool_use(rows)),
         divergences=tuple(divergences(rows, by_task=settings.metrics.group_by == "task")),
@@ -56,18 +56,19 @@ def findings_of(
     return replace(found, reasons=tuple(reasons_of(found, metrics, has_tasks=has_tasks)))
 
 
-def ranked_costs(metrics: Mapping[str, ReadingView]) -> tuple[Cost, ...]:
+def ranked_costs(metrics: Mapping[str, ReadingView], settings: Settings) -> tuple[Cost, ...]:
     """Return the parts of the score, the largest penalty first, those without data last.
 
     >>> metrics = dict.fromkeys(PENALTIES, ReadingView(None, 0)) | {
     ...     "path_entropy": ReadingView(0.5, 9),
     ...     "tool_variance": ReadingView(1.0, 9),
     ... }
-    >>> [(cost.name, cost.points) for cost in ranked_costs(metrics)][:3]
-    [('tool_variance', 20.0), ('path_entropy', 7.5), ('retry_explosion', None)]
+    >>> [(cost.name, round(cost.points or 0, 1)) for cost in ranked_costs(metrics, Settings())][:3]
+    [('tool_variance', 57.1), ('path_entropy', 21.4), ('retry_explosion', 0)]
     """
-    points = costs_of({name: Reading(metrics[name].value, metrics[name].runs) for name in PENALTIES})
-    costs = (Cost(name, points.get(name), most) for name, most in PENALTIES.items())
+    readings = {name: Reading(metrics[name].value, metrics[name].runs) for name in PENALTIES}
+    found = Score(settings).penalties(readings)
+    costs = (Cost(name, *found.get(name, (None, points))) for name, points in PENALTIES.items())
     return tuple(sorted(costs, key=lambda cost: (cost.points is None, -(cost.points or 0.0))))
 
 

@@ -113,7 +113,10 @@ class SessionView:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The points that one part lowers the score by, of the most it can. `points` None: not enough data."""
+    """The points that one part lowers the score by, of the most it can; `points` None: not enough data.
+
+    With some parts not assessed, the others count for more: all points sum to 100 − score.
+    """
 
     name: str
     points: float | None

@@ -85,7 +85,8 @@ def _change(change: ChangeView) -> Object:
 
 def _line(state: AgentState) -> Object:
     key, window = state.key, state.first_window
-    score, penalty = window.reading("score"), top_penalty(window.reading)
+    costs = {name: cost.points for name, cost in window.penalties().items()}
+    score, penalty = window.reading("score"), top_penalty(window.reading, costs)
     return {
         "service_namespace": key.service_namespace or None,
         "service": key.service_name or None,
@@ -94,6 +95,7 @@ def _line(state: AgentState) -> Object:
         **({"attributes": dict(key.extra)} if key.extra else {}),
         "runs": window.runs,
         "score": score.value,
+        "score_coverage": window.reading("score_coverage").value,
         "score_note": score.note,
         "tier": None if score.value is None else tier_of(score.value).name,
         "flags": list(window.reading("flag").parts),

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import quote, urlencode
 
-from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.metrics.stability.tiers import Tier, tier_of
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.run import AgentKey
@@ -83,17 +82,26 @@ Ask: TypeAlias = Callable[[str], Reading | ReadingView]
 def line_of(state: AgentState, history: Sequence[ScorePoint], *, changed: bool = False) -> AgentLine:
     """Return the line of an agent, within the engine's turn."""
     window = state.first_window
-    return _line(state.key, window.reading, window.runs, state.last_run_ns or 0, history, changed=changed)
+    costs = {name: cost.points for name, cost in window.penalties().items()}
+    return _line(state.key, window.reading, costs, window.runs, state.last_run_ns or 0, history, changed=changed)
 
 
 def line_of_view(agent: AgentView) -> AgentLine:
     """Return the line of an agent of a report."""
     changed = agent.change is not None and bool(agent.change.marks)
-    return _line(agent.key, agent.metrics.__getitem__, agent.runs, agent.end, agent.history, changed=changed)
+    costs = {cost.name: cost.points for cost in agent.findings.costs if cost.points is not None}
+    return _line(agent.key, agent.metrics.__getitem__, costs, agent.runs, agent.end, agent.history, changed=changed)
 
 
 def _line(
-    key: AgentKey, ask: Ask, runs: int, last_ns: int, history: Sequence[ScorePoint], *, changed: bool
+    key: AgentKey,
+    ask: Ask,
+    costs: Mapping[str, float],
+    runs: int,
+    last_ns: int,
+    history: Sequence[ScorePoint],
+    *,
+    changed: bool,
 ) -> AgentLine:
     return AgentLine(
         key=key,
@@ -104,28 +112,27 @@ def _line(
         coverage=ask("score_coverage").value,
         note=short(ask("score").note),
         runs=runs,
-        penalty=top_penalty(ask),
+        penalty=top_penalty(ask, costs),
         last_ns=last_ns,
         history=history,
         changed=changed,
     )
 
 
-def top_penalty(ask: Ask) -> Penalty:
+def top_penalty(ask: Ask, costs: Mapping[str, float]) -> Penalty:
     """Return the largest penalty, from readings alone: a table of thousands of agents can afford it.
 
-    >>> readings = dict.fromkeys(PENALTIES, Reading(0.0, 9)) | {"token_budget_pressure": Reading(0.9, 9)}
-    >>> top_penalty(readings.__getitem__).sentence
+    `costs` are the points that each part with data lowers the score by.
+
+    >>> top_penalty({"token_budget_pressure": Reading(0.9, 9)}.__getitem__, {"token_budget_pressure": 18.0}).sentence
     'The context window is 90 % full on average.'
     """
-    values = {name: ask(name).value for name in PENALTIES}
-    costs = {name: PENALTIES[name] * value for name, value in values.items() if value is not None}
     name = max(costs, key=costs.__getitem__, default=None)
     if name is None:
         return Penalty(None, 0.0, "Not enough data for any part of the score yet.")
     if costs[name] < MIN_POINTS:
         return Penalty(None, costs[name], "No points lost.")
-    return Penalty(name, costs[name], _sentence(name, values[name] or 0.0, ask))
+    return Penalty(name, costs[name], _sentence(name, ask(name).value or 0.0, ask))
 
 
 def _sentence(name: str, value: float, ask: Ask) -> str:

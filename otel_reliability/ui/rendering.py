@@ -35,7 +35,7 @@ from otel_reliability.report.text import (
     place,
     route,
 )
-from otel_reliability.report.view import AgentView, ScoreReason, SessionView
+from otel_reliability.report.view import AgentView, Cost, ScoreReason, SessionView
 from otel_reliability.ui.agent_list import AgentLine, AgentList, id_of
 from otel_reliability.ui.charts import curve, pressure_chart
 from otel_reliability.ui.flow import COMMON, Flow, Steps, flow_of
@@ -201,8 +201,8 @@ def _reason(agent: AgentView, title: str) -> ScoreReason | None:
     return next((reason for reason in agent.findings.reasons if reason.title == title), None)
 
 
-def _heavy(name: str, points: float | None) -> bool:
-    return (points or 0.0) >= PENALTIES[name] / 4
+def _heavy(cost: Cost) -> bool:
+    return (cost.points or 0.0) >= cost.most / 4
 
 
 def _worst_sessions(agent: AgentView) -> list[SessionView]:

@@ -13,6 +13,7 @@ from otel_reliability.metrics import OWNERS, SPECS, TABLE, nearest, specs_of
 from otel_reliability.metrics.base import Derived, Metric, one_sided
 from otel_reliability.metrics.data import OUTCOME, UNDISTURBED, data_of
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
+from otel_reliability.metrics.stability.score import PartCost, Score
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
@@ -94,6 +95,11 @@ class AgentWindow(RowRange):
     def path_distance(self, row: Row) -> Reading:
         """Return the mean distance of a run to the other runs of its group in the window."""
         return cast("PathSimilarity", self.metric(PathSimilarity.spec.name)).distance(row, inside=self.counts(row))
+
+    def penalties(self) -> dict[str, PartCost]:
+        """Return the penalty of each part of the score that has data."""
+        score = cast("Score", self.metric(Score.spec.name))
+        return score.penalties({name: self.reading(name) for name in score.needs})
 
     def add(self, row: Row) -> None:
         """Let a row enter."""

@@ -162,7 +162,7 @@ def test_two_recordings_are_compared(path: Path, tmp_path: Path, capsys: pytest.
     document = json.loads(call(capsys, "report", "--baseline", old, path, "--format", "json").out)
     [agent] = document["baseline"]["agents"]
 
-    assert "🟢 STABLE 100/100  →  🟡 VARIABLE 65/100" in seen
+    assert "🟢 STABLE 100/100  →  🟠 UNSTABLE 42/100" in seen
     assert "Only now: support." in seen
     assert agent["metrics"]["path_entropy"]["change"] == 1.0
     assert (

@@ -73,7 +73,7 @@ def test_an_explanation_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     assert by_name == by_metric
     for text in (
         "H(sets of tools) / log2 n",
-        "up to 20 of the 100 points",
+        "up to 20 of the points assessed",
         "take away",
         "agent.reliability.tool_variance, unit",
     ):

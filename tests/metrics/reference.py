@@ -149,13 +149,15 @@ def score_coverage(rows: Sequence[Row], settings: Settings) -> float | None:
 
 
 def score(rows: Sequence[Row], settings: Settings) -> float | None:
-    """100 less the penalties, where there is evidence enough."""
+    """100 less the points lost, of 100 points or of those assessed, where there is data enough."""
     if len(baseline(rows)) < settings.metrics.min_runs:
         return None
-    if (score_coverage(rows, settings) or 0) < settings.metrics.min_coverage:
+    assessed = score_coverage(rows, settings) or 0
+    if assessed < settings.metrics.min_coverage:
         return None
     costs = [points * (NAIVE[name](rows, settings) or 0) for name, points in PENALTIES.items()]
-    return min(max(100 - sum(costs), 0), 100)
+    of = 100 if settings.metrics.missing == "as_zero" else assessed
+    return min(max(100 - sum(costs) * 100 / of, 0), 100)
 
 
 def tier(rows: Sequence[Row], settings: Settings) -> float | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Literal
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings
 from otel_reliability.metrics import TABLE, laws, nearest, spec_of
@@ -17,6 +20,7 @@ from otel_reliability.metrics.stability.notable_runs import explosions, fullest,
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.metrics.stability.retry_explosion import RetryExplosion
+from otel_reliability.metrics.stability.score import PENALTIES, Score
 from otel_reliability.metrics.stability.task_table import task_table
 from otel_reliability.metrics.stability.tool_use import tool_use
 from otel_reliability.model.reading import Reading
@@ -68,6 +72,26 @@ def test_without_evidence_there_is_no_score_and_it_is_said_why(given_rows: list[
     assert (found["score"].value is None) is bool(missing)
     assert (found["tier"].value is None) is bool(missing)
     assert missing in found["score"].note
+
+
+@given(rows(), st.sampled_from(["left_out", "as_zero"]))
+def test_penalties_sum_to_what_the_score_lacks(given_rows: list[Row], missing: Literal["left_out", "as_zero"]) -> None:
+    """With any parts absent, and however the score counts them."""
+    settings = Settings(metrics=MetricSettings(min_runs=2, missing=missing))
+    found = readings_of(given_rows, settings)
+    costs = Score(settings).penalties(found)
+    assert set(costs) == set(found["score"].parts)
+    assert all(0 <= cost.points <= cost.most for cost in costs.values())
+    if found["score"].value is not None:
+        assert sum(cost.points for cost in costs.values()) == pytest.approx(100 - found["score"].value)
+
+
+def test_with_all_parts_the_score_is_bit_equal_to_100_less_the_points_lost() -> None:
+    """The scale is 1 exactly."""
+    values = {"path_entropy": 0.1, "tool_variance": 0.7, "retry_explosion": 0.0, "branch_instability": 1 / 3}
+    readings = {name: Reading(value, 9) for name, value in (values | {"token_budget_pressure": 0.9}).items()}
+    lost = math.fsum(PENALTIES[name] * reading.value for name, reading in readings.items() if reading.value is not None)
+    assert Score().derive({**readings, "window.runs": Reading(9.0, 9)}).value == 100.0 - lost
 
 
 def test_coverage_is_told_beside_the_score() -> None:

@@ -63,7 +63,7 @@ def spans_of(number: int, recorded: dict[str, Any]) -> Iterator[AgentSpan]:
 
 def heard(case: dict[str, Any]) -> tuple[AgentWindow, list[Run]]:
     """The window and the runs that come out of a case's spans."""
-    engine = Engine(Settings(metrics=MetricSettings(min_runs=2)), clock=lambda: 0.0, wall=None)
+    engine = Engine(Settings(metrics=MetricSettings(min_runs=2, missing="as_zero")), clock=lambda: 0.0, wall=None)
     for number, recorded in enumerate(case["runs"], 1):
         engine.receive(spans_of(number, recorded))
     engine.flush(CloseReason.END_OF_INPUT)

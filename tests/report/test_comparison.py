@@ -61,6 +61,6 @@ def test_the_page_shows_both_badges_and_what_moved(tmp_path: Path) -> None:
     """What stayed is counted."""
     page = printed(comparison(tmp_path, STEADY, WILD)[0])
 
-    assert "🟢 STABLE 100/100  →  🟢 STABLE 80/100" in page
+    assert "🟢 STABLE 100/100  →  🟡 VARIABLE 67/100" in page
     assert "+0.558 worse, more than chance" in " ".join(page.split())
     assert "numbers the same" in page

@@ -101,7 +101,7 @@ def test_reasons_stand_by_what_they_cost(tmp_path: Path) -> None:
     points = [reason.points for reason in agent_of(tmp_path, spans).findings.reasons]
 
     assert points == sorted(points, key=lambda cost: (cost is None, -(cost or 0.0)))
-    assert points[0] == 25.0
+    assert points[0] == pytest.approx(25 * 100 / 60)
     assert points[-1] is None
 
 

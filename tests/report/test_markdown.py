@@ -37,7 +37,7 @@ def test_a_comparison_tells_both_sides_with_their_runs(tmp_path: Path) -> None:
     text = markdown.render(comparison(tmp_path, runs("a", "a", "a"), runs("a", "b"))[0])
 
     assert "| `path_entropy` | 0.000 |  | 3 | 1.000 |  | 2 | +1.000 worse |" in text
-    assert "🟢 STABLE 100/100 → 🟡 VARIABLE 65/100" in text
+    assert "🟢 STABLE 100/100 → 🟠 UNSTABLE 42/100" in text
 
 
 def test_tasks_stand_by_disagreement_with_where_they_part(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.means import clamp
@@ -18,15 +18,24 @@ PENALTIES: Final[Mapping[str, float]] = {
     "branch_instability": 20.0,
     "token_budget_pressure": 20.0,
 }
-"""The most points that each part can cost. They sum to 100."""
+"""The weight of each part: the points that it can cost where all are assessed. They sum to 100."""
+
+
+class PartCost(NamedTuple):
+    """The points that a part lowers the score by, and the most that it could."""
+
+    points: float
+    most: float
 
 
 class Score(Derived):
     """100 − 15·path_entropy − 20·tool_variance − 25·retry_explosion − 20·branch_instability − 20·token_budget_pressure.
 
-    A part without evidence costs nothing, so a score rests on what is known: there is none below `metrics.min_runs`, nor
-    where the parts with evidence are worth fewer than `metrics.min_coverage` (60) of the 100 points. The note says then what
-    is missing; `score_coverage` stands beside every score. `parts` are the parts with evidence. State: none.
+    A part without data is left out: score = 100 − lost · 100 / assessed, where *assessed* is the sum of the weights of the
+    parts with data and *lost* what these parts cost of it; with all five parts that is 100 − lost. `metrics.missing: as_zero`
+    counts absent parts as 0, as the source does. There is no score below `metrics.min_runs`, nor where fewer than
+    `metrics.min_coverage` (60) points are assessed: the note says what is missing. `parts` are the parts with data;
+    `score_coverage` gives the points assessed. State: none.
 
     The source's example:
 
@@ -34,6 +43,9 @@ class Score(Derived):
     >>> readings = {name: Reading(value, 20) for name, value in {**parts, "token_budget_pressure": 0.65}.items()}
     >>> Score().derive({**readings, "window.runs": Reading(20.0, 20)}).value
     79.0
+    >>> unknown = {**readings, "token_budget_pressure": Reading(None, 0), "window.runs": Reading(20.0, 20)}
+    >>> Score().derive(unknown).value, Score(Settings.load(metrics={"missing": "as_zero"})).derive(unknown).value
+    (90.0, 92.0)
     >>> Score().derive({**readings, "window.runs": Reading(4.0, 4)})
     Reading(value=None, runs=4, parts=(...), note='4 of the 5 runs that a score needs')
 
@@ -41,7 +53,7 @@ class Score(Derived):
     empty window 100, STABLE.
     """
 
-    __slots__ = ("_min_coverage", "_min_runs")
+    __slots__ = ("_as_zero", "_min_coverage", "_min_runs")
 
     spec = MetricSpec(
         name="score",
@@ -50,9 +62,9 @@ class Score(Derived):
         unit="{score}",
         high=100.0,
         direction="higher",
-        description="100 less what variance, retries and a full context window cost.",
-        formula="100 − 15·path_entropy − 20·tool_variance − 25·retry_explosion − 20·branch_instability"
-        " − 20·token_budget_pressure",
+        description="100 less what variance, retries and a full context window cost, of the points that could be assessed.",
+        formula="100 − (15·path_entropy + 20·tool_variance + 25·retry_explosion + 20·branch_instability"
+        " + 20·token_budget_pressure) · 100 / score_coverage",
         evidence="min_runs runs, and parts worth 60 of the 100 points",
         source="AgentCop, Reliability Layer",
         improve="Begin with the part that costs most points.",
@@ -64,34 +76,44 @@ class Score(Derived):
         super().__init__(settings)
         self._min_runs = settings.metrics.min_runs
         self._min_coverage = settings.metrics.min_coverage
+        self._as_zero = settings.metrics.missing == "as_zero"
 
     def derive(self, readings: Mapping[str, Reading]) -> Reading:
         runs = readings["window.runs"].runs
-        costs = costs_of(readings)
-        missing = self._missing(runs, costs)
+        parts = assessed(readings)
+        missing = self._missing(runs, parts)
         if missing:
-            return Reading(None, runs, tuple(costs), missing)
-        return Reading(min(max(100.0 - math.fsum(costs.values()), 0.0), 100.0), runs, tuple(costs))
+            return Reading(None, runs, parts, missing)
+        lost = math.fsum([points * clamp(readings[name].value or 0.0) for name, points in PENALTIES.items()])
+        return Reading(min(max(100.0 - lost * self._scale(parts), 0.0), 100.0), runs, parts)
 
-    def _missing(self, runs: int, costs: Mapping[str, float]) -> str:
+    def penalties(self, readings: Mapping[str, Reading]) -> dict[str, PartCost]:
+        """Return the penalty of each part with data; the points sum to 100 − score.
+
+        >>> Score().penalties({name: Reading(0.5 if name == "path_entropy" else None, 9) for name in PENALTIES})
+        {'path_entropy': PartCost(points=50.0, most=100.0)}
+        """
+        parts = assessed(readings)
+        scale = self._scale(parts)
+        most = {name: PENALTIES[name] * scale for name in parts}
+        return {name: PartCost(points * clamp(readings[name].value or 0.0), points) for name, points in most.items()}
+
+    def _scale(self, parts: tuple[str, ...]) -> float:
+        return 1.0 if self._as_zero or not parts else 100.0 / coverage_of(parts)
+
+    def _missing(self, runs: int, parts: tuple[str, ...]) -> str:
         if runs < self._min_runs:
             return f"{runs} of the {self._min_runs} runs that a score needs"
-        if coverage_of(costs) < self._min_coverage:
-            return "no evidence for " + ", ".join(name for name in PENALTIES if name not in costs)
+        if coverage_of(parts) < self._min_coverage:
+            return "no evidence for " + ", ".join(name for name in PENALTIES if name not in parts)
         return ""
 
 
-def costs_of(readings: Mapping[str, Reading]) -> dict[str, float]:
-    """Return the penalty of each part with data, in points.
-
-    >>> costs_of({name: Reading(0.5 if name == "path_entropy" else None, 9) for name in PENALTIES})
-    {'path_entropy': 7.5}
-    """
-    return {
-        name: points * clamp(value) for name, points in PENALTIES.items() if (value := readings[name].value) is not None
-    }
+def assessed(readings: Mapping[str, Reading]) -> tuple[str, ...]:
+    """Return the parts that have data."""
+    return tuple([name for name in PENALTIES if readings[name].value is not None])
 
 
-def coverage_of(costs: Mapping[str, float]) -> float:
-    """The points that the parts with evidence are worth."""
-    return math.fsum(PENALTIES[name] for name in costs)
+def coverage_of(parts: Iterable[str]) -> float:
+    """Return the points that these parts are worth."""
+    return math.fsum([PENALTIES[name] for name in parts])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from otel_reliability.metrics.base import Derived
-from otel_reliability.metrics.stability.score import PENALTIES, costs_of, coverage_of
+from otel_reliability.metrics.stability.score import PENALTIES, assessed, coverage_of
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 
 
@@ -36,5 +36,5 @@ class ScoreCoverage(Derived):
 
     def derive(self, readings: Mapping[str, Reading]) -> Reading:
         runs = readings["window.runs"].runs
-        costs = costs_of(readings)
-        return Reading(coverage_of(costs), runs, tuple(costs)) if runs else NO_EVIDENCE
+        parts = assessed(readings)
+        return Reading(coverage_of(parts), runs, parts) if runs else NO_EVIDENCE
