@@ -16,8 +16,12 @@ _NEAR = 4
 
 def each_once(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
     """Return each model call once: a model span inside a model span is one call; so are two of different scopes under one
-    parent, of which one lies in time within the other, unless their token counts differ.
+    parent, of which one lies in time within the other, unless their token counts differ. A log event adds what
+    its span leaves out.
     """
+    details = tree.details
+    if details:
+        items = [(i, _with_inner(facts, details.get(i, ()))) for i, facts in items]
     known = {i for i, _ in items}
     inner: dict[int, list[ModelFacts]] = {}
     outer: list[ModelSpan] = []

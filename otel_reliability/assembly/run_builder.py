@@ -134,7 +134,7 @@ class RunBuilder:
         if calls_itself and root is not None and (called := _calls_of_agents(tree, root)):
             steps = sorted([*steps, *called], key=lambda step: step.order)
             unnamed = unnamed or any(step.call.name is None for step in called)
-        if scopes > 1 or tree.in_model:
+        if scopes > 1 or tree.in_model or tree.details:
             models = model_calls.each_once(tree, models)
         called_models, tokens_in, tokens_out, pressure, cost = self._models(tree, models, actors)
         notes, evaluations = NO_NOTES, ()

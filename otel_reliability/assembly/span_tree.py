@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from otel_reliability.assembly.invocations import Invocation, resolve
-from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, Evaluation, Kind, SpanRef
+from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, Evaluation, Kind, ModelFacts, SpanRef
 
 NONE: Final = -1
 """The index that stands for no span."""
@@ -40,12 +40,13 @@ class SpanTree:
     - `orphans`: work with no invocation above. `annotators`: other spans with notes or evaluations and no invocation above.
     - `others`: all other spans of kind OTHER, which only connect spans.
     - `in_tool`, `in_model`: the tool or model span that a span lies in, within its invocation.
+    - `details`: what log events add to the model span that they were written in.
     - `cut`: tops that have a parent here, in a cycle of parents.
     - `evaluations`: those that arrived apart from spans, by the index of the span they are about.
     """
 
-    __slots__ = ("_units", "_working", "annotators", "cut", "evaluations", "in_model", "in_tool", "invocations", "joined",
-                 "nodes", "orphans", "others", "parent", "spans")  # fmt: skip
+    __slots__ = ("_units", "_working", "annotators", "cut", "details", "evaluations", "in_model", "in_tool", "invocations",
+                 "joined", "nodes", "orphans", "others", "parent", "spans")  # fmt: skip
 
     def __init__(
         self, spans: Sequence[AgentSpan], linked: Mapping[int, int] | None = None, *, joined: bool = False
@@ -75,6 +76,7 @@ class SpanTree:
         self.annotators: list[int] = []
         self.others: list[int] = []
         self.evaluations: dict[int, list[Evaluation]] = {}
+        self.details: dict[int, list[ModelFacts]] = {}
         self.nodes: list[Invocation | None] = [None] * len(spans)
         self.cut: set[int] = set()
         self._working: set[int] | None = None
@@ -120,7 +122,7 @@ class SpanTree:
             else:
                 self._attach_inner(i, above)
 
-    def _attach_inner(self, i: int, above: dict[int, Above]) -> None:
+    def _attach_inner(self, i: int, above: dict[int, Above]) -> None:  # noqa: C901 (one branch per kind)
         """Attach any span, and note the position of its children."""
         span, over = self.spans[i], self.parent[i]
         kind = span[7]
@@ -139,6 +141,9 @@ class SpanTree:
         elif kind is _OTHER and not is_kept(span):
             self.others.append(i)
             above[i] = here
+            facts = span[9]
+            if model != NONE and isinstance(facts, ModelFacts):
+                self.details.setdefault(model, []).append(facts)
             return
         elif node is not None:
             node.steps.append(i)

@@ -18,8 +18,9 @@ from otel_reliability.report.text import agent_name
 def command(choice: Choice, form: str) -> None:
     """Show what is recognized in your traces and what is not: run this first.
 
-    Spans by convention, kind and instrumentation scope; unknown scopes, and their attribute keys; the runs found and the data
-    they carry; which tools change the world, and why; the missing data of each number, and the line that adds it.
+    Spans by convention, kind and instrumentation scope; log events by name; unknown scopes, and their attribute keys; the runs
+    found and the data they carry; which tools change the world, and why; the missing data of each number, and the line that
+    adds it.
 
     \b
       otel-reliability inspect spans.jsonl
@@ -28,7 +29,7 @@ def command(choice: Choice, form: str) -> None:
     Names and counts only: no prompt, argument or result is shown.
     """
     inspection = Inspection(choice.settings)
-    recording = read(choice.files, choice.settings, quiet=choice.quiet, final=inspection.take, spans=inspection.see)
+    recording = read(choice.files, choice.settings, quiet=choice.quiet, final=inspection.take, batches=inspection.see)
     if form == "json":
         write(json.render(as_json(inspection)))
         return

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColum
 
 from otel_reliability.cli.options import Choice
 from otel_reliability.config import Settings
-from otel_reliability.report.recording import FinalSeen, Recording, SpansSeen
+from otel_reliability.report.recording import BatchSeen, FinalSeen, Recording
 from otel_reliability.report.text import clean, count
 from otel_reliability.sources.batch import Malformed
 
@@ -56,11 +56,11 @@ def read(
     *,
     quiet: bool = False,
     final: FinalSeen | None = None,
-    spans: SpansSeen | None = None,
+    batches: BatchSeen | None = None,
 ) -> Recording:
     """The recording that these files are together."""
     problems = Problems()
-    recording = Recording(settings, problem=problems.report, final=final, spans=spans)
+    recording = Recording(settings, problem=problems.report, final=final, batches=batches)
     with _progress(disable=quiet or not sys.stderr.isatty()) as progress:
         recording.read_all(files, lambda file: _updating(progress, progress.add_task(_title(file), total=None)))
         progress.add_task("rebuilding the runs", total=None)

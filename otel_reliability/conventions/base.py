@@ -75,7 +75,8 @@ class Answer(NamedTuple):
 class Event(NamedTuple):
     """An answer of a convention about a log event: the agent span that it stands for.
 
-    - `conversation`: the id of the session. `prompt`: the id of the prompt it belongs to; None: the one current at its time.
+    - `conversation`: the id of the session; None: the event adds to the model call in whose span it was written. `prompt`: the
+      id of the prompt it belongs to; None: the one current at its time.
     - `identity`: what tells it from every other event of its conversation, besides its time.
     - `facts`: of a call with its arguments and result as values still.
     - `duration_ms`: it ended at the time of the event and began so much earlier.
@@ -85,7 +86,7 @@ class Event(NamedTuple):
 
     kind: Kind
     facts: Facts | None
-    conversation: str
+    conversation: str | None
     identity: tuple[object, ...]
     prompt: str | None = None
     duration_ms: float = 0.0

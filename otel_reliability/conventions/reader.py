@@ -220,7 +220,7 @@ class Reader:
             facts, failed = self._templates.filled(template, raw, value)
         whole, sender = self._last
         if whole is not resource:
-            sender = self._sender(resource)
+            sender = self._sender_of(resource)
         session = self._session(plan, own_session, raw, value) if plan.sessions or own_session is not None else None
         added = None
         extra: tuple[tuple[str, str], ...] = ()
@@ -239,16 +239,24 @@ class Reader:
         """The spans that log events stand for; events that no convention knows are none."""
         found: list[AgentSpan] = []
         for log in logs:
-            for convention in self._event_conventions:
-                if log.scope.startswith(convention.event_scopes):
-                    event = convention.read_event(log)
-                    if event is not None:
-                        found.extend(self._event_spans(log, event))
-                    break
+            read = self.event_of(log)
+            if read is not None:
+                found.extend(self._event_spans(log, read[1]))
         return found
+
+    def event_of(self, log: RawLog) -> tuple[str, Event] | None:
+        """Return the name of the convention that reads an event, and what the event stands for; None where none reads it."""
+        for convention in self._event_conventions:
+            if log.scope.startswith(convention.event_scopes):
+                event = convention.read_event(log)
+                return None if event is None else (convention.name, event)
+        return None
 
     def _event_spans(self, log: RawLog, event: Event) -> Iterator[AgentSpan]:
         """The span of an event; after that of a call that started a conversation, the first one of that conversation."""
+        if event.conversation is None:
+            yield self._details(log, event)
+            return
         trace_id, prompt = trace_of(event.conversation), event.prompt
         if event.kind is Kind.AGENT:
             own, parent = span_of("prompt", prompt or log.time_ns), None
@@ -261,16 +269,13 @@ class Reader:
         elif event.subagent is not None:
             link = trace_id, span_of("subagent", event.subagent)
         start = max(log.time_ns - max(int(event.duration_ms * 1_000_000), 0), 1)
-        whole, sender = self._last
-        if whole is not log.resource:
-            sender = self._sender(log.resource)
         found: tuple[Evaluation, ...] = ()
         if event.evaluation is not None:
             found = (Evaluation(*event.evaluation, log.time_ns, trace_id, own),)
         span = AgentSpan(
             trace_id, own, parent, False, start, log.time_ns, KIND_UNSPECIFIED, event.kind, event.failed,
-            self._templates.complete(event.facts), bounded(log.scope), sender, Session(0, bounded(event.conversation)),
-            evaluations=found, link=link,
+            self._templates.complete(event.facts), bounded(log.scope), self._sender_of(log.resource),
+            Session(0, bounded(event.conversation)), evaluations=found, link=link,
         )  # fmt: skip
         yield span
         if event.starts is not None and event.starts != event.conversation:
@@ -278,6 +283,13 @@ class Reader:
                 trace_id=trace_of(event.starts), span_id=ORIGIN, parent_id=None, kind=Kind.OTHER, facts=None, failed=False,
                 session=None, evaluations=(), link=(trace_id, own),
             )  # fmt: skip
+
+    def _details(self, log: RawLog, event: Event) -> AgentSpan:
+        """A span below the one that an event was written in. It is no work itself: without that span it belongs to no run."""
+        return AgentSpan(
+            log.trace_id, span_of(log.name, log.span_id), log.span_id, False, log.time_ns, log.time_ns, KIND_UNSPECIFIED,
+            event.kind, False, self._templates.complete(event.facts), bounded(log.scope), self._sender_of(log.resource),
+        )  # fmt: skip
 
     def _template(self, scope: Scope, plan: Plan, span: RawSpan, raw: Values, value: Callable[[Any], Any]) -> Template:
         """The template of spans like this one."""
@@ -382,8 +394,10 @@ class Reader:
                 return trace_of(found), BY_TIME
         return None
 
-    def _sender(self, resource: Resource) -> Resource:
+    def _sender_of(self, resource: Resource) -> Resource:
         """The resource without its attributes: spans wait long, and these may be large. Spans in a row share it."""
+        if self._last[0] is resource:
+            return self._last[1]
         sender = Resource(*resource[:3])
         self._last = resource, sender
         return sender

@@ -151,6 +151,8 @@ class Templates:
         """Facts that a convention read as a whole."""
         if isinstance(facts, ToolFacts):
             return facts._replace(calls=self._names.renamed(self._hashed(facts.calls)))
+        if isinstance(facts, ModelFacts) and facts.calls:
+            facts = facts._replace(calls=self._hashed(facts.calls))
         parts, build = self._parts(facts)
         return facts if build is None else build(parts)
 

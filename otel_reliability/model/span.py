@@ -250,7 +250,8 @@ class Session(NamedTuple):
 
 
 class AgentSpan(NamedTuple):
-    """A span in our vocabulary. Of a span of kind OTHER we keep nothing but its place, its times and what is said about it.
+    """A span in our vocabulary. Of a span of kind OTHER only its position, its times, notes and evaluations are kept; with
+    `facts` it is a log event that adds to the model call above it.
 
     `link` is set only for a parentless messaging hop with exactly one link: the link is its parent.
     `threshold` is the sampling threshold T of the span's trace state (`ot=th:`), None where the span carries none.

@@ -1,7 +1,7 @@
 """An inspection of a recording: what was recognized in it and what was not.
 
-Spans are counted by the convention that recognizes them; of the others, their scopes, names and attribute keys are listed, never
-a value. Runs are counted by the data they carry, tools by whether they change anything.
+Spans and log events are counted by the convention that recognizes them; of the others, their scopes, names and attribute keys
+are listed, never a value. Runs are counted by the data they carry, tools by whether they change anything.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from rich.console import Console, Group, RenderableType
@@ -22,12 +22,14 @@ from otel_reliability.conventions.reader import Reader
 from otel_reliability.model.crossing import LINK, RUN_KEY, crossing
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run, Tools
-from otel_reliability.model.span import RawSpan
+from otel_reliability.model.span import Kind, RawLog
 from otel_reliability.model.tools import ToolRules, Verdict, verdict
 from otel_reliability.report.missing import missing_of
-from otel_reliability.report.proposal import Proposal, Unknown
+from otel_reliability.report.proposal import MAX_GROUPS, OTHERS, Proposal, Unknown
 from otel_reliability.report.terminal import INDENT, columns, dim, heading, missing_data
 from otel_reliability.report.text import agent_name, clean, count, percent
+from otel_reliability.sources.batch import Batch
+from otel_reliability.sources.evaluations import EVENT_NAME
 
 MIN_ALIKE: Final = 3
 """Results of a tool that begin with one error word before it is shown."""
@@ -43,6 +45,15 @@ class Recognised(NamedTuple):
     convention: str
     kind: str
     scope: str
+
+
+class LogEvents(NamedTuple):
+    """Log events of one name and scope, and the convention that reads them as one kind; None where none reads them."""
+
+    name: str
+    scope: str
+    convention: str | None
+    kind: str | None
 
 
 class AgentTelemetry(NamedTuple):
@@ -107,6 +118,7 @@ class Inspection:
         self._rules = ToolRules(tuple(tools.helpers), tuple(tools.effects), tuple(tools.reads))
         self.spans = 0
         self._recognised: Counter[Recognised] = Counter()
+        self._events: Counter[LogEvents] = Counter()
         self._runs: dict[AgentKey, Counter[str]] = {}
         self._sessions: dict[AgentKey, set[str]] = {}
         self._unknown = Proposal()
@@ -115,9 +127,13 @@ class Inspection:
         self.crossing: Counter[str] = Counter()
         """Spans that may belong to a run of another trace, by what: workers that each have some traces cannot join them."""
 
-    def see(self, spans: Iterable[RawSpan]) -> None:
-        """Count these spans."""
-        for span in spans:
+    def see(self, batch: Batch) -> None:
+        """Count the spans and log events of a batch."""
+        for log in batch.logs:
+            self._see_event(log)
+        if batch.evaluations:
+            self._events[LogEvents(EVENT_NAME, "", "evaluations", Kind.EVALUATION.value)] += len(batch.evaluations)
+        for span in batch.spans:
             self.spans += 1
             convention = self._reader.convention_of(span)
             if convention is None:
@@ -128,6 +144,17 @@ class Inspection:
                 self.crossing.update(crossing(found))
             if convention is None and span.links:
                 self.crossing.update(crossing(self._reader.read(span)))
+
+    def _see_event(self, log: RawLog) -> None:
+        read = self._reader.event_of(log)
+        found = LogEvents(log.name, log.scope, None, None)
+        if read is not None:
+            convention, event = read
+            kind = Kind.MODEL if event.conversation is None else event.kind
+            found = LogEvents(log.name, log.scope, convention, kind.value)
+        if found not in self._events and len(self._events) >= MAX_GROUPS:
+            found = LogEvents(OTHERS, "", None, None)
+        self._events[found] += 1
 
     def take(self, runs: Sequence[Run]) -> None:
         """Count these runs."""
@@ -146,6 +173,13 @@ class Inspection:
     def recognised(self) -> list[tuple[Recognised, int]]:
         """Spans by convention, kind and scope, the most first. Kind `other`: known, and no step of a run."""
         return sorted(self._recognised.items(), key=lambda item: (-item[1], item[0]))
+
+    @property
+    def events(self) -> list[tuple[LogEvents, int]]:
+        """Log events by name and scope: those that are read first, the most first."""
+        return sorted(
+            self._events.items(), key=lambda item: (item[0].kind is None, -item[1], item[0].scope, item[0].name)
+        )
 
     @property
     def unknown(self) -> list[Unknown]:
@@ -186,6 +220,7 @@ def as_json(inspection: Inspection) -> dict[str, Any]:
         "spans": inspection.spans,
         "crossing": dict(inspection.crossing),
         "recognised": [{**found._asdict(), "spans": number} for found, number in inspection.recognised],
+        "events": [{**found._asdict(), "events": number} for found, number in inspection.events],
         "unknown": [
             {**found._asdict(), "names": dict(found.names), "keys": dict(found.keys)} for found in inspection.unknown
         ],
@@ -224,6 +259,8 @@ def render(inspection: Inspection, rows: Sequence[tuple[str, Sequence[Row]]], co
 
 def _page(inspection: Inspection, rows: Sequence[tuple[str, Sequence[Row]]]) -> Iterator[RenderableType]:
     yield _spans(inspection)
+    if inspection.events:
+        yield _events(inspection.events)
     if inspection.unknown:
         yield _unknown(inspection.unknown)
     if rules := inspection.mapping:
@@ -243,6 +280,15 @@ def _spans(inspection: Inspection) -> RenderableType:
     known = sum(number for _, number in inspection.recognised)
     total = dim(f"{known:,} of {count(inspection.spans, 'span')} recognized; `other` is known, and no step of a run.")
     return Group(table, *_more(len(inspection.recognised)), total, *_crossing(inspection))
+
+
+def _events(found: Sequence[tuple[LogEvents, int]]) -> RenderableType:
+    table = columns("Log events, by name", "scope", "read by", "as", "events", numbers=1)
+    for one, number in found[:MAX_LINES]:
+        read_as = Text(one.kind) if one.kind is not None else dim("not read")
+        table.add_row(clean(one.name), clean(one.scope), one.convention or "", read_as, f"{number:,}")
+    read = sum(number for one, number in found if one.kind is not None)
+    return Group(table, *_more(len(found)), dim(f"{read:,} of {count(sum(n for _, n in found), 'event')} read."))
 
 
 def _crossing(inspection: Inspection) -> Iterator[RenderableType]:

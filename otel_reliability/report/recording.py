@@ -18,7 +18,7 @@ from otel_reliability.config import ChangeSettings, LimitSettings, MetricSetting
 from otel_reliability.engine import Engine
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.run import AgentKey, CloseReason, Run
-from otel_reliability.model.span import RawSpan, TraceId
+from otel_reliability.model.span import TraceId
 from otel_reliability.report.completion import Completion
 from otel_reliability.report.lazy import Lazy
 from otel_reliability.sources.batch import Batch, Malformed
@@ -48,7 +48,7 @@ REPORT_SETTINGS: Final = Settings(
 
 Problem: TypeAlias = Callable[[Malformed], None]
 FinalSeen: TypeAlias = Callable[[list[Run]], None]
-SpansSeen: TypeAlias = Callable[[Sequence[RawSpan]], None]
+BatchSeen: TypeAlias = Callable[[Batch], None]
 
 
 def for_report(settings: Settings, window: WindowSettings | None = None) -> Settings:
@@ -71,7 +71,7 @@ class Recording:
 
     `problem` receives everything that cannot be used, `final` the runs that are final, each once, in batches sorted by (start,
     run id). There are many batches where files are scanned beforehand (`read_all`), else one at the end, but for runs that a
-    limit closed before. `spans` receives the spans of each line.
+    limit closed before. `batches` receives the content of each line.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Recording:
         *,
         problem: Problem | None = None,
         final: FinalSeen | None = None,
-        spans: SpansSeen | None = None,
+        batches: BatchSeen | None = None,
     ) -> None:
         self.settings = settings
         self.engine = Engine(settings, clock=_stopped, wall=None)
@@ -88,7 +88,7 @@ class Recording:
         """Lines and spans that could not be used, by reason."""
         self._scored: dict[AgentKey, dict[str, int | SessionEvent]] = {}
         self._kept: deque[tuple[AgentKey, str]] = deque()
-        self._problem, self._finalized, self._spans_seen = problem, final, spans
+        self._problem, self._finalized, self._batch_seen = problem, final, batches
         self._final: list[Run] = []
         self.engine.observers.append(self._observe)
 
@@ -174,8 +174,8 @@ class Recording:
             self._pass_on()
 
     def _receive(self, batch: Batch) -> None:
-        if self._spans_seen is not None:
-            self._spans_seen(batch.spans)
+        if self._batch_seen is not None:
+            self._batch_seen(batch)
         self.engine.receive(batch.spans)
         self.engine.receive_logs(batch.logs)
         if batch.evaluations:

@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
-from otel_reliability.model.span import KIND_CLIENT, KIND_SERVER, STATUS_ERROR, Kind, Tokens
+from otel_reliability.config import Settings
+from otel_reliability.engine import Engine
+from otel_reliability.model.run import CloseReason, Tools
+from otel_reliability.model.span import KIND_CLIENT, KIND_SERVER, STATUS_ERROR, Kind, RawLog, Resource, Tokens
 from otel_reliability.testing import span
-from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read, run, tool
+from tests.conventions.reading import call, hashed, invocation, is_nothing, model, read, reader, run, tool
 
 OPERATION = "gen_ai.operation.name"
 AGENT = {OPERATION: "invoke_agent", "gen_ai.agent.name": "support"}
@@ -253,3 +256,43 @@ def test_cached_tokens_are_part_of_the_input() -> None:
         assert model(span(attributes={**CHAT, **usage, f"gen_ai.usage.{name}.input_tokens": 60})).tokens == Tokens(
             100, 10
         )
+
+
+DETAILS = "gen_ai.client.inference.operation.details"
+ASKED = [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "search", "arguments": {"q": 1}}]}]
+
+
+def details(span_id: int, **given: Any) -> RawLog:
+    """The event of a model call, written in a span."""
+    context = span(span_id)
+    attributes = {f"gen_ai.{key.replace('__', '.')}": value for key, value in given.items()}
+    return RawLog(DETAILS, context.end_ns, context.trace_id, context.span_id, attributes, "app", Resource())
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("times", [1, 2])
+def test_the_event_of_a_model_call_adds_what_its_span_leaves_out(times: int, order: int) -> None:
+    """Tokens and the calls it asked for, once, in whatever order they arrive; the span's own values precede the event's."""
+    usage = {"gen_ai.usage.input_tokens": 5}
+    event = details(2, usage__input_tokens=100, usage__output_tokens=10, output__messages=ASKED)
+    engine = Engine(Settings(), clock=lambda: 0.0, wall=None, reader=reader())
+    spans = [span(1, attributes=AGENT, start=0, end=9), span(2, 1, attributes={**CHAT, **usage}, start=1)]
+    steps = [lambda: engine.receive(spans), lambda: engine.receive_logs([event] * times)]
+    for step in steps[::order]:
+        step()
+    engine.flush(CloseReason.END_OF_INPUT)
+    (found,) = engine.take_final()
+
+    assert (found.input_tokens, found.output_tokens, len(found.model_calls)) == (5, 10, 1)
+    assert (found.path, found.tools) == (("search",), Tools.MESSAGES)
+
+
+def test_the_event_of_a_model_call_opens_no_run() -> None:
+    """It belongs to none where the span it was written in is absent, or is no model call."""
+    engine = Engine(Settings(), clock=lambda: 0.0, wall=None, reader=reader())
+    engine.receive([span(1, attributes=AGENT, start=0, end=9)])
+    engine.receive_logs([details(span_id, output__messages=ASKED, usage__input_tokens=7) for span_id in (1, 99)])
+    engine.flush(CloseReason.END_OF_INPUT)
+    (found,) = engine.take_final()
+
+    assert (found.path, found.input_tokens, found.model_calls) == ((), None, ())

@@ -48,7 +48,7 @@ def _told(
         final.extend(runs)
         tellings.append(("runs", len(runs)))
 
-    recording = Recording(settings, final=take, spans=inspection.see)
+    recording = Recording(settings, final=take, batches=inspection.see)
     read(recording)
     tellings.append(("end", 0))
     recording.close()

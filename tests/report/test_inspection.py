@@ -13,9 +13,10 @@ from rich.console import Console
 
 from otel_reliability.cli.app import app
 from otel_reliability.config import Settings, ToolSettings
-from otel_reliability.model.span import RawSpan, Resource
+from otel_reliability.model.span import Evaluation, RawLog, RawSpan, Resource
 from otel_reliability.report.inspection import Inspection, as_json, render
 from otel_reliability.report.recording import Recording
+from otel_reliability.sources.batch import Batch
 from otel_reliability.testing import write_otlp
 from tests.cli.command_line import call
 from tests.report.build import runs
@@ -56,8 +57,8 @@ def _run(at: int, session: str | None = None) -> list[RawSpan]:
 def _inspected(spans: list[RawSpan], settings: Settings | None = None) -> Inspection:
     settings = settings or Settings()
     inspection = Inspection(settings)
-    recording = Recording(settings, final=inspection.take, spans=inspection.see)
-    inspection.see(spans)
+    recording = Recording(settings, final=inspection.take, batches=inspection.see)
+    inspection.see(Batch(spans=spans))
     recording.engine.receive(spans)
     recording.close()
     return inspection
@@ -180,3 +181,26 @@ def test_results_that_look_like_errors_are_shown_until_a_pattern_catches_them(
     assert after["uncaught_errors"] == []
     runs = [json.loads(one) for one in call(capsys, "runs", path, *shlex.split(line)).out.splitlines()]
     assert [one["ok"] for run in runs for one in run["tool_calls"]] == [False] * 5
+
+
+def test_log_events_are_shown_read_or_not() -> None:
+    """By name and scope, with the convention that reads them; never a value."""
+    given = {"session.id": "s", "prompt": _SECRET}
+    claude = RawLog("user_prompt", 1, b"", b"", given, "com.anthropic.claude_code.events", Resource())
+    batch = Batch(
+        logs=[claude, claude, claude._replace(name="plugin_loaded"), claude._replace(name="started", scope="app")],
+        evaluations=[Evaluation("correct", 1.0, None, 1)],
+    )
+    inspection = Inspection(Settings())
+    inspection.see(batch)
+    page = io.StringIO()
+    render(inspection, [], Console(file=page, width=160))
+
+    assert [(one.name, one.convention, one.kind, number) for one, number in inspection.events] == [
+        ("user_prompt", "Claude Code", "agent", 2),
+        ("gen_ai.evaluation.result", "evaluations", "evaluation", 1),
+        ("started", None, None, 1),
+        ("plugin_loaded", None, None, 1),
+    ]
+    assert "3 of 5 events read" in page.getvalue()
+    assert _SECRET not in page.getvalue() + json.dumps(as_json(inspection))

@@ -57,7 +57,7 @@ class Copilot(Convention):
         elif kind == "edit.survival" and values.truth(given.get("did_branch_change")) is not True:
             evaluation = (EDIT_SURVIVAL, values.number(given.get("survival_rate_no_revert")), None)
         else:
-            return None
+            return genai.details_event(log)
         if evaluation[1:] == (None, None) or (session is None and not any(log.trace_id)):
             return None
         return Event(Kind.OTHER, None, session or request_id or kind, (request_id,), evaluation=evaluation)

@@ -14,6 +14,7 @@ from otel_reliability.conventions.base import (
     NOTHING,
     Answer,
     Convention,
+    Event,
     SpanView,
     own,
     own_of_all,
@@ -27,6 +28,7 @@ from otel_reliability.model.span import (
     InvocationFacts,
     Kind,
     ModelFacts,
+    RawLog,
     Tokens,
     ToolFacts,
 )
@@ -57,6 +59,8 @@ MCP_METHOD: Final = "mcp.method.name"
 TRANSFER_MODE: Final = "gen_ai.transfer.mode"
 TRANSFER_TARGET: Final = "gen_ai.transfer.target.name"
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
+DETAILS: Final = "gen_ai.client.inference.operation.details"
+"""The event of a model call, written in its span: the attributes of the span, and messages."""
 CONTEXT_LIMITS: Final = ("reliability.context_limit", "gen_ai.context.window_size")
 COSTS: Final = ("reliability.usage.cost_usd", "operation.cost")
 
@@ -108,6 +112,7 @@ class GenAI(Convention):
         }
     )  # fmt: skip
     needs: ClassVar[frozenset[str]] = frozenset({OPERATION, TOOL_NAME, OLD_AGENT_NAME, SYSTEM})
+    event_scopes: ClassVar[tuple[str, ...]] = ("",)
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by operation; where none is named, by what only such a span carries."""
@@ -115,6 +120,28 @@ class GenAI(Convention):
         if isinstance(operation, str):
             return by_operation(operation, span)
         return _without_operation(span)
+
+    def read_event(self, log: RawLog) -> Event | None:
+        """Read the details of a model call; assembly adds what the span of the call leaves out."""
+        return details_event(log)
+
+
+def details_event(log: RawLog) -> Event | None:
+    """Return what the event of a model call says; None for other events, and for one that was written in no span."""
+    if log.name != DETAILS or not any(log.trace_id) or not any(log.span_id):
+        return None
+    given = log.attributes
+    facts = ModelFacts(
+        values.text(given.get(RESPONSE_MODEL)),
+        values.text(given.get(REQUEST_MODEL)),
+        tokens(given, INPUT_TOKENS, OUTPUT_TOKENS),
+        asks_for_tools(values.words(values.raw(given, (FINISH_REASONS, OLD_FINISH_REASON)))),
+        OUTPUT_MESSAGES in given,
+        message_calls(given.get(OUTPUT_MESSAGES)),
+        cost=values.first(given, COSTS, values.amount),
+        response_id=values.text(given.get(RESPONSE_ID)),
+    )
+    return Event(Kind.OTHER, facts, None, ())
 
 
 def by_operation(operation: str, span: SpanView) -> Answer:
