@@ -75,7 +75,7 @@ def _code(formula: str) -> str:
 
 
 def _instruments() -> Iterator[str]:
-    others = (names.LAST_RUN, names.CHANGE_EVIDENCE)
+    others = (names.LAST_RUN, names.CHANGE_EVIDENCE, names.INFO)
     yield _table("Gauges that are of no window", others)
     yield _table("Counters and histograms of runs and sessions", (*names.COUNTERS, *names.HISTOGRAMS))
     yield _table("The semantic conventions' own, where `telemetry.standard_metrics` asks for them", names.STANDARD)

@@ -14,7 +14,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-FITS = 10
+FITS = 11
 """`otel_reliability.sources.native_extension` says what that is."""
 
 cdef extern from "Python.h":
@@ -439,7 +439,7 @@ cdef class Scanner:
         if group is None:
             group = Group()
             group.resource, (group.name, group.version) = self._python.resource_of(resource), self._python.scope_of(scope)
-            group.sender = type(group.resource)(*group.resource[:3])
+            group.sender = group.resource.sender(group.version)
             group.scope, group.layouts = self._reader.scope(group.name), {}
             group.is_named = group.scope.is_named
             if len(resource) + len(scope) <= MAX_KEY_BYTES:

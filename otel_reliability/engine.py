@@ -18,10 +18,11 @@ from typing import Any, Final, TypeAlias, TypeVar
 from otel_reliability import conventions
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.closed_traces import Record
-from otel_reliability.change.monitor import Change, Monitor
+from otel_reliability.change.monitor import Change, Monitor, NewFingerprint
 from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
+from otel_reliability.model.bounded import bounded
 from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.run import AgentKey, CloseReason, Run
@@ -73,19 +74,21 @@ class Engine:
         reader: Reader | None = None,
         places_return: bool = False,
         pinned: Mapping[AgentKey, Sequence[Observation]] | None = None,
+        split_by: str | None = None,
     ) -> None:
         """Begin empty.
 
         `clock` counts seconds, for deadlines. `wall` is the Unix time in nanoseconds, which bounds times of spans from the
         future; None for recordings, whose times are used as they are. `places_return`: see `AgentRegistry`. `pinned`: the
-        observations of a recording that change is measured against, by agent (`reference.pinned_by` reads them).
+        observations of a recording that change is measured against, by agent (`reference.pinned_by` reads them). `split_by`: a
+        kind of fingerprint (`FINGERPRINTS`) whose values become part of the agents' keys.
         """
         self.settings = Settings() if settings is None else settings
         self.reader = Reader(self.settings, conventions.TABLE) if reader is None else reader
         self.observers: list[Observer] = []
         """Called for every change of a run, within the turn that made it."""
         self._clock, self._wall, self._places_return = clock, wall, places_return
-        self._pinned = pinned
+        self._pinned, self._split_by = pinned, split_by
         self.restart()
 
     def restart(self) -> None:
@@ -231,6 +234,10 @@ class Engine:
     def take_changes(self) -> list[Change]:
         """Return the changes of behaviour detected since the last call, each once."""
         return [] if self._monitor is None else self._monitor.take_changes()
+
+    def take_points(self) -> list[NewFingerprint]:
+        """Return the change points found since the last call, each once."""
+        return [] if self._monitor is None else self._monitor.take_points()
 
     @property
     def waiting(self) -> int:
@@ -393,6 +400,8 @@ class Engine:
     def _apply(self, events: list[RunEvent], now: float) -> None:
         wall = None if self._wall is None else self._wall()
         windows, sessions, monitor, observers = self._agents.apply, self._sessions.apply, self._monitor, self.observers
+        if self._split_by is not None:
+            events = [_split(event, self._split_by) for event in events]
         for event in events:
             windows(event, now, wall)
             if event[0] is not _FINAL:  # a session has a run from its closing on
@@ -441,6 +450,18 @@ class Engine:
             if entered:
                 self._owner = 0
                 self._lock.release()
+
+
+def _split(event: RunEvent, kind: str) -> RunEvent:
+    """Return the event with the values of a kind of fingerprint in the keys of its runs."""
+
+    def keyed(run: Run) -> Run:
+        values = [value for name, value in run.fingerprints if name == kind]
+        extra = kind, bounded(", ".join(values)) or "unknown"
+        return run._replace(key=run.key._replace(extra=(*run.key.extra, extra)))
+
+    previous = None if event.previous is None else keyed(event.previous)
+    return event._replace(run=keyed(event.run), previous=previous)
 
 
 def _taken(items: deque[T]) -> list[T]:

@@ -56,6 +56,8 @@ def _with_inner(outer: ModelFacts, inner: Sequence[ModelFacts]) -> ModelFacts:
         cost=outer.cost if outer.cost is not None else first.cost,
         response_id=outer.response_id or first.response_id,
         emits_no_tools=outer.emits_no_tools or any(facts.emits_no_tools for facts in inner),
+        prompt=outer.prompt or first.prompt,
+        tools=outer.tools or first.tools,
     )
 
 

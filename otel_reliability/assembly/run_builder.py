@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
 
 from otel_reliability.assembly import model_calls, outcome
 from otel_reliability.assembly import steps as tool_steps
@@ -34,6 +34,8 @@ from otel_reliability.model.span import (
 )  # fmt: skip
 from otel_reliability.model.tools import ToolRules, has_effect
 
+Fingerprints: TypeAlias = tuple[tuple[str, str], ...]
+
 UNKNOWN_AGENT: Final = "unknown"
 _UNNAMED_SERVICE: Final = "unknown_service"
 _AGENT, _MODEL, _TOOL, _HANDOFF, _OTHER = Kind.AGENT, Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.OTHER
@@ -41,6 +43,8 @@ _NO_MODEL: Final = ModelFacts()
 _NO_TOKENS: Final = Tokens()
 _NO_RANK: Final = 1_000
 _MAX_KEYS: Final = 4_096
+MAX_FINGERPRINTS: Final = 64
+"""Maximum fingerprints of a run, the first in sorted order."""
 _tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
 """Makes a named tuple of its fields without a call in Python."""
 
@@ -53,6 +57,7 @@ class RunBuilder:
         self._parallel: tool_steps.Parallel = settings.assembly.parallel
         self._outcome = settings.outcome
         self._rules = ToolRules(settings.tools.helpers, settings.tools.effects, settings.tools.reads)
+        self._shared: dict[frozenset[tuple[str, str]], Fingerprints] = {}
         self._keys: dict[tuple[str | None, int, tuple[tuple[str, str], ...]], tuple[Resource, AgentKey]] = {}
 
     def run_of(self, tree: SpanTree, root: Invocation, members: Sequence[int]) -> Run | None:
@@ -175,6 +180,7 @@ class RunBuilder:
             tokens_in, tokens_out, pressure, arguments_known, result.outcome, result.source, notes.confidence,
             notes.cost if notes.cost is not None else cost, notes.violations, evaluations,
             weight(first[16], trace_id) if first[16] else 1, len(members), CloseReason.ROOT,
+            self._fingerprints([spans[i] for i in members], called_models),
         ))  # fmt: skip
 
     def _key(self, agent: str | None, span: AgentSpan) -> AgentKey:
@@ -192,6 +198,28 @@ class RunBuilder:
         self._keys[agent, id(resource), extra] = (resource, key)
         return key
 
+    def _fingerprints(self, spans: Iterable[AgentSpan], model_calls: Iterable[ModelCall]) -> Fingerprints:
+        """Return what spans show of how the agent is made. A failed model call may name another model than its response would."""
+        found = {("model", model) for model, _, _, failed, *_ in model_calls if model is not None and not failed}
+        senders = set[tuple[str, str, str]]()
+        for span in spans:
+            if span[7] is _OTHER:
+                continue
+            facts, resource = span[9], span[11]
+            senders.add((span[10], resource[3], resource[4]))
+            if type(facts) is ModelFacts or type(facts) is InvocationFacts:
+                found.update(_fingerprints_of(facts))
+        for scope, service_version, scope_version in senders:
+            found.add(("version", service_version))
+            found.add(("framework", f"{scope} {scope_version}".strip()))
+        known = frozenset(found)
+        shared = self._shared.get(known)
+        if shared is None:
+            if len(self._shared) >= _MAX_KEYS:
+                self._shared.clear()
+            shared = self._shared[known] = tuple(sorted(pair for pair in known if pair[1])[:MAX_FINGERPRINTS])
+        return shared
+
     # --- Model calls --------------------------------------------------------------------------------------------------
 
     def _models(
@@ -201,7 +229,7 @@ class RunBuilder:
         spans, nodes, limits = tree.spans, tree.nodes, self._limits
         tokens_in = tokens_out = pressure = cost = None
         calls: list[ModelCall] = []
-        for i, (model, asked, (used, wrote), _, _, _, own_limit, dollars, _, _) in models:
+        for i, (model, asked, (used, wrote), _, _, _, own_limit, dollars, _, _, _, _) in models:
             span = spans[i]
             if used is not None:
                 tokens_in = used if tokens_in is None else tokens_in + used
@@ -257,6 +285,15 @@ class RunBuilder:
                 changes,
             )))  # fmt: skip
         return tuple([step.label for step in path]), tuple(calls), known
+
+
+def _fingerprints_of(facts: ModelFacts | InvocationFacts) -> Iterator[tuple[str, str]]:
+    if facts.prompt is not None:
+        yield "prompt", facts.prompt
+    if facts.tools is not None:
+        yield "tools", facts.tools
+    if isinstance(facts, InvocationFacts) and facts.version is not None:
+        yield "version", facts.version
 
 
 class _Actors(dict[Invocation | None, str]):

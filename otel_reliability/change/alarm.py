@@ -8,6 +8,7 @@ from statistics import fmean, median
 from typing import Any, Final, NamedTuple
 
 from otel_reliability.change.observation import Steps
+from otel_reliability.change.points import ChangePoint, points_data, points_of
 
 MAX_TOOLS: Final = 3
 """Maximum number of tools that an alarm names."""
@@ -50,13 +51,16 @@ class ToolShift(NamedTuple):
 
 
 class Alarm(NamedTuple):
-    """The agent changed. `observation` counts from the first one ever; the first of `signals` names the change."""
+    """The agent changed. `observation` counts from the first one ever; the first of `signals` names the change. `points` are the
+    change points since the alarm before.
+    """
 
     observation: int
     observation_id: str
     noticed_ns: int
     signals: tuple[SignalChange, ...]
     tools: tuple[ToolShift, ...]
+    points: tuple[ChangePoint, ...] = ()
 
     @property
     def signal(self) -> str:
@@ -71,14 +75,16 @@ class Alarm(NamedTuple):
     def to_data(self) -> list[Any]:
         """Return the alarm as plain values."""
         signals = [[*one[:-2], one.before and list(one.before), one.after and list(one.after)] for one in self.signals]
-        return [self.observation, self.observation_id, self.noticed_ns, signals, [list(shift) for shift in self.tools]]
+        tools, points = [list(shift) for shift in self.tools], points_data(self.points)
+        return [self.observation, self.observation_id, self.noticed_ns, signals, tools, points]
 
     @classmethod
     def from_data(cls, data: Sequence[Any]) -> Alarm:
         """Return the alarm that `to_data` gave."""
-        observation, observation_id, noticed_ns, signals, tools = data
+        observation, observation_id, noticed_ns, signals, tools, *points = data
         changes = [SignalChange(*one[:-2], *(side and Summary(*side) for side in one[-2:])) for one in signals]
-        return cls(observation, observation_id, noticed_ns, tuple(changes), tuple(ToolShift(*shift) for shift in tools))
+        shifts = tuple(ToolShift(*shift) for shift in tools)
+        return cls(observation, observation_id, noticed_ns, tuple(changes), shifts, *map(points_of, points))
 
 
 def tool_shifts(before: Iterable[Steps | None], after: Iterable[Steps | None]) -> tuple[ToolShift, ...]:

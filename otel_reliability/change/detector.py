@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from otel_reliability.change.alarm import Alarm, tool_shifts
 from otel_reliability.change.observation import Observation, Steps
+from otel_reliability.change.points import ChangePoints
 from otel_reliability.change.reference import SIZE, Reference
 from otel_reliability.change.signal_state import SignalState
 from otel_reliability.change.signals import PATH, SIGNALS, checked
@@ -80,7 +81,17 @@ class Detector:
         self._changes = 0
         self._alarms: deque[Alarm] = deque(maxlen=MAX_ALARMS)
         self._tasks = TaskOrder()
+        self.points = ChangePoints()
+        """The change points of all observations, whatever is detected in them."""
+        for observation in self._pinned:
+            self.points.add(observation, 0)
+        self.points.latest.clear()
         self._start()
+
+    @property
+    def observations(self) -> int:
+        """Number of observations added."""
+        return self._observations
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
@@ -91,6 +102,7 @@ class Detector:
         """Add the next observation, in order of closing. Return the alarm if the change is detected here."""
         self._observations += 1
         self._reading = None
+        self.points.add(observation, self._observations)
         if observation.task is not None:
             self._tasks.add(observation.task)
         if self._short:
@@ -184,13 +196,14 @@ class Detector:
             observation.end_ns,
             tuple(state.change() for state in changed),
             tool_shifts(self._reference.paths, latest),
+            self.points.after(self._alarms[-1].observation if self._alarms else 0),
         )
 
     def to_data(self) -> dict[str, Any]:
         """Return the whole state as plain values, so that a restart continues where this stopped.
 
         Keys: `version`, `pinned` (a hash of the pinned ids), `observations`, `monitored`, `reference` and `recent` (paths),
-        `signals` (`SignalState.to_data` by name), `tasks`, `changes`, `alarms`. At most some 25 KB for an agent.
+        `signals` (`SignalState.to_data` by name), `tasks`, `changes`, `alarms`, `points`. At most some 25 KB for an agent.
         """
         return {
             "version": _STATE_VERSION,
@@ -203,6 +216,7 @@ class Detector:
             "recent": [None if path is None else list(path) for path in self._recent],
             "changes": self._changes,
             "alarms": [alarm.to_data() for alarm in self._alarms],
+            "points": self.points.to_data(),
         }
 
     @classmethod
@@ -214,6 +228,8 @@ class Detector:
         detector._observations, detector._changes = data["observations"], data["changes"]
         detector._alarms.extend(map(Alarm.from_data, data["alarms"]))
         detector._tasks = TaskOrder(data["tasks"])
+        if "points" in data:
+            detector.points = ChangePoints.from_data(data["points"])
         same = data["version"] == _STATE_VERSION and data["pinned"] == detector._pin()
         if same and set(data["signals"]) == set(detector._signals):
             detector._monitored = data["monitored"]

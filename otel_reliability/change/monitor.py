@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.detector import Detector
 from otel_reliability.change.observation import Observation, counts_for_change, observation_of
+from otel_reliability.change.points import ChangePoint
 from otel_reliability.change.sessions import OpenSessions
 from otel_reliability.config import Settings
 from otel_reliability.model.event import RunChange, RunEvent
@@ -18,6 +19,8 @@ from otel_reliability.model.run import AgentKey, Run
 
 FORGET_AFTER: Final = 90 * 86_400.0
 """Seconds without an observation after which a detector is dropped: much later than windows, as a change shows over weeks."""
+
+T = TypeVar("T")
 
 _MARGIN: Final = 1e-3
 """Seconds by which `advance` runs early: a difference of times rounds differently from a sum."""
@@ -33,6 +36,13 @@ class Change(NamedTuple):
 
     key: AgentKey
     alarm: Alarm
+
+
+class NewFingerprint(NamedTuple):
+    """An agent's change point."""
+
+    key: AgentKey
+    point: ChangePoint
 
 
 class Monitor:
@@ -51,6 +61,7 @@ class Monitor:
         self._seen: dict[AgentKey, float] = {}
         self._sessions = OpenSessions(settings.sessions.idle, settings.limits.sessions, self.accounts)
         self._changes: deque[Change] = deque()
+        self._points: deque[NewFingerprint] = deque()
         self._idle = settings.sessions.idle - _MARGIN
         self._touched: set[AgentKey] = set()
         self._due = math.inf
@@ -69,14 +80,16 @@ class Monitor:
 
     @property
     def unread(self) -> int:
-        """How many changes wait to be emitted."""
-        return len(self._changes)
+        """How many changes and change points wait to be emitted."""
+        return len(self._changes) + len(self._points)
 
     def take_changes(self) -> list[Change]:
         """Return the changes noticed since the last call, each once."""
-        pending = list(self._changes)
-        self._changes.clear()
-        return pending
+        return _taken(self._changes)
+
+    def take_points(self) -> list[NewFingerprint]:
+        """Return the change points found since the last call, each once."""
+        return _taken(self._points)
 
     def reset(self, key: AgentKey | None = None) -> None:
         """Learn an agent again, or all of them, after an intended change. Alarms stay on record."""
@@ -126,9 +139,10 @@ class Monitor:
         self._due = min(self._due, now + FORGET_AFTER - _MARGIN)
         self._detectors.move_to_end(key)
         self._touched.add(key)
+        known = detector.observations
         alarm = detector.add(observation)
-        if alarm is not None:
-            self._report(Change(key, alarm))
+        self._keep(self._points, [NewFingerprint(key, point) for point in detector.points.after(known)])
+        self._keep(self._changes, () if alarm is None else [Change(key, alarm)])
 
     def _admit(self, key: AgentKey, now: float) -> Detector | None:
         """Make the detector of a new agent; at the limit, in place of an agent whose windows have expired, else not at all."""
@@ -147,11 +161,12 @@ class Monitor:
         self._touched.add(key)
         self.accounts["agents", why] += 1
 
-    def _report(self, change: Change) -> None:
-        if len(self._changes) >= MAX_PENDING_CHANGES:
-            self._changes.popleft()
-            self.accounts["changes", "limit"] += 1
-        self._changes.append(change)
+    def _keep(self, pending: deque[T], found: Iterable[T]) -> None:
+        for one in found:
+            if len(pending) >= MAX_PENDING_CHANGES:
+                pending.popleft()
+                self.accounts["changes", "limit"] += 1
+            pending.append(one)
 
     # --- Over a restart -----------------------------------------------------------------------------------------------
 
@@ -168,7 +183,7 @@ class Monitor:
 
     def restore(self, data: Iterable[tuple[Any, Any]]) -> None:
         """Replace everything by what `changes` yielded, what changed last at the end."""
-        for kept in (self._detectors, self._seen, self._changes, self._touched):
+        for kept in (self._detectors, self._seen, self._changes, self._points, self._touched):
             kept.clear()
         sessions: list[tuple[Any, Any]] = []
         for key, body in data:
@@ -180,3 +195,9 @@ class Monitor:
             self._detectors[agent] = Detector.from_data(detector, self._settings.change, self._pinned.get(agent, ()))
         self._sessions.restore(sessions)
         self._due = -math.inf
+
+
+def _taken(pending: deque[T]) -> list[T]:
+    found = list(pending)
+    pending.clear()
+    return found

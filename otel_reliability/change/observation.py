@@ -24,7 +24,7 @@ class Observation(NamedTuple):
 
     `failures` is the number of failed runs among those whose outcome is known. `largest_input` is the greatest input of
     one model call, in tokens: it shows a growing context where the sum over calls would not. `replies` is the number of
-    model calls with known output tokens, `reply_tokens` the sum of these.
+    model calls with known output tokens, `reply_tokens` the sum of these. `fingerprints` are those of `Run`.
     """
 
     id: str
@@ -39,12 +39,16 @@ class Observation(NamedTuple):
     reply_tokens: int = 0
     replies: int = 0
     task: str | None = None
+    fingerprints: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def from_data(cls, data: Iterable[Any]) -> Observation:
         """Return the observation of a list of its fields, as JSON gives it."""
         observation = cls(*data)
-        return observation._replace(path=None if observation.path is None else tuple(observation.path))
+        path = None if observation.path is None else tuple(observation.path)
+        return observation._replace(
+            path=path, fingerprints=tuple((kind, value) for kind, value in observation.fingerprints)
+        )
 
 
 def counts_for_change(run: Run) -> bool:
@@ -70,6 +74,7 @@ def observation_of(run: Run) -> Observation:
         sum(replies),
         len(replies),
         run.task_id,
+        run.fingerprints,
     )
 
 
@@ -98,6 +103,7 @@ def joined(session_id: str, runs: Sequence[Observation]) -> Observation:
         reply_tokens=sum(run.reply_tokens for run in ordered),
         replies=sum(run.replies for run in ordered),
         task=tasks.pop() if len(tasks) == 1 else None,
+        fingerprints=_union([run.fingerprints for run in ordered]),
     )
 
 
@@ -113,6 +119,15 @@ def _joined_path(runs: Sequence[Observation]) -> Steps | None:
             return None
         steps.extend(run.path)
     return tuple(steps[:MAX_STEPS])
+
+
+def _union(fingerprints: Sequence[tuple[tuple[str, str], ...]]) -> tuple[tuple[str, str], ...]:
+    first = fingerprints[0]
+    return (
+        first
+        if all(one == first for one in fingerprints)
+        else tuple(sorted({pair for one in fingerprints for pair in one}))
+    )
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:

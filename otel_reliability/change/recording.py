@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from otel_reliability.change.alarm import Alarm
 from otel_reliability.change.detector import BLIND, Detector, Status
 from otel_reliability.change.observation import Observation, Steps, counts_for_change, in_order, joined, observation_of
+from otel_reliability.change.points import ChangePoint, ChangePoints
 from otel_reliability.change.result import Result
 from otel_reliability.change.task_order import in_blocks
 from otel_reliability.config import ChangeSettings
@@ -18,12 +19,13 @@ MAX_OBSERVATIONS: Final = 100_000
 
 
 class RecordingResult(NamedTuple):
-    """The result of a recording, with the alarms in their order. `why` is the reason for NO_RESULT."""
+    """The result of a recording, with the alarms and the latest change points in their order. `why`: the reason for NO_RESULT."""
 
     result: Result
     observations: int
     alarms: tuple[Alarm, ...] = ()
     why: str = ""
+    points: tuple[ChangePoint, ...] = ()
 
 
 class Observations:
@@ -104,14 +106,18 @@ def evaluate(
     n = len(observations)
     if in_blocks(one.task for one in observations if one.task is not None):
         why = "the tasks stand in blocks, so the numbers change with the task; compare two recordings instead"
-        return RecordingResult(Result.NO_RESULT, n, why=why)
+        history = ChangePoints()
+        for ordinal, one in enumerate(observations, 1):
+            history.add(one, ordinal)
+        return RecordingResult(Result.NO_RESULT, n, why=why, points=tuple(history.latest))
     detector = Detector(settings, pinned)
     alarms = tuple(alarm for one in observations if (alarm := detector.add(one)) is not None)
+    points = tuple(detector.points.latest)
     if alarms:
-        return RecordingResult(Result.CHANGED, n, alarms)
+        return RecordingResult(Result.CHANGED, n, alarms, points=points)
     status = detector.evidence().status
     if status is Status.WATCHING:
-        return RecordingResult(Result.NO_CHANGE, n)
+        return RecordingResult(Result.NO_CHANGE, n, points=points)
     short = status is Status.SHORT_REFERENCE
     why = status.value if short else f"it has {n} units, and the first {BLIND} are learnt from"
-    return RecordingResult(Result.NO_RESULT, n, why=why)
+    return RecordingResult(Result.NO_RESULT, n, why=why, points=points)

@@ -5,12 +5,13 @@ They name signals and tools and give numbers; never arguments, tasks, or ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from otel_reliability.change.alarm import Alarm, SignalChange, Summary, ToolShift
 from otel_reliability.change.detector import Evidence, Status
+from otel_reliability.change.points import ChangePoint
 from otel_reliability.change.result import Result
 from otel_reliability.change.signals import SIGNALS
 
@@ -20,10 +21,22 @@ if TYPE_CHECKING:  # they need numpy, which an agent's process need not load
 
 MAX_ALARMS_SHOWN: Final = 3
 """Maximum alarms of a recording that are written in full: an agent that stays unlike a pinned reference alarms repeatedly."""
+MAX_POINTS_NAMED: Final = 3
+"""Maximum change points that the sentence of an alarm names, and values that the sentence of a change point does."""
+KINDS: Final[Mapping[str, str]] = {
+    "model": "model",
+    "version": "version",
+    "prompt": "system prompt",
+    "tools": "tool definitions",
+    "framework": "instrumentation",
+}
+"""Kinds of fingerprints in words."""
+HASHED: Final = frozenset({"prompt", "tools"})
+"""Kinds whose values are hashes, of which the first digits are shown."""
 
 
 def of_alarm(alarm: Alarm) -> str:
-    """Return the sentence of an alarm: since when, by which signals.
+    """Return the sentence of an alarm: since when, by which signals, and what else changed since the alarm before.
 
     >>> calls = SignalChange(
     ...     "calls", 2e4, 201, 1_700_000_000_000_000_000, Summary(160, 5.2, 5.0), Summary(18, 12.1, 11.0)
@@ -34,7 +47,42 @@ def of_alarm(alarm: Alarm) -> str:
     """
     first = alarm.signals[0]
     since = f"about unit {first.since_observation} ({moment(first.since_ns)}), noticed at unit {alarm.observation}"
-    return f"changed {since}: {_listed([*map(_change, alarm.signals), *map(_tool, alarm.tools)])}"
+    named = ", and ".join(
+        f"{of_point(point)}, {_distance(first.since_observation - point.observation)}"
+        for point in alarm.points[-MAX_POINTS_NAMED:]
+    )
+    what = [f"what else changed: {named}"] if named else []
+    return f"changed {since}: {_listed([*map(_change, alarm.signals), *map(_tool, alarm.tools), *what])}"
+
+
+def of_point(point: ChangePoint, alarms: Iterable[Alarm] = ()) -> str:
+    """Return the sentence of a change point, and of the first of these alarms that names it.
+
+    >>> of_point(ChangePoint("model", ("gpt-4.1",), ("gpt-5-mini",), 812, "run", 0))
+    'model gpt-4.1 → gpt-5-mini at unit 812'
+    """
+    lost = _values(point.kind, [value for value in point.before if value not in point.after])
+    gained = _values(point.kind, [value for value in point.after if value not in point.before])
+    what = f"{KINDS[point.kind]} {lost} → {gained}" if lost and gained else f"{KINDS[point.kind]} {gained} added"
+    sentence = f"{what} at unit {point.observation}"
+    for alarm in alarms:
+        if point in alarm.points:
+            later = alarm.since_observation - point.observation
+            when = f"{later} units later" if later > 0 else f"{-later} units earlier" if later else "there"
+            return f"{sentence}; behaviour changed {when}: {_listed([*map(_change, alarm.signals)])}"
+    return sentence
+
+
+def _values(kind: str, values: Sequence[str]) -> str:
+    shown = [value[:8] if kind in HASHED else value for value in values[:MAX_POINTS_NAMED]]
+    more = len(values) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _distance(units: int) -> str:
+    if not units:
+        return "where the change begins"
+    return f"{abs(units)} units {'before' if units > 0 else 'after'} the change begins"
 
 
 def of_recording(recording: RecordingResult) -> str:

@@ -45,9 +45,9 @@ class Problems:
             print(f"{clean(attribute)}: refused {count(number, 'time')} ({reason}).", file=sys.stderr)
 
 
-def recording_of(choice: Choice, final: FinalSeen | None = None) -> Recording:
+def recording_of(choice: Choice, final: FinalSeen | None = None, split_by: str | None = None) -> Recording:
     """Read what was chosen. Exits 1 if there was something and none of it could be read."""
-    return read(choice.files, choice.settings, quiet=choice.quiet, final=final)
+    return read(choice.files, choice.settings, quiet=choice.quiet, final=final, split_by=split_by)
 
 
 def read(
@@ -57,10 +57,11 @@ def read(
     quiet: bool = False,
     final: FinalSeen | None = None,
     batches: BatchSeen | None = None,
+    split_by: str | None = None,
 ) -> Recording:
     """The recording that these files are together."""
     problems = Problems()
-    recording = Recording(settings, problem=problems.report, final=final, batches=batches)
+    recording = Recording(settings, problem=problems.report, final=final, batches=batches, split_by=split_by)
     with _progress(disable=quiet or not sys.stderr.isatty()) as progress:
         recording.read_all(files, lambda file: _updating(progress, progress.add_task(_title(file), total=None)))
         progress.add_task("rebuilding the runs", total=None)

@@ -12,6 +12,7 @@ from otel_reliability.cli.options import Choice, form, of_recordings
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read, recording_of
 from otel_reliability.errors import ConfigurationError
+from otel_reliability.model.run import FINGERPRINTS
 from otel_reliability.reference import pinned_by
 from otel_reliability.report import badge, json, junit, terminal
 from otel_reliability.report.build import MAX_RUNS_FOR_INTERVALS, report_of
@@ -30,6 +31,11 @@ NO_SCORE: Final = 3
     "--baseline", "--before", multiple=True, metavar="OLD", help="Show what changed since this recording; repeatable."
 )
 @click.option(
+    "--by",
+    type=click.Choice(FINGERPRINTS),
+    help="Report the runs of each model, version, system prompt, tool definitions or instrumentation apart, and compare them.",
+)
+@click.option(
     "--intervals/--no-intervals",
     default=None,
     help=f"Compute 95 % intervals; the default is to do so for agents of up to {MAX_RUNS_FOR_INTERVALS:,} runs.",
@@ -38,7 +44,9 @@ NO_SCORE: Final = 3
     "--trust", type=click.FloatRange(0, 100), metavar="SCORE", help="In badges: your own trust score, 0 to 100."
 )
 @of_recordings
-def command(choice: Choice, form: str, baseline: tuple[str, ...], intervals: bool | None, trust: float | None) -> None:
+def command(
+    choice: Choice, form: str, baseline: tuple[str, ...], by: str | None, intervals: bool | None, trust: float | None
+) -> None:
     """Print a scorecard of each agent in a recording: score, tier, every metric with the runs behind it, the reasons, and the
     data that is missing.
 
@@ -46,6 +54,7 @@ def command(choice: Choice, form: str, baseline: tuple[str, ...], intervals: boo
       otel-reliability report spans.jsonl
       otel-reliability report --agent support --since 24h spans.jsonl.gz
       otel-reliability report --baseline last-week.jsonl this-week.jsonl
+      otel-reliability report --by model spans.jsonl
       otel-reliability report --format html spans.jsonl > report.html
       otel-reliability report --format json spans.jsonl | jq '.agents[] | {agent, score, tier}'
       otel-reliability report --format badge --trust 94 spans.jsonl      ✅ SECURED 94/100 | 🟢 STABLE 87/100
@@ -53,8 +62,10 @@ def command(choice: Choice, form: str, baseline: tuple[str, ...], intervals: boo
     The window is the whole recording, or the newest 100,000 runs of an agent, unless --window says otherwise. badge-svg is a
     picture of one agent's badge, badge-json the JSON of a shields.io endpoint; badges exit 3 where there is no score.
     """
+    if by and baseline:
+        raise click.UsageError("--by compares the groups of one recording; leave out --baseline.")
     is_badge, units = form.startswith("badge"), Observations()
-    recording = recording_of(choice, units.add)
+    recording = recording_of(choice, None if by else units.add, by)
     earlier = read(baseline, choice.settings, quiet=choice.quiet) if baseline else None
     changes = detected(since(units.found(), choice.since_ns), choice.settings.change, pinned_by(choice.settings))
     report = report_of(
@@ -64,6 +75,7 @@ def command(choice: Choice, form: str, baseline: tuple[str, ...], intervals: boo
         max_runs_for_intervals=0 if is_badge else MAX_RUNS_FOR_INTERVALS if intervals is None else ALWAYS * intervals,
         changes={finding.key: finding.change for finding in changes},
         earlier=earlier,
+        split=by is not None,
         for_people=form in {"terminal", "html"},
     )
     if is_badge:

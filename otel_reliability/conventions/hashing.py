@@ -162,6 +162,13 @@ class Hasher:
             return digest, digest
         return digest, self._digest(canonical(_without_free_text(meant, 0)) or "")
 
+    def fingerprint(self, value: object) -> str | None:
+        """A printable hash of a prompt or of tool definitions as they stand; None where they are absent or redacted."""
+        if isinstance(value, str):
+            return None if not value or value in REDACTED else self.text(value)
+        digest = self.value(value)
+        return None if digest is None else digest.hex()
+
     def text(self, value: str) -> str:
         """A short printable hash of an identifier that must not leave as it is."""
         return self._digest(value).hex()

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any, Final, cast
 
 from otel_reliability.config import Settings
-from otel_reliability.conventions import evaluations, notes, values
+from otel_reliability.conventions import evaluations, fingerprints, notes, values
 from otel_reliability.conventions.base import NOTHING, Convention, Event, Own, SpanView, itself
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.conventions.mapping import Mapped
@@ -50,6 +50,7 @@ CONVENTION_RANK: Final = 2
 MAX_MEMORY: Final = 32 * 1024 * 1024
 """Bytes, roughly, of all plans and templates: a sender may invent keys and values without end. Beyond, all are made again."""
 MAX_SCOPES: Final = 4096
+MAX_SENDERS: Final = 64
 MAX_KEYS_SIZE: Final = 8_192
 """Characters of a span's keys beyond which its plan is not kept."""
 MAX_ASKED_SIZE: Final = 1_024
@@ -91,12 +92,13 @@ class Plan:
     - `asked`, `derived`, `by_name`, `by_kind`, `by_events`: what their answers depend on, as far as is known; `take` gives the
       values asked for. `templates` are the answers by all of these.
     - `sessions`: the keys that name a session; `conversation`: those of a convention that puts its spans together by one.
-      `has_more`: notes, evaluations, a conversation or what settings ask for may be there.
+      `has_fingerprints`: a prompt, tool definitions or a version may be there. `has_more`: notes, evaluations, a conversation or
+      what settings ask for may be there.
     """
 
     __slots__ = (
-        "asked", "by_events", "by_kind", "by_name", "conventions", "conversation", "derived", "has_more", "is_judged",
-        "is_messaging", "is_noted", "keys", "sessions", "take", "templates", "version",
+        "asked", "by_events", "by_kind", "by_name", "conventions", "conversation", "derived", "has_fingerprints", "has_more",
+        "is_judged", "is_messaging", "is_noted", "keys", "sessions", "take", "templates", "version",
     )  # fmt: skip
 
     def __init__(self, keys: tuple[str, ...], conventions: Sequence[Convention], *, has_more: bool) -> None:
@@ -117,6 +119,7 @@ class Plan:
         self.conversation = tuple(
             dict.fromkeys(key for one in conventions for key in one.conversation if key in self.keys)
         )
+        self.has_fingerprints = any(key in fingerprints.KEYS or key.startswith(fingerprints.PREFIXES) for key in keys)
         self.has_more = has_more or self.is_noted or bool(self.conversation)
 
     def has_learned(self, view: SpanView, span: RawSpan, *, named: bool) -> bool:
@@ -162,7 +165,8 @@ class Reader:
         self._agent_key = settings.agent_key
         self._run_key = settings.assembly.run_key
         self._has_more = bool(self._mapped or self._agent_key or self._run_key is not None)
-        self._last = Resource(), Resource()
+        self._last = Resource(), "", Resource()
+        self._senders: dict[tuple[int, str], tuple[Resource, Resource]] = {}
         self._last_session: tuple[Any, Session | None] = (b"", None)
         self._scopes: dict[str, Scope] = {}
         self._memory = 0
@@ -180,14 +184,16 @@ class Reader:
         own = {*SESSION_RANKS, *self._agent_key, *([self._run_key] if self._run_key else [])}
         mapped = self._mapped.keys if self._mapped else frozenset[str]()
         return mapped.union(
-            own, *(convention.keys.union(convention.needs, convention.conversation) for convention in self._table)
+            fingerprints.KEYS,
+            own,
+            *(convention.keys.union(convention.needs, convention.conversation) for convention in self._table),
         )
 
     @property
     def wanted_prefixes(self) -> tuple[str, ...]:
         """Prefixes of the attribute keys that are read."""
         own = {prefix for convention in self._table for prefix in convention.prefixes}
-        return (notes.PREFIX, MESSAGING, *evaluations.PREFIXES, *sorted(own))
+        return (notes.PREFIX, MESSAGING, *evaluations.PREFIXES, *fingerprints.PREFIXES, *sorted(own))
 
     def convention_of(self, span: RawSpan) -> str | None:
         """The name of the convention that knows the span, for `inspect`."""
@@ -204,8 +210,8 @@ class Reader:
     def read(self, span: RawSpan) -> AgentSpan:
         """The span in our vocabulary."""
         (
-            trace_id, span_id, parent_id, _, span_kind, start_ns, end_ns, _, remote, attributes, events, links, scope_name, _,
-            resource, state,
+            trace_id, span_id, parent_id, _, span_kind, start_ns, end_ns, _, remote, attributes, events, links, scope_name,
+            version, resource, state,
         ) = span  # fmt: skip
         raw: Values
         raw, value = (
@@ -218,9 +224,9 @@ class Reader:
         kind, failed, facts, _, build, own_session, _ = template
         if build is not None:
             facts, failed = self._templates.filled(template, raw, value)
-        whole, sender = self._last
-        if whole is not resource:
-            sender = self._sender_of(resource)
+        whole, of, sender = self._last
+        if whole is not resource or of != version:
+            sender = self._sender_of(resource, version)
         session = self._session(plan, own_session, raw, value) if plan.sessions or own_session is not None else None
         added = None
         extra: tuple[tuple[str, str], ...] = ()
@@ -315,6 +321,8 @@ class Reader:
         view = SpanView(span, scope.name)
         answers = (convention.read(view) for convention in _asked(scope, plan, span.name))
         answer = next((answer for answer in answers if answer is not None), NOTHING)
+        if plan.has_fingerprints:
+            answer = fingerprints.completed(answer, plan.keys, self.hasher)
         template = self._templates.made(answer, plan.keys, span.status)
         return template, not plan.has_learned(view, span, named=scope.is_named(span.name) is not None)
 
@@ -394,13 +402,15 @@ class Reader:
                 return trace_of(found), BY_TIME
         return None
 
-    def _sender_of(self, resource: Resource) -> Resource:
-        """The resource without its attributes: spans wait long, and these may be large. Spans in a row share it."""
-        if self._last[0] is resource:
-            return self._last[1]
-        sender = Resource(*resource[:3])
-        self._last = resource, sender
-        return sender
+    def _sender_of(self, resource: Resource, version: str = "") -> Resource:
+        """The sender of a scope's spans of a resource. They share it."""
+        known = self._senders.get((id(resource), version))
+        if known is None:
+            if len(self._senders) >= MAX_SENDERS:
+                self._senders.clear()
+            known = self._senders[id(resource), version] = resource, resource.sender(version)
+        self._last = resource, version, known[1]
+        return known[1]
 
     def _extra(self, span: RawSpan) -> tuple[tuple[str, str], ...]:
         """The attributes that the settings add to an agent's identity: the span's own before its resource's."""

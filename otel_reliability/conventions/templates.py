@@ -102,7 +102,9 @@ class Templates:
 
     def model(self, parts: Parts) -> ModelFacts:
         """Facts of a model call."""
-        model, request_model, given, output, asked, messages, calls, limit, cost, response, no_tools = parts
+        model, request_model, given, output, asked, messages, calls, limit, cost, response, no_tools, prompt, tools = (
+            parts
+        )
         if type(given) is Tokens:
             given, output = given
         if calls:
@@ -114,7 +116,7 @@ class Templates:
             ModelFacts,
             (
                 model, request_model, _tuple(Tokens, (given, output)), asked, messages, calls or (), limit, cost, response,
-                no_tools,
+                no_tools, prompt, tools,
             ),
         )  # fmt: skip
 

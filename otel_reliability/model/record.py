@@ -210,7 +210,7 @@ def pack_spans(spans: Iterable[AgentSpan]) -> bytes:
     resources: dict[tuple[str, ...], int] = {}
     rows: list[tuple[Any, ...]] = []
     for span in spans:
-        at, facts = resources.setdefault(span.resource[:3], len(resources)), span.facts
+        at, facts = resources.setdefault(span.resource[:5], len(resources)), span.facts
         kind = 0 if facts is None else _FACTS.index(type(facts))
         rows.append((*span[:_FACTS_AT], (kind, facts), span.scope, at, *span[_RESOURCE_AT + 1 :]))
     return pack((list(resources), rows))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from otel_reliability.model.span import Evaluation, SpanId, TraceId
 
@@ -36,6 +36,10 @@ class Tools(enum.Enum):
     OBSERVED = "observed"
     MESSAGES = "messages"
     UNOBSERVABLE = "unobservable"
+
+
+FINGERPRINTS: Final = ("model", "version", "prompt", "tools", "framework")
+"""Kinds of fingerprints: models, versions of agent and service, system prompts, tool definitions, instrumentation scopes."""
 
 
 class AgentKey(NamedTuple):
@@ -86,7 +90,8 @@ class Run(NamedTuple):
 
     `tool_calls` and `path` are None when the tools are unobservable. The path is the ordered tool names, hand-offs as
     `→agent`; its parallel groups are in canonical order. `tool_calls` are in the order of the clock.
-    `weight` is how many runs this one represents under head sampling, 1 without.
+    `weight` is how many runs this one represents under head sampling, 1 without. `fingerprints` are what the telemetry shows of
+    how the agent is made: sorted pairs of a kind (`FINGERPRINTS`) and a value; prompts and tool definitions as keyed hashes.
     """
 
     run_id: str
@@ -121,6 +126,7 @@ class Run(NamedTuple):
     weight: int
     span_count: int
     closed_by: CloseReason = CloseReason.ROOT
+    fingerprints: tuple[tuple[str, str], ...] = ()
 
     @property
     def success(self) -> bool | None:

@@ -31,12 +31,15 @@ KIND_CONSUMER: Final = 5
 class Resource(NamedTuple):
     """Who sent a span. Made once a resource, shared by its spans.
 
-    Absent parts are empty strings, so that a key made of them always has the same shape.
+    Absent parts are empty strings, so that a key made of them always has the same shape. `scope_version` is the version of the
+    instrumentation scope; a resource as received has none, as its spans are of several scopes.
     """
 
     service_namespace: str = ""
     service_name: str = ""
     environment: str = ""
+    service_version: str = ""
+    scope_version: str = ""
     attributes: Mapping[str, Any] = {}
 
     @classmethod
@@ -55,8 +58,13 @@ class Resource(NamedTuple):
             text("service.namespace"),
             text("service.name"),
             text("deployment.environment.name") or text("deployment.environment"),
-            attributes,
+            text("service.version"),
+            attributes=attributes,
         )
+
+    def sender(self, scope_version: str) -> Resource:
+        """Return what is kept of it for the spans of one scope: no attributes, as spans wait long and these may be large."""
+        return Resource(*self[:4], bounded(scope_version))
 
 
 class RawEvent(NamedTuple):
@@ -156,6 +164,7 @@ class InvocationFacts(NamedTuple):
     - `emits_no_tools`: its scope never emits tool spans.
     - `hides_failure`: its scope ends agent spans OK although the run failed.
     - `manages`: names of the agents it can call; `called_as`: the name under which it was called, where its own is only a class.
+    - `version`: the agent's version. `prompt`, `tools`: keyed hashes of its system prompt and of the definitions of its tools.
     """
 
     name: str | None = None
@@ -170,6 +179,9 @@ class InvocationFacts(NamedTuple):
     hides_failure: bool = False
     manages: tuple[str, ...] = ()
     called_as: str | None = None
+    version: str | None = None
+    prompt: str | None = None
+    tools: str | None = None
 
 
 class ToolFacts(NamedTuple):
@@ -186,7 +198,10 @@ class RejectionFacts(NamedTuple):
 
 
 class ModelFacts(NamedTuple):
-    """What a model call tells. `calls` are the tool calls its messages asked for, where they are captured (`messages`)."""
+    """What a model call tells. `calls` are the tool calls its messages asked for, where they are captured (`messages`).
+
+    `prompt` and `tools` are keyed hashes of the system prompt and of the definitions of the tools.
+    """
 
     model: str | None = None
     request_model: str | None = None
@@ -198,6 +213,8 @@ class ModelFacts(NamedTuple):
     cost: float | None = None
     response_id: str | None = None
     emits_no_tools: bool = False
+    prompt: str | None = None
+    tools: str | None = None
 
 
 class HandoffFacts(NamedTuple):

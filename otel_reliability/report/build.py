@@ -96,12 +96,14 @@ def report_of(
     max_runs_for_intervals: int = MAX_RUNS_FOR_INTERVALS,
     changes: Mapping[AgentKey | None, ChangeView] = {},
     earlier: Recording | None = None,
+    split: bool = False,
     for_people: bool = False,
 ) -> ReportView:
     """Return the report on a closed recording: on the agents of those names (or shell patterns), and on the runs since then.
 
-    `changes` are the results of change detection, `earlier` is a recording to compare with (all of it), and `for_people` adds
-    what only terminals and pages draw: the score over time and the last whole runs.
+    `changes` are the results of change detection, `earlier` is a recording to compare with (all of it). `split`: the recording
+    is split by a kind of fingerprint, and the groups of each agent are compared with its first one. `for_people` adds what only
+    terminals and pages draw: the score over time and the last whole runs.
     """
     engine, settings = recording.engine, recording.settings
     sources = [
@@ -115,6 +117,8 @@ def report_of(
         known = [_recorded(earlier, key, 0, for_people=False) for key in earlier.agents()]
         olds = {source.key: source for source in known if source is not None}
         baseline = _baseline(olds, list(zip(sources, views, strict=True)), settings, max_runs_for_intervals)
+    elif split:
+        baseline = _groups_compared(sources, views, settings)
     return ReportView(
         version=VERSION,
         agents=views,
@@ -356,6 +360,19 @@ def _baseline(
         only_before=[key_view(key) for key in olds if key not in keys],
         only_after=[key_view(source.key) for source, _ in news if source.key not in olds],
     )
+
+
+def _groups_compared(sources: Sequence[AgentSource], views: Sequence[AgentView], settings: Settings) -> Baseline | None:
+    """Compare the groups of each agent with the one that has its first run; None where every agent has one group."""
+    groups: dict[AgentKey, list[tuple[int, AgentSource, AgentView]]] = {}
+    for source, view in zip(sources, views, strict=True):
+        whole = source.key._replace(extra=source.key.extra[:-1])
+        groups.setdefault(whole, []).append((min(row.start_ns for row in source.rows), source, view))
+    found: list[AgentComparison] = []
+    for every in groups.values():
+        (_, first, old), *later = sorted(every, key=lambda group: (group[0], group[1].key))
+        found += [_compared(first, old, source, view, settings) for _, source, view in later]
+    return Baseline(found, [], []) if found else None
 
 
 def _compared(

@@ -15,16 +15,17 @@ from otel_reliability.change.alarm import Alarm, Summary
 from otel_reliability.change.compare import LEVEL, Comparison, compare
 from otel_reliability.change.detector import BLIND
 from otel_reliability.change.observation import Observation
+from otel_reliability.change.points import ChangePoint
 from otel_reliability.change.recording import RecordingResult, evaluate
 from otel_reliability.change.result import Result
-from otel_reliability.change.sentences import moment, of_alarm, of_comparison, of_recording
+from otel_reliability.change.sentences import moment, of_alarm, of_comparison, of_point, of_recording
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import ByName
 from otel_reliability.report.build import chosen, key_view
 from otel_reliability.report.json import plain
 from otel_reliability.report.text import agent_name, clean, count, instant, percent, place
-from otel_reliability.report.view import ChangeMark, ChangeView, Instant
+from otel_reliability.report.view import BEHAVIOUR, ChangeMark, ChangeView, Instant
 
 MAX_SENTENCE: Final = 10_000
 NOT_PINNED: Final = "it has no unit in the reference recording, so its own first units were the reference"
@@ -115,12 +116,21 @@ def pairs(before: Iterable[AgentKey], after: Iterable[AgentKey]) -> dict[AgentKe
     return same | {others[name]: left[name] for name in others.keys() & left.keys()}
 
 
-def mark(alarm: Alarm) -> ChangeMark:
-    """Return the alarm as a mark on a chart."""
-    since_ns = alarm.signals[0].since_ns
-    return ChangeMark(
-        Instant(since_ns), Instant(alarm.noticed_ns), f"{moment(since_ns)}: {clean(of_alarm(alarm), MAX_SENTENCE)}"
-    )
+def marks(alarms: Sequence[Alarm], points: Iterable[ChangePoint]) -> tuple[ChangeMark, ...]:
+    """Return alarms and change points as marks on a chart, in the order of time."""
+    found = [
+        ChangeMark(Instant(first.since_ns), Instant(alarm.noticed_ns), f"{moment(first.since_ns)}: {_sentence(alarm)}")
+        for alarm in alarms
+        for first in alarm.signals[:1]
+    ]
+    for point in points:
+        sentence = f"{moment(point.at_ns)}: {clean(of_point(point, alarms), MAX_SENTENCE)}"
+        found.append(ChangeMark(Instant(point.at_ns), Instant(point.at_ns), sentence, point.kind))
+    return tuple(sorted(found, key=lambda mark: mark.since))
+
+
+def _sentence(alarm: Alarm) -> str:
+    return clean(of_alarm(alarm), MAX_SENTENCE)
 
 
 def _by_name(keys: Iterable[AgentKey]) -> dict[str, AgentKey]:
@@ -136,8 +146,12 @@ def _detected(key: AgentKey, units: Sequence[Observation], settings: ChangeSetti
         sentence=clean(of_recording(found), MAX_SENTENCE),
         state=STATES[found.result],
         note=_measured_against(key, pinned) if pinned else "",
-        evidence={"units": found.observations, "alarms": [_alarm(alarm) for alarm in found.alarms]},
-        marks=tuple(map(mark, found.alarms)),
+        evidence={
+            "units": found.observations,
+            "alarms": [_alarm(alarm) for alarm in found.alarms],
+            "change_points": [_point(point) for point in found.points],
+        },
+        marks=marks(found.alarms, found.points),
         since=_since_command(key, found),
     )
     return Finding(key, view)
@@ -198,7 +212,18 @@ def _alarm(alarm: Alarm) -> dict[str, Any]:
         }
         for each in alarm.signals
     ]
-    return {"unit": alarm.observation, "noticed": Instant(alarm.noticed_ns), "signals": signals, "tools": alarm.tools}
+    return {
+        "unit": alarm.observation,
+        "noticed": Instant(alarm.noticed_ns),
+        "signals": signals,
+        "tools": alarm.tools,
+        "change_points": [_point(point) for point in alarm.points],
+    }
+
+
+def _point(point: ChangePoint) -> dict[str, Any]:
+    names = {"unit": point.observation, "run_id": point.observation_id, "at": Instant(point.at_ns)}
+    return {"kind": point.kind, "before": point.before, "after": point.after, **names}
 
 
 def _tests(found: Comparison) -> dict[str, Any]:
@@ -269,7 +294,10 @@ def _agent(finding: Finding) -> RenderableType:
 
 
 def lines(change: ChangeView) -> list[Text]:
-    """Return the sentence, the reference it was measured against, and the command that shows the agent since it changed."""
-    more = [change.note] if change.note else []
+    """Return the sentence, the change points, the reference it was measured against, and the command that shows the agent since
+    it changed.
+    """
+    more = [one.sentence for one in change.marks if one.kind != BEHAVIOUR]
+    more += [change.note] if change.note else []
     more += [f"since then: {change.since}"] if change.since else []
     return [Text(change.sentence), *(Text(line, "dim") for line in more)]

@@ -71,7 +71,7 @@ class Recording:
 
     `problem` receives everything that cannot be used, `final` the runs that are final, each once, in batches sorted by (start,
     run id). There are many batches where files are scanned beforehand (`read_all`), else one at the end, but for runs that a
-    limit closed before. `batches` receives the content of each line.
+    limit closed before. `batches` receives the content of each line. `split_by`: see `Engine`.
     """
 
     def __init__(
@@ -81,9 +81,10 @@ class Recording:
         problem: Problem | None = None,
         final: FinalSeen | None = None,
         batches: BatchSeen | None = None,
+        split_by: str | None = None,
     ) -> None:
         self.settings = settings
-        self.engine = Engine(settings, clock=_stopped, wall=None)
+        self.engine = Engine(settings, clock=_stopped, wall=None, split_by=split_by)
         self.problems: Counter[str] = Counter()
         """Lines and spans that could not be used, by reason."""
         self._scored: dict[AgentKey, dict[str, int | SessionEvent]] = {}

@@ -399,7 +399,11 @@ def _compared(each: AgentComparison) -> RenderableType:
     moved, same = words.moved(each)
     body: list[RenderableType] = [Text.assemble(*_badge(each.old), "  →  ", *_badge(each.new)), Text()]
     if moved:
-        table = columns("What changed", "before", "95 %", "runs", "now", "95 %", "runs", "", numbers=7)
+        is_group = each.old.key != each.new.key
+        before, now = (
+            (clean(side.key.extra[-1][1], 24) for side in (each.old, each.new)) if is_group else ("before", "now")
+        )
+        table = columns("What changed", before, "95 %", "runs", now, "95 %", "runs", "", numbers=7)
         table.columns[-1].no_wrap = False
         for name, one in moved.items():
             style = STYLES.get(one.verdict, "") if one.more_than_chance is not False else "dim"

@@ -194,13 +194,18 @@ class Gap:
 # --- Change of behaviour ----------------------------------------------------------------------------------------------
 
 
+BEHAVIOUR: Final = "behaviour"
+"""The kind of a mark of a change of behaviour."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeMark:
-    """A change: about when it began, when it was detected, and its sentence."""
+    """A change of behaviour: about when it began, when it was detected, and its sentence; or a change point, of this `kind`."""
 
     since: Instant
     noticed: Instant
     sentence: str
+    kind: str = BEHAVIOUR
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ class SeriesRecording:
         engine, book, recorder = self._engine, self.book, self._recorder
         closed, self._closed = self._closed, []
         final, revised = engine.take_final(), engine.take_revised()
-        scored, changes = engine.take_scored(), engine.take_changes()
+        scored, changes, points = engine.take_scored(), engine.take_changes(), engine.take_points()
         keys = {run.key for run in closed}
         counted_as = engine.read(lambda registry: {key: registry.counted_as(key) for key in keys}) or {}
         runs = (*final, *revised)
@@ -60,15 +60,21 @@ class SeriesRecording:
             recorder.change(changes)
             if commit is not None:
                 commit()
-        change_event.emit(changes)
-        return bool(runs or scored or changes)
+        change_event.emit([*points, *changes])
+        return bool(runs or scored or changes or points)
 
     def discard(self) -> None:
         """Forget what became final while arrivals were applied again that are recorded already."""
         self._closed.clear()
-        for take in (self._engine.take_final, self._engine.take_revised, self._engine.take_scored):
+        engine = self._engine
+        for take in (
+            engine.take_final,
+            engine.take_revised,
+            engine.take_scored,
+            engine.take_changes,
+            engine.take_points,
+        ):
             take()
-        self._engine.take_changes()
 
     def changes(self) -> Iterator[tuple[Any, Any]]:
         """Yield the series that changed, as plain data."""

@@ -6,7 +6,7 @@ import importlib
 import logging
 from typing import Any, Final
 
-FITS: Final = 10
+FITS: Final = 11
 """The version of what is passed to compiled modules and what comes back. They say it too, and are used where it is the same: one
 that was built for another would take objects for what they are not.
 """

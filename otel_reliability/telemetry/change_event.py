@@ -1,4 +1,7 @@
-"""Changes of behaviour → OTel log events `agent_reliability.change`, where a LoggerProvider is set."""
+"""Changes of behaviour → OTel log events `agent_reliability.change`, where a LoggerProvider is set.
+
+Change points (a new model, version, prompt …) are events `agent_reliability.change_point`.
+"""
 
 from __future__ import annotations
 
@@ -14,27 +17,32 @@ from opentelemetry._logs.severity import SeverityNumber
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # the SDK's own way to say it
 
 from otel_reliability.change.alarm import Alarm, SignalChange, Summary
-from otel_reliability.change.monitor import Change
-from otel_reliability.change.sentences import of_alarm
+from otel_reliability.change.monitor import Change, NewFingerprint
+from otel_reliability.change.points import ChangePoint
+from otel_reliability.change.sentences import of_alarm, of_point
+from otel_reliability.model.run import AgentKey
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.guard import Guard
 
 EVENT_NAME: Final = "agent_reliability.change"
+POINT_EVENT_NAME: Final = "agent_reliability.change_point"
 PREFIX: Final = names.PREFIX + "change."
 
 _EMIT: Final = Guard("emitting a log event")
 
 
 class Event(NamedTuple):
-    """A change, for any logs API."""
+    """A log event, for any logs API."""
 
     timestamp: int
     body: dict[str, Any]
     attributes: dict[str, Any]
+    name: str = EVENT_NAME
+    severity: SeverityNumber = SeverityNumber.WARN
 
 
-def emit(changes: Sequence[Change], provider: logs.LoggerProvider | None = None) -> None:
+def emit(changes: Sequence[Change | NewFingerprint], provider: logs.LoggerProvider | None = None) -> None:
     """Emit an event for each change, to the global LoggerProvider where no other is given. Never raises.
 
     Until a provider is set, the API drops the events.
@@ -51,12 +59,14 @@ def emit(changes: Sequence[Change], provider: logs.LoggerProvider | None = None)
             context.detach(token)
 
 
-def event_of(change: Change) -> Event:
-    """Return the event of a change.
+def event_of(change: Change | NewFingerprint) -> Event:
+    """Return the event of a change, or of a change point.
 
     The attributes name the agent, the signals (the first names the change) and the observation. The body has a sentence, and
     the values before and after.
     """
+    if isinstance(change, NewFingerprint):
+        return _event_of_point(*change)
     key, alarm = change
     attributes = {
         **of_agent(key),
@@ -68,12 +78,19 @@ def event_of(change: Change) -> Event:
     return Event(alarm.noticed_ns, _body(alarm), attributes)
 
 
+def _event_of_point(key: AgentKey, point: ChangePoint) -> Event:
+    attributes = {**of_agent(key), PREFIX + "kind": point.kind, PREFIX + "unit": point.observation}
+    body = {"message": of_point(point), "before": list(point.before), "after": list(point.after)}
+    return Event(point.at_ns, body, attributes, POINT_EVENT_NAME, SeverityNumber.INFO)
+
+
 def _body(alarm: Alarm) -> dict[str, Any]:
     return {
         "message": of_alarm(alarm),
         "unit": alarm.observation,
         "signals": [_signal(told) for told in alarm.signals],
         "tools": [shift._asdict() for shift in alarm.tools],
+        "change_points": [of_point(point) for point in alarm.points],
     }
 
 
@@ -93,11 +110,11 @@ def _emit_event(logger: logs.Logger, event: Event) -> None:
     facts: dict[str, Any] = {
         "timestamp": event.timestamp,
         "observed_timestamp": time.time_ns(),
-        "severity_number": SeverityNumber.WARN,
-        "severity_text": "WARN",
+        "severity_number": event.severity,
+        "severity_text": event.severity.name,
         "body": event.body,
         "attributes": event.attributes,
-        "event_name": EVENT_NAME,
+        "event_name": event.name,
     }
     emit: Callable[..., None] = logger.emit
     if _takes_keywords(type(logger)):

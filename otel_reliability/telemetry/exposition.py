@@ -16,6 +16,8 @@ from otel_reliability.telemetry.names import Instrument
 from otel_reliability.telemetry.registry import Labels, Registry, Series, Written
 from otel_reliability.windows.agents import AgentRegistry
 
+MAX_INFO: Final = 200
+"""Maximum characters of an attribute of `agent.reliability.info`."""
 SLICE: Final = 64
 """Agents that are read in one turn of the engine; between two slices it may receive spans."""
 
@@ -93,14 +95,19 @@ def _agent_gauges(engine: Engine, registry: AgentRegistry, key: AgentKey) -> Ite
 
 
 def _outside_windows(engine: Engine, key: AgentKey) -> Iterator[tuple[str, OwnAttributes, float]]:
-    """Yield an agent's numbers that belong to no window: its recent sessions, and the evidence that it has changed."""
+    """Yield an agent's numbers that belong to no window: recent sessions, evidence of a change, how it is made."""
     recent = engine.sessions.recent(key)
     for spec, attributes, reading in recent.series() if recent is not None else ():
         if reading.value is not None:
             yield names.PREFIX + spec.name, attributes, reading.value
     detector = engine.monitor.detector(key) if engine.monitor is not None else None
-    for signal, decades in detector.evidence().signals.items() if detector is not None else ():
+    if detector is None:
+        return
+    for signal, decades in detector.evidence().signals.items():
         yield names.CHANGE_EVIDENCE.name, ((names.SIGNAL, signal),), decades
+    shown = detector.points.current()
+    if shown:
+        yield names.INFO.name, tuple((kind, ", ".join(values)[:MAX_INFO]) for kind, values in shown.items()), 1.0
 
 
 class Exposition:

@@ -28,8 +28,8 @@ from otel_reliability.telemetry import change_event, names
 from otel_reliability.telemetry import self as self_telemetry
 from otel_reliability.telemetry.exposition import agent_points
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.telemetry.instruments import Observed, Recorded, Snapshot, snapshot
-from otel_reliability.telemetry.ledger import ToolLedger, fitting
+from otel_reliability.telemetry.instruments import Observed, Point, Recorded, Snapshot, snapshot
+from otel_reliability.telemetry.ledger import BUDGET, ToolLedger, fitting
 from otel_reliability.telemetry.recorder import Recorder, RunReadings, readings_of
 from otel_reliability.telemetry.self import Health
 from otel_reliability.windows.agents import AgentRegistry
@@ -85,6 +85,7 @@ class Live:
         self._hook = partial(_at_exit, weakref.ref(self))
         self._next_tick = self._collect_duration = 0.0
         self._ledger = ToolLedger(self.settings)
+        self._infos = set[frozenset[tuple[str, str | bool]]]()
         meter = provider.get_meter(names.SCOPE)
         standard = names.STANDARD if self.settings.telemetry.standard_metrics else ()
         recorded = Recorded(meter, (*names.COUNTERS, *names.HISTOGRAMS, *standard))
@@ -165,7 +166,18 @@ class Live:
     def _snapshot(self, agents: AgentRegistry) -> Snapshot:
         lengths, capacities = zip((0, 0), *(source.queued for source in self._sources), strict=True)
         health = Health(sum(lengths), sum(capacities), self._collect_duration)
-        return snapshot((*agent_points(self.engine, agents), *self_telemetry.points(self.engine, self._ledger, health)))
+        points = (point for point in agent_points(self.engine, agents) if self._fits(point))
+        return snapshot((*points, *self_telemetry.points(self.engine, self._ledger, health)))
+
+    def _fits(self, point: Point) -> bool:
+        """Return whether the SDK has room for a point of `info`, of which each change point of an agent adds an attribute set."""
+        name, _, attributes = point
+        if name != names.INFO.name:
+            return True
+        labels = frozenset(attributes.items())
+        if labels not in self._infos and len(self._infos) < BUDGET:
+            self._infos.add(labels)
+        return labels in self._infos
 
     def _record(self, wait: float) -> bool:
         found = self.engine.read(self._final, wait=wait)
@@ -177,7 +189,7 @@ class Live:
         self._recorder.score(self.engine.take_scored())
         changes = self.engine.take_changes()
         self._recorder.change(changes)
-        change_event.emit(changes)
+        change_event.emit([*self.engine.take_points(), *changes])
         if self.engine.closed and not self._warned:
             self._warn_if_unread()
         return True

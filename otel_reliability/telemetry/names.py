@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple
 
 from otel_reliability import metrics
+from otel_reliability.model.run import FINGERPRINTS
 
 SCOPE: Final = "otel_reliability"
 """The instrumentation scope. It has no version: with a new release every series would start again."""
@@ -71,6 +72,10 @@ LAST_RUN: Final = _agent("last_run", "gauge", "s",
 CHANGE_EVIDENCE: Final = _agent("change.evidence", "gauge", "{decade}",
     "Evidence that the agent's behaviour has changed, by signal, as a power of ten; the alarm is raised at that of "
     "change.runs_per_false_alarm.", SIGNAL)
+
+INFO: Final = _agent("info", "gauge", "{agent}",
+    "Always 1; its attributes show how the agent is made: models, version, hashes of system prompt and tools, instrumentation. "
+    "They change with a change point only.", *FINGERPRINTS)
 
 CHANGES: Final = _agent("changes", "counter", "{change}", "Changes of behaviour, by the signal that shows them most.", SIGNAL)
 RUNS: Final = _agent("runs", "counter", "{run}", "Final runs, by outcome.", OUTCOME)
@@ -183,6 +188,6 @@ KAFKA: Final = (
 
 
 def gauges() -> tuple[Instrument, ...]:
-    """Return one observed gauge per metric of the table, the time of the latest run, and the evidence for a change."""
+    """Return one observed gauge per metric of the table, the time of the latest run, the evidence for a change, and `info`."""
     measured = (Instrument(PREFIX + spec.name, "gauge", spec.unit, spec.description) for spec in metrics.ALL_SPECS)
-    return (*measured, LAST_RUN, CHANGE_EVIDENCE)
+    return (*measured, LAST_RUN, CHANGE_EVIDENCE, INFO)

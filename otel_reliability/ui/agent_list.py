@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import quote, urlencode
 
+from otel_reliability.change.result import Result
 from otel_reliability.metrics.stability.tiers import Tier, tier_of
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.run import AgentKey
@@ -88,7 +89,7 @@ def line_of(state: AgentState, history: Sequence[ScorePoint], *, changed: bool =
 
 def line_of_view(agent: AgentView) -> AgentLine:
     """Return the line of an agent of a report."""
-    changed = agent.change is not None and bool(agent.change.marks)
+    changed = agent.change is not None and agent.change.verdict is Result.CHANGED
     costs = {cost.name: cost.points for cost in agent.findings.costs if cost.points is not None}
     return _line(agent.key, agent.metrics.__getitem__, costs, agent.runs, agent.end, agent.history, changed=changed)
 

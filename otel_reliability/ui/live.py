@@ -14,7 +14,7 @@ from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.build import AgentSource, agent_view, recent_runs
-from otel_reliability.report.changes import mark
+from otel_reliability.report.changes import marks
 from otel_reliability.report.history import MIN_RUNS, History
 from otel_reliability.report.text import clean, count
 from otel_reliability.report.view import AgentView, ChangeView, ScorePoint
@@ -142,6 +142,7 @@ def change_of(engine: Engine, key: AgentKey) -> ChangeView:
     if detector is None:
         return _NO_RUNS
     evidence, alarms = detector.evidence(), detector.alarms
+    marked = marks(alarms, detector.points.latest)
     if alarms:
         more = (
             f"Collecting a new baseline: {evidence.blind:,} more units."
@@ -149,12 +150,14 @@ def change_of(engine: Engine, key: AgentKey) -> ChangeView:
             else "No further change since."
         )
         sentence = f"{clean(of_alarm(alarms[-1]), MAX_SENTENCE)}. {more}"
-        return ChangeView(Result.CHANGED, sentence, "changed", marks=tuple(map(mark, alarms)))
+        return ChangeView(Result.CHANGED, sentence, "changed", marks=marked)
     if evidence.status is Status.WATCHING:
-        return ChangeView(Result.NO_CHANGE, _so_far(evidence, engine.settings.change.runs_per_false_alarm), "watching")
+        sentence = _so_far(evidence, engine.settings.change.runs_per_false_alarm)
+        return ChangeView(Result.NO_CHANGE, sentence, "watching", marks=marked)
     if evidence.status is Status.LEARNING:
-        return ChangeView(Result.NO_RESULT, f"Collecting a baseline: {evidence.blind:,} more units", "learning")
-    return ChangeView(Result.NO_RESULT, clean(of_evidence(evidence), MAX_SENTENCE), "none")
+        sentence = f"Collecting a baseline: {evidence.blind:,} more units"
+        return ChangeView(Result.NO_RESULT, sentence, "learning", marks=marked)
+    return ChangeView(Result.NO_RESULT, clean(of_evidence(evidence), MAX_SENTENCE), "none", marks=marked)
 
 
 def _so_far(evidence: Evidence, alarm_at: float) -> str:

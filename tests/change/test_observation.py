@@ -30,7 +30,7 @@ def test_a_run_gives_its_numbers() -> None:
     facts = {"model_calls": MODEL_CALLS, "output_tokens": 130, "outcome": Outcome.FAILURE, "task_id": "t"}
     one = observation_of(run(("search", "book"), 1, tool_calls=calls, **facts))
     assert one[:5] == ("run-1", at(100), at(103), ("search", "book"), 2)
-    assert one[5:] == (1, 130, 3_000, 1, 120, 2, "t")
+    assert one[5:] == (1, 130, 3_000, 1, 120, 2, "t", ())
 
 
 def test_no_evidence_is_none() -> None:
@@ -64,7 +64,7 @@ def test_a_session_sums_its_runs() -> None:
     whole = joined("session", [later, earlier])
     assert whole == (
         *("session", SECOND, 2 * SECOND, ("search", "read", "mail"), 3, 2, 600, 9_000, 1),
-        *(600, 6, "t"),
+        *(600, 6, "t", ()),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from otel_reliability.change import recording
 from otel_reliability.change.detector import BLIND
-from otel_reliability.change.recording import Observations, evaluate, observations_of
+from otel_reliability.change.recording import Observations, RecordingResult, evaluate, observations_of
 from otel_reliability.change.result import Result
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.run import AgentKey
@@ -55,7 +55,7 @@ def test_a_short_recording_has_no_verdict() -> None:
 
 def test_a_recording_without_change() -> None:
     """Like units to the end."""
-    assert evaluate(random_units(300), SETTINGS) == (Result.NO_CHANGE, 300, (), "")
+    assert evaluate(random_units(300), SETTINGS) == RecordingResult(Result.NO_CHANGE, 300)
 
 
 def test_a_change_near_the_end_is_told_though_it_learns_anew_there() -> None:

@@ -99,7 +99,7 @@ def test_place_times_and_sender_are_taken_as_they_are() -> None:
         None,
         True,
         "httpx",
-        raw.resource._replace(attributes={}),
+        raw.resource.sender("1"),
     )
 
 

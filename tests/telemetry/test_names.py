@@ -35,6 +35,7 @@ def test_every_window_metric_has_its_gauge() -> None:
     assert set(gauges) - {"agent.reliability." + spec.name for spec in metrics.ALL_SPECS} == {
         "agent.reliability.last_run",
         "agent.reliability.change.evidence",
+        "agent.reliability.info",
     }
 
 

@@ -1,0 +1,137 @@
+"""Change points: the first observation that shows a new fingerprint of how an agent is made, like another model.
+
+A detector reports that behaviour changed; a change point is a possible reason.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from otel_reliability.change.observation import Observation
+from otel_reliability.model.run import FINGERPRINTS
+
+BASELINE: Final = 10
+"""Number of observations with fingerprints of a kind that define its baseline: their values are no change points."""
+OBSERVATIONS_PER_VALUE: Final = 5
+"""Minimum observations per value beyond the first. A kind with more new values (a prompt that holds the date) has no points."""
+MAX_VALUES: Final = 64
+"""Maximum values of a kind that are remembered, the latest."""
+MAX_POINTS: Final = 20
+"""Maximum number of change points that are kept, the latest."""
+
+
+class ChangePoint(NamedTuple):
+    """The first observation with a new value of a kind (`FINGERPRINTS`). `before` and `after` are the kind's values in the
+    observation before and in this one, which is number `observation` of the agent and began at `at_ns`.
+    """
+
+    kind: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    observation: int
+    observation_id: str
+    at_ns: int
+
+
+class _Kind:
+    """The values of one kind: those known (the latest last), of the last observation, and of the last change point."""
+
+    __slots__ = ("distinct", "known", "latest", "observations", "shown")
+
+    def __init__(self) -> None:
+        self.observations = self.distinct = 0
+        self.known: dict[str, None] = {}
+        self.latest: tuple[str, ...] = ()
+        self.shown: tuple[str, ...] = ()
+
+    def add(self, values: tuple[str, ...]) -> bool:
+        """Add the values of one observation; return whether it is a change point."""
+        self.observations += 1
+        new = sum(value not in self.known for value in values)
+        self.distinct += new
+        for value in values:
+            self.known.pop(value, None)
+            self.known[value] = None
+        for value in list(self.known)[:-MAX_VALUES]:
+            del self.known[value]
+        is_stable = (self.distinct - 1) * OBSERVATIONS_PER_VALUE <= self.observations
+        if self.observations == BASELINE and is_stable:
+            self.shown = tuple(sorted(self.known))
+        if self.observations > BASELINE and is_stable and new:
+            self.shown = values
+            return True
+        return False
+
+
+class ChangePoints:
+    """The change points of one agent.
+
+    >>> points = ChangePoints()
+    >>> for n in range(30):
+    ...     name = "gpt-4.1" if n < 20 else "gpt-5-mini"
+    ...     points.add(
+    ...         Observation(f"{n}", n, n, None, None, None, None, None, None, fingerprints=(("model", name),)), n + 1
+    ...     )
+    >>> [(point.before, point.after, point.observation) for point in points.latest]
+    [(('gpt-4.1',), ('gpt-5-mini',), 21)]
+    """
+
+    def __init__(self) -> None:
+        self.latest: deque[ChangePoint] = deque(maxlen=MAX_POINTS)
+        """The latest change points, oldest first."""
+        self._kinds: dict[str, _Kind] = {}
+
+    def add(self, observation: Observation, ordinal: int) -> None:
+        """Add the fingerprints of an agent's observation of this number."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name, value in observation.fingerprints:
+            found[name] = (*found.get(name, ()), value)
+        for name, values in found.items():
+            kind = self._kinds.get(name)
+            if kind is None:
+                kind = self._kinds[name] = _Kind()
+            if kind.add(values):
+                point = ChangePoint(name, kind.latest, values, ordinal, observation.id, observation.start_ns)
+                self.latest.append(point)
+            kind.latest = values
+
+    def after(self, ordinal: int) -> tuple[ChangePoint, ...]:
+        """Return the change points after an observation."""
+        return tuple(point for point in self.latest if point.observation > ordinal)
+
+    def current(self) -> dict[str, tuple[str, ...]]:
+        """Return the values by kind: those of the baseline, or of the last change point. They do not alternate with runs."""
+        return {name: shown for name in FINGERPRINTS if name in self._kinds and (shown := self._kinds[name].shown)}
+
+    def to_data(self) -> list[Any]:
+        """Return all of it as plain values."""
+        kinds = {
+            name: [kind.observations, kind.distinct, list(kind.known), kind.latest, kind.shown]
+            for name, kind in self._kinds.items()
+        }
+        return [kinds, points_data(self.latest)]
+
+    @classmethod
+    def from_data(cls, data: Iterable[Any]) -> ChangePoints:
+        """Return the change points that `to_data` gave."""
+        found = cls()
+        kinds: Mapping[str, list[Any]]
+        kinds, points = data
+        for name, (observations, distinct, known, latest, shown) in kinds.items():
+            kind = found._kinds[name] = _Kind()
+            kind.observations, kind.distinct, kind.known = observations, distinct, dict.fromkeys(known)
+            kind.latest, kind.shown = tuple(latest), tuple(shown)
+        found.latest.extend(points_of(points))
+        return found
+
+
+def points_data(points: Iterable[ChangePoint]) -> list[list[Any]]:
+    """Return change points as plain values."""
+    return [[list(one) if isinstance(one, tuple) else one for one in point] for point in points]
+
+
+def points_of(data: Iterable[Any]) -> tuple[ChangePoint, ...]:
+    """Return the change points that `points_data` gave."""
+    return tuple(ChangePoint(kind, tuple(before), tuple(after), *rest) for kind, before, after, *rest in data)

@@ -1,0 +1,68 @@
+"""Fingerprints of an agent that spans carry, whatever their convention: hashes of its system prompt and tools, and its version.
+
+A prompt or a tool definition is hashed as it stands, with the key of `hashing`; nothing of it is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from typing import Any, Final
+
+from otel_reliability.conventions import values
+from otel_reliability.conventions.base import Answer, own, own_of_all
+from otel_reliability.conventions.hashing import Hasher
+from otel_reliability.model.span import InvocationFacts, ModelFacts
+
+VERSIONS: Final = ("gen_ai.agent.version", "traceloop.entity.version", "langfuse.version", "langfuse.release")
+PROMPTS: Final = ("gen_ai.system_instructions", "system_prompt")
+FIRST_MESSAGES: Final = (
+    ("gen_ai.prompt.0.role", "gen_ai.prompt.0.content"),
+    ("llm.input_messages.0.message.role", "llm.input_messages.0.message.content"),
+)
+"""Keys of the role and the content of the first message, which is the system prompt where its role says so."""
+SYSTEM_ROLES: Final = frozenset({"system", "developer"})
+TOOLS: Final = (
+    "gen_ai.tool.definitions", "ai.prompt.tools", "mlflow.chat.tools", "llm.openai.tools", "haystack.agent.tools",
+    "crewai.agent.tools", "gen_ai.agent.tools", "smolagents.tools_names",
+)  # fmt: skip
+PREFIXES: Final = ("llm.tools.", "llm.request.functions.")
+"""Prefixes of the keys of tool definitions that are one attribute for each tool, or for each part of it."""
+KEYS: Final = frozenset({*VERSIONS, *PROMPTS, *(key for pair in FIRST_MESSAGES for key in pair), *TOOLS})
+
+
+def completed(answer: Answer, keys: AbstractSet[str], hasher: Hasher) -> Answer:
+    """Return the answer with what spans of these keys say of the agent's prompt, tools and version."""
+    facts = answer.facts
+    if not isinstance(facts, ModelFacts | InvocationFacts):
+        return answer
+    prompt, tools = _prompt(keys, hasher), _tools(keys, hasher)
+    if isinstance(facts, InvocationFacts):
+        version = _first(values.text, VERSIONS, keys)
+        return answer._replace(facts=facts._replace(version=version, prompt=prompt, tools=tools))
+    return answer._replace(facts=facts._replace(prompt=prompt, tools=tools))
+
+
+def _prompt(keys: AbstractSet[str], hasher: Hasher) -> Any:
+    for pair in FIRST_MESSAGES:
+        if keys >= set(pair):
+
+            def hashed(role: object, content: object) -> str | None:
+                return hasher.fingerprint(content) if isinstance(role, str) and role in SYSTEM_ROLES else None
+
+            return own_of_all(hashed, *pair)
+    return _first(hasher.fingerprint, PROMPTS, keys)
+
+
+def _tools(keys: AbstractSet[str], hasher: Hasher) -> Any:
+    parts = sorted(key for key in keys if key.startswith(PREFIXES))
+    if not parts:
+        return _first(hasher.fingerprint, TOOLS, keys)
+
+    def hashed(*found: object) -> str | None:
+        return hasher.fingerprint(found)
+
+    return own_of_all(hashed, *parts)
+
+
+def _first(reader: Any, candidates: tuple[str, ...], keys: AbstractSet[str]) -> Any:
+    return own(reader, *candidates) if not keys.isdisjoint(candidates) else None

@@ -1,0 +1,196 @@
+"""Change points: what else changed when an agent's behaviour did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+
+from otel_reliability.change.observation import Observation, joined, observation_of
+from otel_reliability.change.points import MAX_POINTS, MAX_VALUES, ChangePoints
+from otel_reliability.change.recording import evaluate, observations_of
+from otel_reliability.change.result import Result
+from otel_reliability.change.sentences import of_recording
+from otel_reliability.config import ChangeSettings, Settings
+from otel_reliability.engine import Engine
+from otel_reliability.model.event import RunChange, RunEvent
+from otel_reliability.model.record import pack, unpack
+from otel_reliability.model.run import AgentKey, CloseReason, Run
+from otel_reliability.model.span import RawSpan
+from otel_reliability.telemetry.change_event import emit
+from otel_reliability.telemetry.ledger import BUDGET
+from otel_reliability.telemetry.live import live_of
+from otel_reliability.testing import run, span, write_otlp
+from tests.cli.command_line import call
+from tests.telemetry.loggers import Kept, loggers
+from tests.telemetry.meters import Meters
+
+SETTINGS = ChangeSettings(runs_per_false_alarm=200)
+SECOND = 1_000_000_000
+
+
+def seen(n: int, *values: str, kind: str = "model") -> Observation:
+    """The n-th observation, with these values of a kind."""
+    return observation_of(run((), n, fingerprints=tuple((kind, value) for value in values)))
+
+
+def points_of(observations: Iterable[Observation]) -> list[tuple[int, tuple[str, ...], tuple[str, ...]]]:
+    """The change points of an agent: observation, values before, values after."""
+    points = ChangePoints()
+    for ordinal, observation in enumerate(observations, 1):
+        points.add(observation, ordinal)
+    return [(point.observation, point.before, point.after) for point in points.latest]
+
+
+def test_first_appearance_is_a_change_point_and_returning_is_none() -> None:
+    """Two models used by turns raise no change point at each switch."""
+    models = ["a"] * 20 + ["b"] * 5 + ["a"] * 5 + ["b"] * 5
+    assert points_of(seen(n, model) for n, model in enumerate(models)) == [(21, ("a",), ("b",))]
+
+
+def test_values_used_side_by_side_are_the_baseline() -> None:
+    """The first runs show both."""
+    assert points_of(seen(n, "ab"[n % 2]) for n in range(100)) == []
+
+
+def test_value_that_is_new_with_every_run_is_no_change_point() -> None:
+    """A prompt that holds the time has a hash of its own in every run."""
+    assert points_of(seen(n, f"{n}", kind="prompt") for n in range(300)) == []
+
+
+def test_kind_that_appears_late_has_a_baseline_of_its_own() -> None:
+    """A newer instrumentation may report what the one before did not."""
+    without, with_prompt = [seen(n, "a") for n in range(20)], [seen(n, "p", kind="prompt") for n in range(20)]
+    assert points_of([*without, *with_prompt]) == []
+    changed = [seen(n, "q", kind="prompt") for n in range(3)]
+    assert points_of([*without, *with_prompt, *changed]) == [(41, ("p",), ("q",))]
+
+
+def test_memory_is_bounded() -> None:
+    """Whatever is new in an agent without end."""
+    points = ChangePoints()
+    for n in range(20_000):
+        points.add(seen(n, f"{n // 10}"), n)
+    kinds, latest = points.to_data()
+    assert len(latest) == MAX_POINTS
+    assert len(kinds["model"][2]) == MAX_VALUES
+
+
+def test_state_continues_after_a_restart() -> None:
+    """Nothing is a second time new."""
+    points, whole = ChangePoints(), ChangePoints()
+    for n in range(60):
+        one = seen(n, "a" if n < 25 else "b" if n < 40 else "c")
+        points.add(one, n)
+        whole.add(one, n)
+        points = ChangePoints.from_data(unpack(pack(points.to_data())))
+    assert points.to_data() == whole.to_data()
+    assert [point.observation for point in points.latest] == [25, 40]
+    assert points.current() == {"model": ("c",)}
+
+
+def test_session_has_the_fingerprints_of_all_its_runs() -> None:
+    """Where a session is the observation."""
+    session = joined("s", [seen(1, "a"), seen(2, "b"), seen(3, "a")])
+    assert session.fingerprints == (("model", "a"), ("model", "b"))
+    assert Observation.from_data(unpack(pack(list(session)))) == session
+
+
+def spans_of(n: int, model: str, calls: int) -> list[RawSpan]:
+    """The spans of a run that makes so many tool calls."""
+    start = 1000.0 * n
+    names = {"gen_ai.agent.name": "desk", "gen_ai.operation.name": "invoke_agent"}
+    asked = {
+        "gen_ai.operation.name": "chat", "gen_ai.response.model": model, "gen_ai.usage.output_tokens": 10,
+        "gen_ai.system_instructions": "Be helpful.", "gen_ai.tool.definitions": '[{"name": "search"}]',
+    }  # fmt: skip
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
+    yielded = [span(1, trace=n + 1, start=start, end=start + 99, attributes=names)]
+    yielded.append(span(2, 1, trace=n + 1, start=start + 1, attributes=asked))
+    return [*yielded, *(span(3 + at, 1, trace=n + 1, start=start + 3 + at, attributes=tool) for at in range(calls))]
+
+
+@pytest.fixture(scope="module")
+def swapped() -> Sequence[Run]:
+    """A recorded agent whose model changes at its 121st run, and which makes more calls from its 131st on."""
+    engine = Engine(wall=None)
+    for n in range(240):
+        calls = 3 + n % 2 if n < 130 else 7 + n % 3
+        engine.receive(spans_of(n, "gpt-4.1" if n < 120 else "gpt-5-mini", calls))
+    engine.flush(CloseReason.END_OF_INPUT)
+    return engine.take_final()
+
+
+def test_alarm_names_the_model_that_changed(swapped: Sequence[Run]) -> None:
+    """The change point is at the run at which the model changed, and the alarm names it."""
+    (observations,) = observations_of(swapped).values()
+    found = evaluate(observations, SETTINGS)
+    assert found.result is Result.CHANGED
+    assert [(one.kind, one.before, one.after, one.observation) for one in found.points] == [
+        ("model", ("gpt-4.1",), ("gpt-5-mini",), 121)
+    ]
+    assert found.alarms[0].points == found.points
+    assert "what else changed: model gpt-4.1 → gpt-5-mini at unit 121" in of_recording(found)
+
+
+def test_fingerprints_are_hashes_and_versions_never_content(swapped: Sequence[Run]) -> None:
+    """Prompts and tool definitions are keyed hashes; equal ones are equal."""
+    shown = dict(swapped[0].fingerprints)
+    assert (shown["model"], shown["framework"]) == ("gpt-4.1", "test 1")
+    assert len(shown["prompt"]) == len(shown["tools"]) == 16
+    assert "helpful" not in repr(swapped[0])
+    assert len({run.fingerprints for run in swapped}) == 2
+
+
+def test_log_event_and_info_series_follow_the_change_point() -> None:
+    """One event for the change point, and one series of the agent, whose attributes change with it."""
+    kept, meters = Kept(), Meters()
+    live = live_of(meters.provider, Settings())
+    shown: list[str] = []
+    for first, model in ((0, "gpt-4.1"), (40, "gpt-5-mini"), (80, "gpt-4.1")):
+        for n in range(first, first + 40):
+            live.engine.receive(spans_of(n, model, 2))
+        live.engine.flush(CloseReason.FLUSH)
+        emit(live.engine.take_points(), loggers(kept))
+        shown += [str(one.attributes["model"]) for one in meters.look().points("info")]
+
+    assert shown == ["gpt-4.1", "gpt-5-mini", "gpt-5-mini"]
+    (record,) = (one.log_record for one in kept.emitted)
+    assert (record.event_name, record.severity_text) == ("agent_reliability.change_point", "INFO")
+    assert record.attributes["agent.reliability.change.kind"] == "model"
+    assert record.body["message"] == "model gpt-4.1 → gpt-5-mini at unit 41"
+
+
+def test_info_of_many_agents_stays_within_the_limit_of_the_sdk() -> None:
+    """Where each change point of a fleet adds an attribute set, those beyond the budget are not emitted."""
+    meters, sets = Meters(), set[tuple[tuple[str, object], ...]]()
+    live = live_of(meters.provider, Settings())
+    for n in range(88):
+        made = (("model", f"m{n // 8}"),)
+        keys = [AgentKey("", "shop", "", f"{agent}") for agent in range(500)]
+        runs = [run((), n, key=key, fingerprints=made, run_id=f"{key.agent}-{n}") for key in keys]
+        live.engine.receive_events([RunEvent(RunChange.CLOSED, one) for one in runs])
+        if n % 8 == 7:
+            sets.update(tuple(sorted(one.attributes.items())) for one in meters.look().points("info"))
+    assert live.settings.limits.agents < len(sets) <= BUDGET
+
+
+def test_report_by_model_compares_the_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each model's runs are a group with numbers and intervals of its own, compared with the first model's."""
+    spans = [
+        one for n in range(40) for one in spans_of(n, "gpt-4.1" if n < 20 else "gpt-5-mini", 1 + n % (2 + n // 20))
+    ]
+    path = write_otlp(tmp_path / "spans.jsonl", spans)
+    document = json.loads(call(capsys, "report", path, "--by", "model", "--format", "json").out)
+
+    assert [(one["agent"], one["runs"]) for one in document["agents"]] == [("desk", 20), ("desk", 20)]
+    (compared,) = document["baseline"]["agents"]
+    one = compared["metrics"]["path_entropy"]
+    assert one["before"]["runs"] == one["after"]["runs"] == 20
+    assert all(one[side]["low"] <= one[side]["high"] for side in ("before", "after")), one
+    printed = call(capsys, "report", path, "--by", "model").out
+    assert "gpt-4.1" in printed
+    assert "gpt-5-mini" in printed
+    assert call(capsys, "report", path, "--by", "version").code == 0
