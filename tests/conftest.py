@@ -25,7 +25,6 @@ CI = bool(os.environ.get("CI"))
 os.environ.setdefault(
     "OTEL_RELIABILITY_LOUD", "1"
 )  # errors that hooks keep from a host in production fail the test here
-os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as the command line does, for services in this process
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background commands with SIGINT ignored, and the programs that tests interrupt would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -71,7 +71,11 @@ def exemplar_traces(ask: PromQL, job: str) -> set[str]:
 
 
 def test_every_way_gives_what_a_report_computes(
-    collector: Collectors, prometheus: Prometheuses, serve: Services, tmp_path: Path
+    collector: Collectors,
+    prometheus: Prometheuses,
+    serve: Services,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     """Scraped from us; pushed, and scraped from a Collector; by remote write; by OTLP: each gauge of each agent is the report's.
 
@@ -87,7 +91,8 @@ def test_every_way_gives_what_a_report_computes(
             shipped(collector, "metrics-otlp.yaml", METRICS_ENDPOINT=f"{taking.http}/api/v1/otlp").grpc,
         )
     )
-    service = serve("--push", f"http://{hub.grpc}", "--set", "service.push.interval=1s")
+    monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "1000")
+    service = serve("--push", f"http://{hub.grpc}")
     before = shipped(
         collector,
         "gateway-tail-sampling.yaml",

@@ -14,14 +14,14 @@ import pytest
 from opentelemetry.trace import Tracer
 
 from tests.collector_config.shipped import at_port, shipped
-from tests.real.collector.handle import Collectors, Config
+from tests.real.collector.handle import Collector, Collectors, Config
 from tests.real.pipelines import pipeline
 from tests.real.ports import HOST, free_port
 from tests.real.prometheus.handle import Prometheuses
 from tests.real.waiting import until
 from tests.real.web import ask
 from tests.service.fleet import AGENTS, perform, sending
-from tests.service.running import sum_of
+from tests.service.running import serving, sum_of
 from tests.service.served import Served, Services
 
 pytestmark = pytest.mark.real
@@ -67,11 +67,11 @@ def load(url: str) -> Generator[Load]:
         working.end()
 
 
-def to_service(service: Served, exporter: str) -> Config:
+def to_service(grpc: str, http: str, exporter: str) -> Config:
     """A Collector that sends spans on by one of the protocols."""
     exporters = {
-        "otlp_grpc": {"endpoint": service.grpc, "tls": {"insecure": True}, "retry_on_failure": SOON},
-        "otlp_http": {"endpoint": service.http, "retry_on_failure": SOON},
+        "otlp_grpc": {"endpoint": grpc, "tls": {"insecure": True}, "retry_on_failure": SOON},
+        "otlp_http": {"endpoint": http, "retry_on_failure": SOON},
     }
     return {
         "receivers": {"otlp": {}},
@@ -93,7 +93,9 @@ def pushed(address: str) -> float:
 def test_a_killed_service_has_everything_in_the_end(collector: Collectors, serve: Services, tmp_path: Path) -> None:
     """Killed twice under load, and brought back: both Collectors come again by their own protocol, and each run counts once."""
     service = serve(state=tmp_path / "state")
-    doors = [collector(to_service(service, exporter)).http for exporter in ("otlp_grpc", "otlp_http")]
+    doors = [
+        collector(to_service(service.grpc, service.http, exporter)).http for exporter in ("otlp_grpc", "otlp_http")
+    ]
     with load(doors[0]) as first, load(doors[1]) as second:
         for _ in range(2):
             time.sleep(1)
@@ -106,6 +108,28 @@ def test_a_killed_service_has_everything_in_the_end(collector: Collectors, serve
     assert runs_of(service) == runs
     assert service.sum("agent_reliability_tool_calls_total", gen_ai_agent_name="clerk") == 3 * runs / len(AGENTS)
     assert service.sum("otel_reliability_spans_total", disposition="late") == 0
+
+
+def test_a_flooded_service_has_everything_in_the_end(collector: Collectors) -> None:
+    """With a queue of one request it refuses others; both Collectors wait as they are told, and no span is lost."""
+    many = {"sizer": "items", "queue_size": 100_000, "num_consumers": 20}
+    at_once = {"sending_queue": {**many, "batch": {"flush_timeout": "200ms", "min_size": 30, "max_size": 40}}}
+    with serving({"windows": [{"last": 1_000}]}, queue=24 << 10, max_request=24 << 10) as running:
+        before = list[Collector]()
+        for exporter in ("otlp_grpc", "otlp_http"):
+            config = to_service(running.target, running.url("http"), exporter)
+            before.append(collector(config, overlay={"exporters": {exporter: at_once}}))
+            with sending(before[-1].http, f"by {exporter}") as tracer:
+                perform(tracer, 40)
+        sent = until(lambda: sum(one.count("otelcol_receiver_accepted_spans") for one in before), "spans")
+        until(lambda: running.sum("otel_reliability_spans_total", disposition="received") >= sent, "all spans")
+        running.finalize()
+
+        for transport in ("grpc", "http"):
+            assert running.sum("otel_reliability_requests_total", transport=transport, outcome="queue_full") > 0
+        assert running.sum("otel_reliability_spans_total", disposition="received") == sent
+        assert running.sum("agent_reliability_runs_total") == 2 * 40 * len(AGENTS)
+        assert {one.count("otelcol_exporter_send_failed_spans") for one in before} == {0}
 
 
 @pytest.mark.parametrize(
@@ -123,6 +147,7 @@ def test_whoever_takes_our_numbers_may_be_away(
     port = f"{HOST}:{free_port()}"
     sink = shipped(collector, "metrics-prometheus-exporter.yaml", overlay=at_port(port))
     monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "500")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "1")
     service = serve("--push", f"http://{sink.grpc}", **SMALL)
     server = prometheus({"reliability": service.metrics_address})
     with load(service.http) as sent:
@@ -131,6 +156,7 @@ def test_whoever_takes_our_numbers_may_be_away(
             one.kill()
         before = service.resident()
         time.sleep(seconds)
+        until(lambda: service.sum("otel_reliability_exports_total", outcome="failed") > 0, "an export to fail")
         grown = service.resident() - before
         print(f"grown by {grown / MEGABYTE:.1f} MB in {seconds:g} s")
         for one in (sink, server):

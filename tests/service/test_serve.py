@@ -69,7 +69,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 def test_asked_to_end_it_works_off_what_came_and_tells_it_once_more(serve: Serve, number: signal.Signals) -> None:
     """The run was still open and the next sending an hour away: it is closed, sent, and the process ends with 0."""
     with over_grpc() as sink:
-        served = serve("--push", sink.url, "--set", "service.push.interval=1h")
+        served = serve("--push", sink.url, OTEL_METRIC_EXPORT_INTERVAL="3600000")
         assert served.send_run() == 200
         assert sink.came == []
         os.kill(served.pid, number)
@@ -102,7 +102,7 @@ def test_opentelemetry_s_own_variables_say_where_metrics_go(serve: Serve) -> Non
 
 def test_a_sink_that_is_away_does_not_keep_it_from_ending(serve: Serve) -> None:
     """It tries once, and goes."""
-    served = serve("--push", f"http://{HOST}:{free_port()}", "--set", "service.push.interval=100ms")
+    served = serve("--push", f"http://{HOST}:{free_port()}", OTEL_METRIC_EXPORT_INTERVAL="100")
     served.send_run()
 
     assert served.stop(patience=60) == 0
