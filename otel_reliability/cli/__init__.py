@@ -10,6 +10,7 @@ from typing import Final
 EXTRAS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("click", "rich"), "cli"),
     **dict.fromkeys(("aiohttp", "jinja2", "yaml"), "service"),
+    **dict.fromkeys(("mcp", "mcp_types"), "mcp"),
 }
 """Packages that the in-process installation lacks, each with the extra that brings it."""
 BAD_USAGE: Final = 2

@@ -46,6 +46,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "sample-size": Command("sample_size", "Compute how many runs a pass rate needs."),
     "serve": Command("serve", "Receive OTLP, export metrics: the service next to a Collector."),
     "kafka": Command("kafka", "Run the same stages as workers of a Kafka consumer group."),
+    "mcp": Command("mcp", "Answer an assistant's questions about agents (Model Context Protocol)."),
     "dashboards": Command("dashboards", "Write Grafana dashboards and alert rules."),
 }
 """In the order of the help."""

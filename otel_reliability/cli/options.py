@@ -43,8 +43,10 @@ class Choice:
     quiet: bool
 
 
-def of_recordings(command: Callable[..., R]) -> Callable[..., R]:
-    """Add the options for what to read and how to count, handed to the command as `choice`."""
+def of_recordings(command: Callable[..., R], *, required: bool = True) -> Callable[..., R]:
+    """Add the options for what to read and how to count, handed to the command as `choice`. `required`: whether a file must be
+    named.
+    """
 
     def chosen(
         files: tuple[str, ...],
@@ -61,7 +63,8 @@ def of_recordings(command: Callable[..., R]) -> Callable[..., R]:
         choice = Choice(files, agent, since_ns(since, time.time_ns()), settings, quiet)
         return command(choice=choice, **rest)
 
-    return with_options(_OPTIONS, chosen, command)
+    files_argument = click.argument("files", nargs=-1, required=required, metavar="FILE...")
+    return with_options((files_argument, *_OPTIONS), chosen, command)
 
 
 def with_options(options: Sequence[Option], chosen: Callable[..., R], command: Callable[..., R]) -> Callable[..., R]:
@@ -74,7 +77,6 @@ def with_options(options: Sequence[Option], chosen: Callable[..., R], command: C
 
 
 _OPTIONS: Final[Sequence[Option]] = (
-    click.argument("files", nargs=-1, required=True, metavar="FILE..."),
     click.option(
         "--agent", multiple=True, metavar="NAME", help="Only this agent (or pattern, like 'support*'); repeatable."
     ),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from otel_reliability.engine import Engine
-from otel_reliability.errors import ReliabilityError
+from otel_reliability.errors import ConfigurationError, ReliabilityError
 from otel_reliability.metrics.stability.tiers import tier_of
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.build import AgentSource
+from otel_reliability.report.gate import check, document
 from otel_reliability.report.json import plain
 from otel_reliability.report.run_record import record
+from otel_reliability.report.target import OF_SPANS, parse
 from otel_reliability.report.text import instant
-from otel_reliability.report.view import ChangeView
-from otel_reliability.ui.agent_list import top_penalty
+from otel_reliability.report.view import ChangeView, ReportView
+from otel_reliability.ui.agent_list import UNNAMED, top_penalty
 from otel_reliability.ui.live import Histories, headed, live_view, snapshot
 from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.agents import AgentRegistry
@@ -42,10 +45,37 @@ class Agents:
 
         Raise `UnknownAgent` if there is none.
         """
+        return {"agents": list(map(self._details, self._found(service, agent, namespace, environment)))}
+
+    def gate(
+        self,
+        service: str,
+        agent: str,
+        requirements: Sequence[str],
+        min_runs: int = 0,
+        *,
+        namespace: str | None = None,
+        environment: str | None = None,
+    ) -> Object:
+        """Return the results of targets for all agents of that name. `min_runs` 0: those that a score needs.
+
+        Raise `UnknownAgent` if there is none, `ReliabilityError` for a target that is none, or is not of an agent.
+        """
+        settings, targets = self._engine.settings, list(map(parse, requirements))
+        for target in targets:
+            if target.name in OF_SPANS:
+                raise ConfigurationError(
+                    "require", target.text, "a target on an agent", "see /metrics for its own numbers"
+                )
+        agents = [live_view(found, settings) for found in self._found(service, agent, namespace, environment)]
+        report = ReportView(agents=agents, spans={}, span_reasons={}, problems={}, evidence_refused={}, notes=())
+        return document(check(report, targets, min_runs or settings.metrics.min_runs), [])
+
+    def _found(self, service: str, agent: str, namespace: str | None, environment: str | None) -> list[AgentSource]:
 
         def is_meant(key: AgentKey) -> bool:
             return (
-                (key.service_name, key.agent) == (service, agent)
+                (key.service_name or UNNAMED, key.agent or UNNAMED) == (service, agent)
                 and namespace in {None, key.service_namespace}
                 and environment in {None, key.environment}
             )
@@ -54,7 +84,7 @@ class Agents:
         found = [self._engine.read(lambda agents, key=key: snapshot(self._engine, agents, key)) for key in keys]
         if not any(found):
             raise UnknownAgent("no agent of that service and name has runs here")
-        return {"agents": [self._details(one) for one in found if one is not None]}
+        return [one for one in found if one is not None]
 
     def _details(self, found: AgentSource) -> Object:
         settings = self._engine.settings

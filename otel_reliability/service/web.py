@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from otel_reliability.errors import ConfigurationError
+from otel_reliability.errors import ConfigurationError, ReliabilityError
 from otel_reliability.service.addresses import HostPort
 from otel_reliability.service.answers import RETRY_LATER, overload
 from otel_reliability.service.api import Agents, UnknownAgent
@@ -153,14 +153,19 @@ class Probes:
         return _json({"ready": not reasons, "reasons": reasons}, 503 if reasons else 200)
 
 
+AGENT: Final = "/api/v1/agents/{service}/{agent}"
+
+
 class Api:
-    """`/api/v1/agents`: all agents with their scores; below it one agent, with readings, recent runs and diverging paths."""
+    """`/api/v1/agents`: all agents with their scores; below it one agent, with readings, recent runs and diverging paths, and
+    below that `gate?require=TARGET`.
+    """
 
     def __init__(self, agents: Agents, threads: Executor, readiness: Readiness) -> None:
         self._agents, self._threads, self._readiness = agents, threads, readiness
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/api/v1/agents", self._list), web.get("/api/v1/agents/{service}/{agent}", self._one)]
+        return [web.get("/api/v1/agents", self._list), web.get(AGENT, self._one), web.get(f"{AGENT}/gate", self._gate)]
 
     async def _list(self, request: web.Request) -> web.Response:
         self._check()
@@ -168,13 +173,22 @@ class Api:
         return _json(await self._ask(partial(self._agents.page, limit=min(limit, 1_000), offset=offset)))
 
     async def _one(self, request: web.Request) -> web.Response:
+        return await self._about_one(request, self._agents.details)
+
+    async def _gate(self, request: web.Request) -> web.Response:
+        requirements, min_runs = request.query.getall("require", ()), _whole(request, "min_runs", 0)
+        return await self._about_one(request, partial(self._agents.gate, requirements=requirements, min_runs=min_runs))
+
+    async def _about_one(self, request: web.Request, ask: Callable[..., Any]) -> web.Response:
         self._check()
         named = {name: request.query[name] for name in ("namespace", "environment") if name in request.query}
         service, agent = request.match_info["service"], request.match_info["agent"]
         try:
-            return _json(await self._ask(partial(self._agents.details, service, agent, **named)))
+            return _json(await self._ask(partial(ask, service=service, agent=agent, **named)))
         except UnknownAgent as error:
             raise web.HTTPNotFound(reason=str(error)) from None
+        except ReliabilityError as error:
+            raise web.HTTPBadRequest(reason=str(error)) from None
 
     def _check(self) -> None:
         """Refuse requests until state is loaded: before, agents are missing or incomplete."""

@@ -1,0 +1,322 @@
+"""The MCP server: tools by which an assistant asks how reliable agents are, over recordings or a running service.
+
+Every tool only reads. An answer is a selection from the JSON report (`report.view`): each number with the runs behind it and its
+interval, each score with its coverage.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import wraps
+from importlib.metadata import version
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, ParamSpec, Protocol
+from urllib.error import HTTPError
+from urllib.parse import quote, urlencode
+from urllib.request import Request, urlopen
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
+
+from otel_reliability.change.recording import Observations
+from otel_reliability.config import Settings
+from otel_reliability.errors import ConfigurationError, ReliabilityError
+from otel_reliability.loading import nearest
+from otel_reliability.reference import pinned_by
+from otel_reliability.report import gate
+from otel_reliability.report.build import key_view, report_of
+from otel_reliability.report.changes import detected, since
+from otel_reliability.report.json import plain
+from otel_reliability.report.recording import FinalSeen, Recording
+from otel_reliability.report.target import parse
+from otel_reliability.report.view import AgentView, ReportView
+from otel_reliability.ui.agent_list import UNNAMED
+
+P = ParamSpec("P")
+Object = dict[str, Any]
+
+MAX_AGENTS: Final = 20
+"""Agents in one answer; a narrower name chooses among more."""
+PAGE: Final = 1_000
+"""Agents that a service lists in one answer."""
+TIMEOUT_S: Final = 30.0
+MAX_LINES: Final = 200
+"""Agents in a list; those with the lowest scores."""
+NAME: Final = ("service_namespace", "service", "environment", "agent", "attributes")
+SCORE: Final = ("runs", "score", "score_coverage", "score_note", "tier", "flags")
+LINE: Final = (*NAME, *SCORE)
+INSTRUCTIONS: Final = (
+    "How reliable AI agents are, measured from their OpenTelemetry spans: whether they work the same way again. Begin with "
+    "list_agents. A value of null means not enough data, neither 0 nor 1. Quote a number with its runs and its interval "
+    "(low, high: 95 %), and a score with its coverage: the points of 100 that could be assessed."
+)
+
+
+class Source(Protocol):
+    """Where the answers come from: agents as the objects of the JSON report. Raises `ReliabilityError`."""
+
+    def lines(self) -> Sequence[Object]:
+        """Return `LINE` of each agent."""
+        ...
+
+    def agent(self, line: Object) -> Object:
+        """Return the report of the agent of a line."""
+        ...
+
+    def compared(self, line: Object, before: str, after: str) -> Object:
+        """Return how two versions of an agent differ; without versions, the earlier recording and this one."""
+        ...
+
+    def checked(self, line: Object, target: str, min_runs: int | None) -> Object:
+        """Return the results of a target for an agent."""
+        ...
+
+
+class Recordings:
+    """Recordings on disk, read again when one of the files has changed."""
+
+    def __init__(
+        self,
+        files: Sequence[str],
+        settings: Settings,
+        *,
+        agents: Sequence[str] = (),
+        since_ns: int = 0,
+        baseline: Sequence[str] = (),
+    ) -> None:
+        self._files, self._settings, self._agents = files, settings, agents
+        self._since_ns, self._baseline = since_ns, baseline
+        self._lock, self._stamp = Lock(), _stamp(files)
+        self._read()
+
+    def lines(self) -> Sequence[Object]:
+        return [_line(plain({name: getattr(agent, name) for name in LINE})) for agent in self._current().agents]
+
+    def agent(self, line: Object) -> Object:
+        return plain(replace(self._view(line), sessions=()))
+
+    def compared(self, line: Object, before: str, after: str) -> Object:
+        key, baseline = self._view(line).key, self._current().baseline
+        if baseline is None:
+            raise ReliabilityError(
+                "There is no earlier recording to compare with: start the server with --baseline OLD."
+            )
+        pairs = [plain(pair) for pair in baseline.agents if pair.new.key == key]
+        if not pairs:
+            raise ReliabilityError("The earlier recording has no run of this agent.")
+        return pairs[0]
+
+    def checked(self, line: Object, target: str, min_runs: int | None) -> Object:
+        report, least = self._current(), min_runs or self._settings.metrics.min_runs
+        return gate.document(gate.check(replace(report, agents=[self._view(line)]), [parse(target)], least), [])
+
+    def _view(self, line: Object) -> AgentView:
+        return next(agent for agent in self._current().agents if plain(key_view(agent.key)) == _key(line))
+
+    def _current(self) -> ReportView:
+        """Return the report; first read the files again if one of them has changed."""
+        with self._lock:
+            stamp = _stamp(self._files)
+            if stamp != self._stamp:
+                self._read()
+                self._stamp = stamp
+            return self._report
+
+    def _read(self) -> None:
+        units, settings = Observations(), self._settings
+        self._recording = _recording(self._files, settings, units.add)
+        changes = detected(since(units.found(), self._since_ns), settings.change, pinned_by(settings))
+        self._report = report_of(
+            self._recording,
+            self._agents,
+            self._since_ns,
+            changes={finding.key: finding.change for finding in changes},
+            earlier=_recording(self._baseline, settings) if self._baseline else None,
+        )
+
+
+def _stamp(files: Iterable[str]) -> tuple[tuple[int, int], ...]:
+    """Return what changes when one of the files does."""
+    found = (Path(file).stat() for file in files)
+    return tuple((each.st_mtime_ns, each.st_size) for each in found)
+
+
+def _recording(files: Sequence[str], settings: Settings, final: FinalSeen | None = None) -> Recording:
+    recording = Recording(settings, final=final)
+    recording.read_all(files)
+    return recording.close()
+
+
+class Service:
+    """The API of a running service."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        self._url = f"{url.rstrip('/')}/api/v1/agents"
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+
+    def lines(self) -> Sequence[Object]:
+        found: list[Object] = []
+        while True:
+            page = self._get("", limit=PAGE, offset=len(found))
+            found += page["agents"]
+            if not page["agents"] or len(found) >= page["total"]:
+                return [_line(line) for line in found]
+
+    def agent(self, line: Object) -> Object:
+        place = {"namespace": line["service_namespace"], "environment": line["environment"]}
+        found = self._get(_path(line), **{name: value for name, value in place.items() if value is not None})
+        return next(agent for agent in found["agents"] if _key(agent) == _key(line))
+
+    def compared(self, line: Object, before: str, after: str) -> Object:
+        return self._get(f"{_path(line)}/compare", before=before, after=after)
+
+    def checked(self, line: Object, target: str, min_runs: int | None) -> Object:
+        return self._get(f"{_path(line)}/gate", require=target, **({} if min_runs is None else {"min_runs": min_runs}))
+
+    def _get(self, path: str, **query: object) -> Object:
+        """Ask the service. Raise `ReliabilityError` where it refuses, or cannot be reached."""
+        request = Request(f"{self._url}{path}?{urlencode(query)}", headers=self._headers)  # noqa: S310  the user's URL
+        try:
+            with urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
+                found: Object = json.load(answer)
+                return found
+        except HTTPError as error:
+            raise ReliabilityError(f"The service answers {error.code}: {_reason(error)}") from None
+        except OSError as error:
+            raise ReliabilityError(f"{self._url} does not answer: {error}") from None
+
+
+def _reason(error: HTTPError) -> str:
+    """Return the message of a google.rpc.Status; another server's own words."""
+    try:
+        return str(json.load(error)["message"])
+    except (ValueError, KeyError, TypeError):
+        return error.reason
+
+
+def _path(line: Object) -> str:
+    return "".join(f"/{quote(line[name] or UNNAMED, safe='')}" for name in ("service", "agent"))
+
+
+# --- The tools --------------------------------------------------------------------------------------------------------
+
+
+def server_of(source: Source) -> MCPServer:
+    """Return the server with its tools."""
+    server: MCPServer = MCPServer(
+        "otel-reliability", version=version("otel-reliability"), instructions=INSTRUCTIONS, log_level="WARNING"
+    )
+    reads_only = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+    for tool in _tools(source):
+        server.add_tool(_refusing(tool), annotations=reads_only, structured_output=True)
+    return server
+
+
+def _tools(source: Source) -> Iterator[Callable[..., Object]]:
+    def each(agent: str, answer: Callable[[Object], Object]) -> Object:
+        """Answer for each agent of that name, with what names it."""
+        lines = _chosen(source.lines(), agent)
+        return {"agents": [{**_key(line), **answer(line)} for line in lines]}
+
+    def list_agents(name: str = "*") -> Object:
+        """List the agents, the lowest score first: runs, score, its coverage (the points of 100 that could be assessed), tier and
+        flags. `name`: an agent, service/agent, or a shell pattern like support*.
+        """
+        found = sorted((line for line in source.lines() if _is_named(line, name)), key=_lowest_first)
+        return {"total": len(found), "agents": found[:MAX_LINES]}
+
+    def explain_score(agent: str) -> Object:
+        """Explain an agent's score: what each part of it costs, with its value, interval and runs; the reasons in words; the data
+        that is missing. `agent`: its name, service/agent, or a shell pattern.
+        """
+        return each(agent, lambda line: _score(source.agent(line)))
+
+    def unusual_runs(agent: str) -> Object:
+        """Name the runs of an agent that are unlike the others, each with its trace id: unusual paths, retries of a failing call,
+        full context windows; and the step at which the paths of a task diverge.
+        """
+        return each(agent, lambda line: _unusual(source.agent(line)))
+
+    def what_changed(agent: str) -> Object:
+        """Return whether an agent's behaviour changed by more than chance, since when, and by which signals."""
+        return each(agent, lambda line: _picked(source.agent(line), "runs", "start", "end", "change"))
+
+    def compare_versions(agent: str, before: str = "", after: str = "") -> Object:
+        """Compare two versions of an agent number by number: value, runs and interval of each, and whether they differ by more
+        than chance. Without versions, the earlier recording and this one are compared, if there is one.
+        """
+        return each(agent, lambda line: source.compared(line, before, after))
+
+    def check_target(agent: str, target: str, min_runs: int | None = None) -> Object:
+        """Check a target for an agent, like score>=80, retry_explosion<=0.05 or pass_hat_k.4>=0.9: held, failed or missing (not
+        enough data), with the value, its runs, and whether so few runs can decide it.
+        """
+        return each(agent, lambda line: source.checked(line, target, min_runs))
+
+    return iter((list_agents, explain_score, unusual_runs, what_changed, compare_versions, check_target))
+
+
+def _refusing(tool: Callable[P, Object]) -> Callable[P, Object]:
+    """Return the tool with our errors as answers, without a traceback in the log."""
+
+    @wraps(tool)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Object:
+        try:
+            return tool(*args, **kwargs)
+        except (ReliabilityError, OSError) as error:
+            raise ToolError(str(error)) from None
+
+    return call
+
+
+def _chosen(lines: Sequence[Object], name: str) -> list[Object]:
+    """Return the lines of that name. Raises `ReliabilityError` for none, and for more than one answer holds."""
+    found = [line for line in lines if _is_named(line, name)]
+    if not found:
+        remedy = nearest(name, sorted({line["agent"] for line in lines})) if lines else "there are no runs at all"
+        raise ConfigurationError("agent", name, "an agent with runs here", remedy)
+    if len(found) > MAX_AGENTS:
+        allowed = f"the name of at most {MAX_AGENTS} agents: {len(found):,} have it"
+        raise ConfigurationError("agent", name, allowed, "write it like service/agent")
+    return found
+
+
+def _is_named(line: Object, name: str) -> bool:
+    return any(fnmatchcase(known, name) for known in (line["agent"], f"{line['service'] or ''}/{line['agent']}"))
+
+
+def _picked(found: Object, *names: str) -> Object:
+    return {name: found.get(name) for name in names}
+
+
+def _key(found: Object) -> Object:
+    return {name: found[name] for name in NAME if found.get(name) or name != "attributes"}
+
+
+def _line(found: Object) -> Object:
+    return {**_key(found), **_picked(found, *SCORE)}
+
+
+def _lowest_first(line: Object) -> tuple[bool, float]:
+    return line["score"] is None, line["score"] or 0.0
+
+
+def _score(found: Object) -> Object:
+    metrics, findings = found["metrics"], found["findings"]
+    return {
+        **_picked(found, *SCORE, "outcomes", "caveats"),
+        "interval": metrics["score"],
+        "parts": [{**cost, **metrics[cost["name"]]} for cost in findings["costs"]],
+        "reasons": findings["reasons"],
+        "missing": found["missing"],
+    }
+
+
+def _unusual(found: Object) -> Object:
+    lists = ("runs_unlike_others", "exploding_runs", "runs_nearest_limit", "divergences")
+    return {"runs": found["runs"], **_picked(found["findings"], *lists)}

@@ -1,0 +1,234 @@
+"""The MCP server, asked by the official client over standard input and over HTTP, about recordings and about a service."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import pytest
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from otel_reliability.report.build import report_of
+from otel_reliability.report.json import plain
+from otel_reliability.report.recording import Recording
+from otel_reliability.testing import traces_protobuf, write_otlp
+from tests.real.ports import HOST, free_port
+from tests.real.waiting import until
+from tests.real.web import answers
+from tests.report.build import runs
+from tests.service.running import Running, runs_of, serving
+
+TOOLS: Final = {"list_agents", "explain_score", "unusual_runs", "what_changed", "compare_versions", "check_target"}
+STEADY: Final = ("search book",) * 9
+SPANS: Final = runs(*STEADY, "pay") + runs(*("search book", "pay search") * 5, first=20, agent="clerk")
+ENV: Final = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+
+
+@pytest.fixture(scope="module", name="file")
+def file_of(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A steady agent with one unusual run, and one that varies."""
+    return write_otlp(tmp_path_factory.mktemp("mcp") / "spans.jsonl", SPANS)
+
+
+@pytest.fixture(scope="module", name="service")
+def service_of() -> Iterator[Running]:
+    """A service that knows one agent."""
+    with serving({"metrics": {"min_runs": 2}}) as found:
+        for number, path in enumerate((("search", "book"), ("search", "book"), ("pay",)), start=1):
+            found.post("traces", traces_protobuf(runs_of(3, path, "support", first=10 * number)))
+        found.finalize()
+        yield found
+
+
+Call: TypeAlias = tuple[str, Mapping[str, Any]]
+"""A tool and its arguments."""
+
+
+def command(*args: object) -> list[str]:
+    """Return the command line of a server."""
+    return ["-m", "otel_reliability.cli", "mcp", *map(str, args)]
+
+
+def asked(server: Any, *calls: Call) -> list[Any]:
+    """Connect a client, and return the answer to each call: its object, or the text of an error."""
+
+    async def ask() -> list[Any]:
+        async with Client(server) as client:
+            found = [await client.call_tool(name, dict(args)) for name, args in calls]
+        return [one.content[0].text if one.is_error else one.structured_content for one in found]  # type: ignore[union-attr]
+
+    return asyncio.run(ask())
+
+
+def by_stdio(*args: object) -> Any:
+    """Return the transport to a server that is started with these arguments."""
+    return stdio_client(StdioServerParameters(command=sys.executable, args=command(*args), env=ENV))
+
+
+def test_tools_only_read_and_describe_themselves(file: Path) -> None:
+    """Each has a description, and tells clients that it changes nothing."""
+
+    async def ask() -> list[Any]:
+        async with Client(by_stdio(file)) as client:
+            return (await client.list_tools()).tools
+
+    tools = asyncio.run(ask())
+
+    assert {tool.name for tool in tools} == TOOLS
+    assert all(tool.description and tool.annotations.read_only_hint for tool in tools)
+
+
+def test_answers_are_those_of_the_report(file: Path) -> None:
+    """Each number with its runs and its interval, the score with its coverage: as in the JSON report."""
+    recording = Recording()
+    recording.read(file)
+    clerk, support = plain(report_of(recording.close()))["agents"]
+
+    listed, explained, unusual, changed = asked(
+        by_stdio(file),
+        ("list_agents", {}),
+        ("explain_score", {"agent": "clerk"}),
+        ("unusual_runs", {"agent": "support"}),
+        ("what_changed", {"agent": "*"}),
+    )
+
+    assert [line["agent"] for line in listed["agents"]] == ["clerk", "support"]
+    assert all(
+        listed["agents"][0][name] == clerk[name] for name in ("runs", "score", "score_coverage", "tier", "flags")
+    )
+    [agent] = explained["agents"]
+    assert agent["interval"] == clerk["metrics"]["score"]
+    assert agent["score_coverage"] == clerk["score_coverage"]
+    assert [part["name"] for part in agent["parts"]] == [cost["name"] for cost in clerk["findings"]["costs"]]
+    assert all(part.items() >= clerk["metrics"][part["name"]].items() for part in agent["parts"])
+    assert agent["reasons"] == clerk["findings"]["reasons"]
+    assert unusual["agents"][0]["runs_unlike_others"] == support["findings"]["runs_unlike_others"]
+    assert unusual["agents"][0]["runs_unlike_others"][0]["trace_id"]
+    assert {one["agent"]: one["change"]["verdict"] for one in changed["agents"]} == {
+        "clerk": "no verdict",
+        "support": "no verdict",
+    }
+
+
+def test_two_recordings_are_compared(file: Path, tmp_path: Path) -> None:
+    """Number by number, with both sides' runs, and whether the difference is more than chance."""
+    old = write_otlp(tmp_path / "old.jsonl", runs(*STEADY))
+
+    support, clerk = asked(
+        by_stdio("--baseline", old, file),
+        ("compare_versions", {"agent": "support"}),
+        ("compare_versions", {"agent": "clerk"}),
+    )
+
+    score = support["agents"][0]["metrics"]["score"]
+    assert (score["before"]["runs"], score["after"]["runs"], score["verdict"]) == (9, 10, "worse")
+    assert "more_than_chance" in score
+    assert "no run of this agent" in clerk
+
+
+def test_target_is_checked_as_by_the_gate(file: Path) -> None:
+    """Held, failed or missing, with value and runs."""
+    held, failed, few = asked(
+        by_stdio(file),
+        ("check_target", {"agent": "support", "target": "retry_explosion<=0"}),
+        ("check_target", {"agent": "support", "target": "score>100"}),
+        ("check_target", {"agent": "support", "target": "score>=1", "min_runs": 50}),
+    )
+
+    states = [found["agents"][0]["verdicts"][0]["state"] for found in (held, failed, few)]
+    assert states == ["held", "failed", "missing"]
+    assert failed["agents"][0]["verdicts"][0]["runs"] == 10
+
+
+def test_errors_say_what_to_do(file: Path) -> None:
+    """A wrong name is answered with the nearest, a wrong target with an example; the server goes on."""
+    wrong_agent, wrong_metric, no_baseline, listed = asked(
+        by_stdio(file),
+        ("explain_score", {"agent": "suport"}),
+        ("check_target", {"agent": "support", "target": "scor>=80"}),
+        ("compare_versions", {"agent": "support"}),
+        ("list_agents", {"name": "cl*"}),
+    )
+
+    assert "the nearest is support" in wrong_agent
+    assert "Did you mean score?" in wrong_metric
+    assert "--baseline" in no_baseline
+    assert listed["total"] == 1
+
+
+def test_a_recording_that_grows_is_read_again(tmp_path: Path) -> None:
+    """Within one session of the client."""
+    file = write_otlp(tmp_path / "spans.jsonl", runs(*STEADY))
+
+    async def ask() -> list[int]:
+        found: list[int] = []
+        async with Client(by_stdio(file)) as client:
+            for spans in ((), runs("search", first=50)):
+                with file.open("a", encoding="utf-8") as out:
+                    out.write(write_otlp(tmp_path / "more.jsonl", spans).read_text())
+                answer: Any = (await client.call_tool("list_agents", {})).structured_content
+                found.append(answer["agents"][0]["runs"])
+        return found
+
+    assert asyncio.run(ask()) == [9, 10]
+
+
+def test_server_answers_over_http(file: Path) -> None:
+    """Streamable HTTP on an address of this machine; the same answers as over standard input."""
+    port = free_port()
+    with subprocess.Popen([sys.executable, *command("--http", f"{HOST}:{port}", file)], env=ENV) as process:
+        try:
+            until(lambda: answers(f"http://{HOST}:{port}/", 404), "the server listens")
+            calls: list[Call] = [("list_agents", {}), ("explain_score", {"agent": "*"})]
+            assert asked(f"http://{HOST}:{port}/mcp", *calls) == asked(by_stdio(file), *calls)
+        finally:
+            process.terminate()
+
+
+def test_service_answers_through_its_api(service: Running) -> None:
+    """With --url: lists, reasons, unusual runs, changes and targets come from the running service."""
+    api = json.loads(service.get("ui", "/api/v1/agents/shop/support").body)["agents"][0]
+
+    listed, explained, unusual, changed, checked, wrong = asked(
+        by_stdio("--url", service.url("ui")),
+        ("list_agents", {}),
+        ("explain_score", {"agent": "shop/support"}),
+        ("unusual_runs", {"agent": "support"}),
+        ("what_changed", {"agent": "support"}),
+        ("check_target", {"agent": "support", "target": "score>=0"}),
+        ("check_target", {"agent": "support", "target": "scor>=0"}),
+    )
+
+    [line] = listed["agents"]
+    assert (line["runs"], line["score_coverage"]) == (9, api["score_coverage"])
+    assert explained["agents"][0]["interval"] == api["metrics"]["score"]
+    assert unusual["agents"][0]["runs_unlike_others"] == api["findings"]["runs_unlike_others"]
+    assert changed["agents"][0]["change"] == api["change"]
+    assert checked["agents"][0]["verdicts"][0]["state"] == "held"
+    assert "Did you mean score?" in wrong
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((), "name recordings"),
+        (("-",), "name recordings"),
+        (("--url", "http://127.0.0.1:1", "spans.jsonl"), "name recordings"),
+        (("--http", "0.0.0.0:8765", "FILE"), "an address that only this machine reaches"),
+        (("--http", "nowhere", "FILE"), "an address that only this machine reaches"),
+    ],
+)
+def test_bad_usage_is_refused(file: Path, args: tuple[str, ...], message: str) -> None:
+    """Before anything is served."""
+    given = [str(file) if arg == "FILE" else arg for arg in args]
+    done = subprocess.run([sys.executable, *command(*given)], env=ENV, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert message in done.stderr
