@@ -287,7 +287,7 @@ class ChangeSettings(Struct, frozen=True):
     runs_per_false_alarm: Annotated[float, Meta(ge=1)] = 10_000.0
     """Runs, on average, from one false alarm to the next."""
     reference: Text | None = None
-    """Recording whose first 40 observations are an agent's reference; agents are matched by service, environment and name, or
+    """Recording of at least 60 observations that is an agent's reference; agents are matched by service, environment and name, or
     by name alone where only one agent in it has that name."""
 
 

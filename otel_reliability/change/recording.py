@@ -119,5 +119,5 @@ def evaluate(
     if status is Status.WATCHING:
         return RecordingResult(Result.NO_CHANGE, n, points=points)
     short = status is Status.SHORT_REFERENCE
-    why = status.value if short else f"it has {n} units, and the first {BLIND} are learnt from"
+    why = status.value if short else f"{n} of the {BLIND} units that a baseline takes"
     return RecordingResult(Result.NO_RESULT, n, why=why, points=points)

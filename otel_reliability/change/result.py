@@ -10,4 +10,4 @@ class Result(enum.Enum):
 
     CHANGED = "changed"
     NO_CHANGE = "no change"
-    NO_RESULT = "no verdict"
+    NO_RESULT = "no result"

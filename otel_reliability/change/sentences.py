@@ -88,7 +88,7 @@ def _distance(units: int) -> str:
 def of_recording(recording: RecordingResult) -> str:
     """Return the sentence of a recording's result."""
     if recording.result is Result.NO_RESULT:
-        return f"no verdict: {recording.why}"
+        return f"no result: {recording.why}"
     if recording.result is Result.NO_CHANGE:
         return f"no change in {recording.observations} units"
     shown = "; then ".join(map(of_alarm, recording.alarms[:MAX_ALARMS_SHOWN]))
@@ -99,7 +99,7 @@ def of_recording(recording: RecordingResult) -> str:
 def of_comparison(comparison: Comparison) -> str:
     """Return the sentence of a comparison."""
     if comparison.result is Result.NO_RESULT:
-        return f"no verdict: {comparison.why}"
+        return f"no result: {comparison.why}"
     tested = f"{len(comparison.tests)} signals compared"
     if comparison.result is Result.NO_CHANGE:
         return f"no change: {tested}, none differs by more than chance"
@@ -115,9 +115,9 @@ def of_comparison(comparison: Comparison) -> str:
 def of_evidence(evidence: Evidence) -> str:
     """Return the sentence of a detector's reading."""
     if evidence.status in {Status.BLOCKS, Status.SHORT_REFERENCE}:
-        return f"no verdict: {evidence.status.value}"
+        return f"no result: {evidence.status.value}"
     if evidence.blind:
-        return f"learning: {evidence.blind} more units until a change can be told"
+        return f"collecting a baseline: {evidence.blind:,} more units"
     return f"watching: evidence for a change {10 ** (evidence.log10 or 0.0):.3g} after {evidence.observations} units"
 
 

@@ -32,8 +32,8 @@ def command(choice: Choice, baseline: tuple[str, ...], form: str) -> None:
       otel-reliability change --before old.jsonl new.jsonl         between these two?
       otel-reliability change --set change.reference=good.jsonl spans.jsonl
 
-    In one recording the first 40 units of an agent (runs, or sessions) are the baseline, and the next 20 raise no alarm; two
-    recordings need 20 units each. `gate --no-change` makes a test of it.
+    In one recording the first 60 units of an agent (runs, or sessions) are the baseline, which raises no alarm; two recordings
+    need 20 units each. `gate --no-change` makes a test of it.
     """
     units = Observations()
     recording_of(choice, units.add)

@@ -25,7 +25,7 @@ INTERRUPTED = 130
     metavar="FILE",
     help="File that the spans of the first rounds are written to.",
 )
-@click.option("--once", is_flag=True, help="End after the result, as it does without a terminal.")
+@click.option("--once", is_flag=True, help="End after the result.")
 @click.option(
     "--seconds", type=click.FloatRange(min=0), metavar="N", help="End after N seconds, once the result is shown."
 )
@@ -52,7 +52,7 @@ def command(output: Path, once: bool, seconds: float | None, pace: float, endpoi
     if reconfigure is not None:
         reconfigure(encoding="utf-8")
     console = Console(highlight=False)
-    plan = DemoPlan(output, once or (not console.is_terminal and endpoint is None and seconds is None), seconds, pace)
+    plan = DemoPlan(output, once, seconds, pace)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the first process of a container ignores it
     try:
         if endpoint is None:

@@ -19,6 +19,7 @@ from otel_reliability.report.build import MAX_RUNS_FOR_INTERVALS, report_of
 from otel_reliability.report.changes import detected, since
 from otel_reliability.report.text import agent_name, listed
 from otel_reliability.report.view import AgentView, ReportView
+from otel_reliability.report.words import coverage
 
 ALWAYS: Final = 1 << 62
 NO_SCORE: Final = 3
@@ -113,15 +114,15 @@ def _badges(report: ReportView, form: str, trust: float | None) -> str:
     if agent.score is None:
         sys.exit(_no_badge(agent.score_note))
     if form == "badge":
-        return f"{badge.text(agent.score, trust)}\n"
-    name = agent_name(agent.key)
-    return (
-        badge.svg(agent.score, trust, name) if form == "badge-svg" else f"{badge.endpoint(agent.score, trust, name)}\n"
-    )
+        return f"{_text(agent, trust)}\n"
+    what = agent.score, trust, agent_name(agent.key), coverage(agent)
+    return badge.svg(*what) if form == "badge-svg" else f"{badge.endpoint(*what)}\n"
 
 
 def _text(agent: AgentView, trust: float | None) -> str:
-    return f"no score ({agent.score_note})" if agent.score is None else badge.text(agent.score, trust)
+    if agent.score is None:
+        return f"no score ({agent.score_note})"
+    return badge.text(agent.score, trust, coverage(agent))
 
 
 def _no_badge(why: str) -> int:

@@ -79,6 +79,10 @@ def play(plan: DemoPlan, console: Console) -> None:
             post(signal, body)
 
         replay, api = Replay(sink), f"http://{service.addresses['ui']}"
+        if not console.is_terminal and not plan.once:
+            console.print(
+                f"The demo runs until Ctrl-C or SIGTERM; its page is {api}/ (the result follows in half a minute)."
+            )
         with _shown(console) as show:
             _open(replay, api, show, min(OPENING_PAUSE_S, plan.pace) if console.is_terminal else 0.0)
         file.close()

@@ -19,7 +19,14 @@ LABEL: Final = "#555"
 HEIGHT: Final = 20
 PADDING: Final = 6
 
-text = badge_text
+
+def text(score: float, trust: float | None = None, coverage: str = "") -> str:
+    """Return the badge in one line; `coverage` is the sentence on the points assessed, where these are not all.
+
+    >>> text(87, coverage="from 60 of 100 points assessed")
+    '🟢 STABLE 87/100, from 60 of 100 points assessed'
+    """
+    return ", ".join(filter(None, (badge_text(score, trust), coverage)))
 
 
 class BadgePart(NamedTuple):
@@ -29,7 +36,7 @@ class BadgePart(NamedTuple):
     colour: str
 
 
-def svg(score: float, trust: float | None = None, label: str = "reliability") -> str:
+def svg(score: float, trust: float | None = None, label: str = "reliability", coverage: str = "") -> str:
     """Return the badge as a self-contained SVG: no font, script or image is fetched. `label` names the agent.
 
     >>> svg(87, trust=94).partition("><title>")[0]
@@ -39,10 +46,12 @@ def svg(score: float, trust: float | None = None, label: str = "reliability") ->
     if trust is not None:
         parts.append(BadgePart(trust_text(trust), _trust_colour(trust)))
     parts.append(BadgePart(badge_text(score), COLOURS[tier_of(score)]))
-    return _drawn(parts, f"{allowed(label)}: {badge_text(score, trust)}")
+    if coverage:
+        parts.append(BadgePart(coverage, LABEL))
+    return _drawn(parts, f"{allowed(label)}: {text(score, trust, coverage)}")
 
 
-def endpoint(score: float, trust: float | None = None, label: str = "reliability") -> str:
+def endpoint(score: float, trust: float | None = None, label: str = "reliability", coverage: str = "") -> str:
     """Return the JSON of a shields.io endpoint badge.
 
     >>> print(endpoint(71))
@@ -51,7 +60,7 @@ def endpoint(score: float, trust: float | None = None, label: str = "reliability
     answer = {
         "schemaVersion": 1,
         "label": label,
-        "message": badge_text(score, trust),
+        "message": text(score, trust, coverage),
         "color": COLOURS[tier_of(score)],
     }
     return json.dumps(answer, ensure_ascii=False)

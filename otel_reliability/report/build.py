@@ -61,6 +61,7 @@ from otel_reliability.windows.window import AgentWindow
 DISPOSITIONS: Final = ("received", "used", "other", "late", "duplicate", "malformed", "refused")
 MAX_RUNS_FOR_INTERVALS: Final = 1_000
 """Runs of a window up to which intervals are computed by default: about 3 ms a run."""
+NO_LIMIT: Final = "the context limits of the models are not known"
 SAME_BELOW: Final = 1e-9
 """A difference smaller than this is the noise of adding floats."""
 CORRECTION: Final = "Holm"
@@ -205,6 +206,9 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     readings = {**source.readings, **_session_readings(source.sessions)}
     bounds = intervals(sample, settings) if len(sample) <= max_runs_for_intervals else {}
     metrics = {name: _reading(readings[name], bounds.get(name)) for name in ALL_SPECS}
+    pressure = metrics["token_budget_pressure"]
+    if pressure.value is None and any(row.tokens is not None for row in baseline):
+        metrics["token_budget_pressure"] = replace(pressure, note=NO_LIMIT)
     score, outcomes = metrics["score"].value, Counter(row.outcome for row in baseline)
     known = outcomes[Outcome.SUCCESS] + outcomes[Outcome.FAILURE]
     tasks = task_table(sample, settings)

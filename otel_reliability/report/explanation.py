@@ -8,7 +8,6 @@ from typing import Final
 
 from otel_reliability.change.compare import MIN_OBSERVATIONS
 from otel_reliability.change.detector import BLIND
-from otel_reliability.change.reference import SIZE
 from otel_reliability.change.signals import SIGNALS
 from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics.passes.summary import TARGETS
@@ -103,9 +102,9 @@ def _change() -> Iterator[tuple[str, str]]:
 
 
 _HOW: Final = (
-    f"An agent's first {SIZE} units are its reference; a unit is a run, or a whole session where runs have one. Of every later "
-    "unit each signal is ranked among those before it, and a bet is made that ranks stay random; what all bets that began "
-    "anywhere have made of 1 is the evidence."
+    f"An agent's first {BLIND} units are its baseline; a unit is a run, or a whole session where runs have one. Each signal of "
+    "every unit is ranked among those before it, and a bet is made that ranks stay random; what all bets that began after the "
+    "baseline have made of 1 is the evidence."
 )
 _PROMISE: Final = (
     "While the work stays the same mix in random order, a false alarm comes once in that many units or less often. Changed is "

@@ -12,6 +12,7 @@ from otel_reliability.report.gate import TargetResult, TargetState, Unchanged, s
 from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.text import agent_name, count, measured, place
 from otel_reliability.report.view import AgentView, ReportView
+from otel_reliability.report.words import coverage
 
 UNFIT: Final = frozenset({Tier.UNSTABLE, Tier.CRITICAL})
 """The tiers that mean: not in production."""
@@ -64,13 +65,15 @@ def _number(suite: Element, agent: AgentView, name: str) -> None:
     fault = _fault(agent, name)
     if fault:
         SubElement(case, "failure", message=fault, type=name)
-    note = f" ({reading.note})" if reading.note else ""
-    SubElement(case, "system-out").text = f"{measured(spec, reading.value)} of {count(reading.runs, 'run')}{note}"
+    note = coverage(agent) if name == "score" else reading.note
+    more = f" ({note})" if note else ""
+    SubElement(case, "system-out").text = f"{measured(spec, reading.value)} of {count(reading.runs, 'run')}{more}"
 
 
 def _fault(agent: AgentView, name: str) -> str:
     if name == "tier" and agent.tier is not None and agent.tier in UNFIT:
-        return f"{agent.badge}: {agent.tier.meaning}"
+        badge = ", ".join(filter(None, (agent.badge, coverage(agent))))
+        return f"{badge}: {agent.tier.meaning}"
     return f"set: {', '.join(agent.flags)}" if name == "flag" and agent.flags else ""
 
 

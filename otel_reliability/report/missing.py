@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.report.view import Gap
 
+OR_PRICES: Final = "" if find_spec("genai_prices") else ", or install otel-reliability[prices]"
 Lacking: TypeAlias = Callable[[Sequence[Row]], tuple[int, int]]
 """Count the runs that lack something, and those that could have it."""
 
@@ -75,7 +77,7 @@ REQUIRED_DATA: Final = (
     RequiredData(
         "context limits",
         "token budget pressure",
-        "--set 'context_limits=my-model*=128000', or install otel-reliability[prices]",
+        "--set 'context_limits=my-model*=128000'" + OR_PRICES,
         _each(lambda row: row.pressure is None, lambda row: row.tokens is not None or row.pressure is not None),
     ),
     RequiredData(

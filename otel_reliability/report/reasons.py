@@ -10,7 +10,7 @@ from otel_reliability.metrics.stability.divergence import Divergence, Turn
 from otel_reliability.metrics.stability.effect_table import Parting, TaskEffects
 from otel_reliability.metrics.stability.tool_use import ToolUse
 from otel_reliability.report.groups import ALL_SPECS
-from otel_reliability.report.text import clean, count, listed, number, percent, route, seconds
+from otel_reliability.report.text import clean, count, grouped, listed, number, percent, route, seconds
 from otel_reliability.report.view import (
     ExplodingRun,
     Findings,
@@ -27,6 +27,7 @@ MAX_TOOLS: Final = 4
 
 UNUSUAL: Final = "Runs unlike the others"
 EFFECTS: Final = "Changes to the world"
+WASTE: Final = "Cost of retries and loops"
 
 Metrics: TypeAlias = Mapping[str, ReadingView]
 Told: TypeAlias = Iterator[tuple[str, Sequence[str]]]
@@ -39,6 +40,13 @@ def reasons_of(found: Findings, metrics: Metrics, *, has_tasks: bool) -> Iterato
         if (cost.points or 0.0) >= MIN_POINTS:
             for sentence, details in _CAUSES[cost.name](found, metrics, has_tasks):
                 yield ScoreReason(ALL_SPECS[cost.name].title, cost.points, sentence, tuple(details))
+    wasted = [
+        *_wasted("retry", "retries_per_run", "retry", metrics),
+        *_wasted("repeated call", "loops", "loop", metrics),
+    ]
+    if wasted:
+        sentence = "What calls that did no work cost, with the model calls that asked for them:"
+        yield ScoreReason(WASTE, None, sentence, tuple(wasted))
     if found.runs_unlike_others:
         others = "the others of its task" if has_tasks else "the others"
         sentence = f"How far a run's path is from {others} (1: no step in common), by trace:"
@@ -136,6 +144,22 @@ _CAUSES: Final[Mapping[str, Callable[[Findings, Metrics, bool], Told]]] = {
 
 
 # --- What else is worth inspecting -----------------------------------------------------------------------------------
+
+
+def _wasted(noun: str, per_run: str, prefix: str, metrics: Metrics) -> Iterator[str]:
+    """Yield what all retries, or all repeats, of the window cost."""
+    number = _total(metrics[per_run])
+    if not number:
+        return
+    tokens, spent, cost = (metrics[f"{prefix}_{unit}_per_run"] for unit in ("tokens", "seconds", "cost"))
+    parts = [f"{_total(tokens):,.0f} tokens"] if tokens.value else []
+    parts += [seconds(_total(spent))] if spent.value else []
+    parts += [f"${grouped(_total(cost))} in the {count(cost.runs, 'run')} whose cost is known"] if cost.value else []
+    yield f"{count(round(number), noun)} in {count(metrics[per_run].runs, 'run')}: {', '.join(parts) or 'no tokens known'}"
+
+
+def _total(per_run: ReadingView) -> float:
+    return (per_run.value or 0.0) * per_run.runs
 
 
 def _unusual(one: UnusualRun) -> str:

@@ -189,11 +189,12 @@ def _score_lines(agent: AgentView) -> Iterator[RenderableType]:
         if agent.tier is None or agent.badge is None
         else Text.assemble((agent.badge, f"bold {COLOURS[agent.tier]}"), f"  {words.meaning(agent)}")
     )
-    first, *more = words.about(agent)
+    trust = words.about_score(agent)
     yield Group(
         badge,
-        Text(first) if agent.score is None else dim(first),
-        *map(Text, more),
+        *([dim(trust)] if trust else []),
+        Text(words.about_runs(agent)),
+        Text(words.about_outcomes(agent)),
         *_history(agent),
         *_change(agent),
         *(Text(f"⚠ {caveat}", "yellow") for caveat in agent.caveats),

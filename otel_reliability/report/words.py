@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from otel_reliability.change.result import Result
+from otel_reliability.metrics.stability.tiers import Tier
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.text import MINUS, clean, count, measured, percent, span_of_time
 from otel_reliability.report.view import AgentComparison, AgentView, Compared, ReadingView
 from otel_reliability.statistics.intervals import wilson
 
-FULL_COVERAGE = 100.0
+FULL_COVERAGE: Final = 100.0
+MAX_INTERVAL: Final = 60.0
+"""Points from which an interval of the score covers tiers from CRITICAL to STABLE, so that it bounds nothing."""
 
 
 def meaning(agent: AgentView) -> str:
     """Return what the score means, or why there is none."""
-    return f"{agent.score_note}." if agent.tier is None else agent.tier.meaning
+    if agent.tier is None:
+        return f"{agent.score_note}."
+    if agent.tier is Tier.STABLE and agent.change is not None and agent.change.verdict is Result.CHANGED:
+        return "Runs are alike, but the behaviour changed."
+    return agent.tier.meaning
 
 
 def coverage(agent: AgentView) -> str:
@@ -24,15 +34,21 @@ def coverage(agent: AgentView) -> str:
 
 def about(agent: AgentView) -> list[str]:
     """Return how far the score can be trusted, how many runs of what there are, and how they ended."""
-    return [*([about_score(agent)] if agent.score is not None else []), about_runs(agent), about_outcomes(agent)]
+    return [*filter(None, [about_score(agent)]), about_runs(agent), about_outcomes(agent)]
 
 
 def about_score(agent: AgentView) -> str:
-    """Return how far the score can be trusted."""
-    reading, assessed = agent.metrics["score"], coverage(agent) or "all 100 points assessed"
+    """Return how far the score can be trusted; empty where there is none, or nothing limits it."""
+    if agent.score is None:
+        return ""
+    reading, assessed = agent.metrics["score"], coverage(agent)
     if reading.low is None or reading.high is None:
         return assessed
-    return f"between {reading.low:.0f} and {reading.high:.0f} at 95 % confidence, {assessed}"
+    if reading.high - reading.low > MAX_INTERVAL:
+        bounds = f"{count(reading.runs, 'run')} are too few to bound the score at 95 % confidence"
+    else:
+        bounds = f"between {reading.low:.0f} and {reading.high:.0f} at 95 % confidence"
+    return ", ".join(filter(None, (bounds, assessed)))
 
 
 def about_runs(agent: AgentView) -> str:

@@ -16,7 +16,7 @@ from otel_reliability.model.run import AgentKey
 from otel_reliability.report.build import AgentSource, agent_view, recent_runs
 from otel_reliability.report.changes import marks
 from otel_reliability.report.history import MIN_RUNS, History
-from otel_reliability.report.text import clean, count
+from otel_reliability.report.text import clean, count, seconds
 from otel_reliability.report.view import AgentView, ChangeView, ScorePoint
 from otel_reliability.windows.agents import AgentRegistry
 from otel_reliability.windows.window import AgentWindow
@@ -32,7 +32,7 @@ POINTS_PER_S: Final = 20.0
 MAX_SENTENCE: Final = 2_000
 
 _OFF: Final = ChangeView(Result.NO_RESULT, "Not watched: change detection is switched off", "off")
-_NO_RUNS: Final = ChangeView(Result.NO_RESULT, "No result: no run of it counts for change detection yet", "none")
+_NO_RUNS: Final = "No result: no complete run yet"
 
 
 class Histories:
@@ -140,7 +140,10 @@ def change_of(engine: Engine, key: AgentKey) -> ChangeView:
         return _OFF
     detector = engine.monitor.detector(key)
     if detector is None:
-        return _NO_RUNS
+        agent, idle = engine.agents.agent(key), seconds(engine.settings.sessions.idle)
+        in_sessions = agent is not None and any(run.session_id is not None for run in agent.recent)
+        when = f"No result yet: a conversation counts as one unit once it is closed, {idle} after its last run"
+        return ChangeView(Result.NO_RESULT, when if in_sessions else _NO_RUNS, "learning" if in_sessions else "none")
     evidence, alarms = detector.evidence(), detector.alarms
     marked = marks(alarms, detector.points.latest)
     if alarms:
@@ -155,8 +158,7 @@ def change_of(engine: Engine, key: AgentKey) -> ChangeView:
         sentence = _so_far(evidence, engine.settings.change.runs_per_false_alarm)
         return ChangeView(Result.NO_CHANGE, sentence, "watching", marks=marked)
     if evidence.status is Status.LEARNING:
-        sentence = f"Collecting a baseline: {evidence.blind:,} more units"
-        return ChangeView(Result.NO_RESULT, sentence, "learning", marks=marked)
+        return ChangeView(Result.NO_RESULT, of_evidence(evidence).capitalize(), "learning", marks=marked)
     return ChangeView(Result.NO_RESULT, clean(of_evidence(evidence), MAX_SENTENCE), "none", marks=marked)
 
 

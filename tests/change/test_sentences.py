@@ -25,7 +25,7 @@ def test_a_change_is_told_with_when_and_what() -> None:
 def test_no_change_and_no_verdict_are_told_apart() -> None:
     """One rests on evidence, the other says what is missing."""
     assert sentences.of_recording(evaluate(random_units(200), SETTINGS)) == "no change in 200 units"
-    assert sentences.of_recording(evaluate(random_units(30), SETTINGS)).startswith("no verdict: it has 30 units")
+    assert sentences.of_recording(evaluate(random_units(30), SETTINGS)).startswith("no result: 30 of the 60 units")
 
 
 def test_two_recordings_are_told() -> None:
@@ -37,18 +37,18 @@ def test_two_recordings_are_told() -> None:
     assert "8 signals compared" in text
     assert "only 75 % of the units are at tasks that both have" in text
     assert sentences.of_comparison(compare(one, one, SETTINGS.signals)).startswith("no change: 8 signals")
-    assert sentences.of_comparison(compare(one[:5], two, SETTINGS.signals)).startswith("no verdict: either side needs")
+    assert sentences.of_comparison(compare(one[:5], two, SETTINGS.signals)).startswith("no result: either side needs")
 
 
 def test_a_detector_says_what_it_waits_for() -> None:
     """How long it is blind, what it has gathered, or why it can say nothing."""
     detector = Detector(SETTINGS)
-    assert sentences.of_evidence(detector.evidence()) == "learning: 60 more units until a change can be told"
+    assert sentences.of_evidence(detector.evidence()) == "collecting a baseline: 60 more units"
     for one in random_units(90):
         detector.add(one)
     assert sentences.of_evidence(detector.evidence()).startswith("watching: evidence for a change ")
     short = Detector(SETTINGS, random_units(20))
-    assert sentences.of_evidence(short.evidence()) == "no verdict: the pinned reference has fewer than 60 units"
+    assert sentences.of_evidence(short.evidence()) == "no result: the pinned reference has fewer than 60 units"
 
 
 def test_numbers_that_are_not_known_are_called_so() -> None:

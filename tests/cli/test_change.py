@@ -63,7 +63,7 @@ def test_two_files_are_compared(capsys: pytest.CaptureFixture[str], same: Path, 
 def test_a_reference_recording_is_read(capsys: pytest.CaptureFixture[str], same: Path, tmp_path: Path) -> None:
     """With it, too few units for a verdict of their own are told to be other; a file that is not there is bad usage."""
     short = write_otlp(tmp_path / "short.jsonl", runs(40, also="escalate wait"))
-    assert "no verdict" in call(capsys, "change", short).out
+    assert "no result" in call(capsys, "change", short).out
     done = call(capsys, "change", short, "--set", f"change.reference={same}", "--set", SOON)
     assert "changed about unit" in done.out
     assert "measured against the reference recording" in done.out

@@ -193,6 +193,4 @@ def test_every_format_tells_the_same_sentence_of_changes(tmp_path: Path, capsys:
 
 def test_where_nothing_can_be_said_of_changes_it_is_said_why(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Too few runs are no steadiness."""
-    assert (
-        "? Behaviour: no verdict: it has 3 units, and the first 60 are learnt from" in call(capsys, "report", path).out
-    )
+    assert "? Behaviour: no result: 3 of the 60 units that a baseline takes" in call(capsys, "report", path).out

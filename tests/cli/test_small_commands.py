@@ -92,8 +92,10 @@ def test_a_badge_is_text_picture_or_json(path: Path, capsys: pytest.CaptureFixtu
     """With a trust score of the user, for one agent."""
     badge = ("report", path, "--agent", "support", "--format")
 
-    assert call(capsys, *badge, "badge").out == "🟢 STABLE 100/100\n"
-    assert call(capsys, *badge, "badge", "--trust", "94").out == "✅ SECURED 94/100 | 🟢 STABLE 100/100\n"
+    assert call(capsys, *badge, "badge").out == "🟢 STABLE 100/100, from 60 of 100 points assessed\n"
+    assert call(capsys, *badge, "badge", "--trust", "94").out.startswith(
+        "✅ SECURED 94/100 | 🟢 STABLE 100/100, from 60"
+    )
     assert json.loads(call(capsys, *badge, "badge-json").out)["label"] == "support"
     assert "support: 🟢 STABLE 100/100" in call(capsys, *badge, "badge-svg").out
 
@@ -106,7 +108,7 @@ def test_of_several_agents_text_names_all_and_a_picture_wants_one(
 
     assert call(capsys, "report", path, "--format", "badge").out.splitlines() == [
         "new: no score (1 of the 2 runs that a score needs)",
-        "support: 🟢 STABLE 100/100",
+        "support: 🟢 STABLE 100/100, from 60 of 100 points assessed",
     ]
     assert done.code == 2
     assert "choose one of new, support" in done.err

@@ -88,7 +88,7 @@ def triage(act: Act, stage: Stage, number: int) -> None:
 
 
 def refunds(act: Act, stage: Stage, number: int) -> None:
-    """Report high confidence, fail half the time, and pay too much. Once the confidence is in percent, which is invalid."""
+    """Report high confidence, fail half the time, and pay too much."""
     act.think()
     act.call("lookup_order", order=number % TASKS)
     success = stage.dice.random() < 0.5
@@ -97,7 +97,7 @@ def refunds(act: Act, stage: Stage, number: int) -> None:
     act.think(2_800)
     act.call("issue_refund", order=number % TASKS, cents=1_250 if success else 1_250 + 100 * number)
     broke = [] if success or stage.dice.random() < 0.5 else ["refund_limit:high"]
-    confidence = 95 if number % RUNS == 7 else round(stage.dice.uniform(0.85, 0.99), 2)
+    confidence = 0.95 if number % RUNS == 7 else round(stage.dice.uniform(0.85, 0.99), 2)
     annotate(success=success, confidence=confidence, violations=broke)
     act.evaluate("confidence", round(stage.dice.uniform(0.8, 1.0), 2))
     if number % RUNS == 3:

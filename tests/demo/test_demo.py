@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -26,10 +27,12 @@ DEMO = (sys.executable, "-m", "otel_reliability.demo")
 
 @pytest.fixture(scope="module")
 def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """The demo as it runs where no terminal is, and the folder it ran in, which also was its place for temporary files."""
+    """The demo with `--once`, and the folder it ran in, which also was its place for temporary files."""
     folder = tmp_path_factory.mktemp("demo")
     env = {**os.environ, "TMPDIR": str(folder), "COLUMNS": "100"}
-    return subprocess.run(DEMO, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False), folder
+    return subprocess.run(
+        (*DEMO, "--once"), cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False
+    ), folder
 
 
 def test_it_opens_with_who_is_unreliable_and_why(once: tuple[subprocess.CompletedProcess[str], Path]) -> None:
@@ -100,6 +103,18 @@ def test_whoever_ends_it_early_leaves_only_the_file(number: signal.Signals, tmp_
 
     assert (demo.returncode, out, err) == (130, b"", b"")
     assert [path.name for path in tmp_path.iterdir()] == ["demo-spans.jsonl"]
+
+
+def test_without_a_terminal_it_prints_its_address_and_stays(tmp_path: Path) -> None:
+    """As in a terminal it ends when it is asked to."""
+    with subprocess.Popen(DEMO, cwd=tmp_path, env=untraced(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as demo:
+        assert demo.stdout is not None
+        [page] = re.findall(rb"http://\S+/", demo.stdout.readline())
+        with urlopen(page.decode()) as answer:
+            status = answer.status
+        told_at_the_end(demo, signal.SIGTERM)
+
+    assert (status, demo.returncode) == (200, 130)
 
 
 def test_with_an_endpoint_it_is_the_fleet_of_another_service(tmp_path: Path) -> None:

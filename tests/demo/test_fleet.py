@@ -69,9 +69,9 @@ SERIES = {"tier", "flag", "pass_at_k", "pass_hat_k", "decay_curve"}
 """Several values each: they have evidence where `score` and outcomes have."""
 
 
-def test_what_cannot_stand_is_refused_and_told(told: ReportView) -> None:
-    """Once an agent tells its confidence in percent."""
-    assert told.evidence_refused == {"reliability.run.confidence": {"not a number from 0 to 1": 1}}
+def test_every_value_of_the_recording_is_valid(told: ReportView) -> None:
+    """No command on the demo's own recording opens with a complaint."""
+    assert told.evidence_refused == {}
 
 
 def test_conversations_are_judged(told: ReportView) -> None:
@@ -94,7 +94,7 @@ def test_the_change_half_way_is_told_in_a_sentence(
     (alarm,) = agents["triage"]["alarms"]
 
     assert done.code == 0
-    assert verdicts == {agent.name: "no verdict" for agent in FLEET} | {"triage": "changed"}
+    assert verdicts == {agent.name: "no result" for agent in FLEET} | {"triage": "changed"}
     assert abs(alarm["signals"][0]["since_unit"] - CHANGE) <= 3
     assert alarm["unit"] < CHANGE + 40
     assert "search_kb is used in 0 % → 100 % of the units" in agents["triage"]["sentence"]

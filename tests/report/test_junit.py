@@ -47,7 +47,9 @@ def test_a_tier_that_is_not_for_production_fails(tmp_path: Path) -> None:
     """With the badge and its meaning."""
     suite = suite_of(tmp_path, [*runs("f f f f", failed="f"), *runs("a", "b", "c", first=2)])
 
-    assert cases_with(suite, "failure") == {"tier": "🔴 CRITICAL 0/100: Severe instability: do not run in production."}
+    assert cases_with(suite, "failure") == {
+        "tier": "🔴 CRITICAL 0/100, from 60 of 100 points assessed: Severe instability: do not run in production."
+    }
 
 
 def test_a_gate_fails_errs_and_passes(tmp_path: Path) -> None:

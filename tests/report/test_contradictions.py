@@ -1,0 +1,100 @@
+"""Sentences of one page that must agree with one another, and with the facts."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from otel_reliability.change.detector import BLIND
+from otel_reliability.model.span import KIND_CLIENT, RawSpan
+from otel_reliability.testing import span, write_otlp
+from tests.cli.command_line import call
+from tests.report.build import agent_of, attempts, printed, report, runs
+
+
+def model_calls(*traces: int, tokens: int = 900, model: str = "house-1") -> list[RawSpan]:
+    """A model call with tokens in each of these runs."""
+    facts = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model, "gen_ai.usage.input_tokens": tokens}
+    return [
+        span(90, 1, trace=number, kind=KIND_CLIENT, start=100.0 * number, end=100.0 * number + 0.1, attributes=facts)
+        for number in traces
+    ]
+
+
+def test_no_page_calls_an_agent_predictable_above_its_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In every format."""
+    spans = [*runs(*["look reply"] * 80), *runs(*["look reply ask"] * 80, first=81)]
+    path = write_otlp(tmp_path / "changed.jsonl", spans)
+    for form in ("terminal", "markdown", "html"):
+        page = call(capsys, "report", path, "--no-intervals", "--format", form).out
+
+        assert "changed about unit 8" in page
+        assert "consistent and predictable" not in page
+
+
+def test_prices_are_advised_only_where_they_are_not_installed(tmp_path: Path) -> None:
+    """The remedy for an unknown limit."""
+    [gap] = [
+        gap for gap in agent_of(tmp_path, [*runs("a"), *model_calls(1)]).missing if gap.missing == "context limits"
+    ]
+
+    assert ("otel-reliability[prices]" in gap.remedy) == (find_spec("genai_prices") is None)
+
+
+def test_only_the_limit_is_called_unknown_where_tokens_are_known(tmp_path: Path) -> None:
+    """The reading and the missing data name the same."""
+    agent = agent_of(tmp_path, [*runs("a", "a"), *model_calls(1, 2)])
+
+    assert "tokens" not in [gap.missing for gap in agent.missing]
+    assert agent.metrics["token_budget_pressure"].note == "the context limits of the models are not known"
+    assert agent_of(tmp_path, runs("a", "a")).metrics["token_budget_pressure"].note == ""
+
+
+def test_every_page_names_one_length_of_the_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command's help, the explanation, the result and its small print: 60, and no other number."""
+    path = write_otlp(tmp_path / "spans.jsonl", runs(*["a"] * 30))
+    pages = [call(capsys, *command).out for command in (("change", "--help"), ("explain", "change"), ("change", path))]
+
+    for page in pages:
+        assert str(BLIND) in page
+        assert not re.search(r"\b40\b", page)
+
+
+def test_an_interval_that_bounds_nothing_is_not_shown_as_one(tmp_path: Path) -> None:
+    """Few runs that differ in all respects."""
+    spans = [*runs("a", "b c", "c d e e", "d", "f f f f", failed="f"), *runs("a b", first=6, failed="a")]
+    agent = agent_of(tmp_path, spans)
+    page = printed(report(tmp_path, spans))
+    score = agent.metrics["score"]
+
+    assert score.low is not None
+    assert score.high is not None
+    assert score.high - score.low > 60
+    assert "6 runs are too few to bound the score at 95 % confidence" in page
+    assert "between 0 and" not in page
+
+
+def test_full_coverage_is_not_mentioned(tmp_path: Path) -> None:
+    """Below it, the points assessed stand next to the score in every format."""
+    calls = [
+        each._replace(attributes={**each.attributes, "reliability.context_limit": 9_000}) for each in model_calls(1, 2)
+    ]
+    full = [*attempts("t", True, True), *calls]
+    assert agent_of(tmp_path, full).score_coverage == 100
+    assert "assessed" not in printed(report(tmp_path, full))
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "html", "json", "junit", "badge", "badge-svg", "badge-json"])
+def test_every_format_has_the_coverage_next_to_the_score(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    """60 of 100 points without tasks and limits."""
+    path = write_otlp(tmp_path / "spans.jsonl", runs("a", "a", "a"))
+    page = call(capsys, "report", path, "--format", form).out
+
+    assert '"score_coverage": 60.0' in page if form == "json" else "from 60 of 100 points assessed" in page
