@@ -9,7 +9,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Final
 
-from otel_reliability.sources.native_extension import load
+from otel_reliability.sources.native_decoder import load
 
 EXTENSION: Final = "otel_reliability_native"
 """What the name of every compiled module begins with."""

@@ -15,7 +15,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 FITS = 11
-"""`otel_reliability.sources.native_extension` says what that is."""
+"""`otel_reliability.sources.native_decoder` says what that is."""
 
 cdef extern from "Python.h":
     object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
@@ -32,7 +32,7 @@ cdef enum:
     MAX_ASKED = 1024
     MAX_TEXT = 256  # characters of a name or an id; longer ones are shortened by Python
     MAX_GROUPS = 1024
-    LARGE = 1 << 20  # as `sources.otlp_guard` says
+    LARGE = 1 << 20  # as `sources.otlp_protobuf.check` says
     LEAST_SPAN = 40
     VARINT = 0
     FIXED64 = 1

@@ -13,9 +13,8 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode,
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.exporter import ReliabilitySpanExporter
-from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.reading import Reading
-from otel_reliability.model.run import AgentKey, CloseReason, Run
+from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import RawSpan
 from otel_reliability.processor import ReliabilitySpanProcessor
 from otel_reliability.telemetry.live import Live, live_of

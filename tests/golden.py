@@ -25,8 +25,7 @@ from typing import Any, Final, Unpack, cast
 
 from otel_reliability.config import AssemblySettings, SessionSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
-from otel_reliability.model.event import RunEvent
-from otel_reliability.model.run import CloseReason, Run
+from otel_reliability.model.run import CloseReason, Run, RunEvent
 from otel_reliability.model.span import AgentSpan, Call, Evaluation, Kind, Notes, RawSpan, Session, ToolFacts
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.testing import (

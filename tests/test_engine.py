@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from otel_reliability import engine as engine_module
 from otel_reliability.config import AssemblySettings, LimitSettings, Settings
 from otel_reliability.engine import DISPOSITIONS, Engine
-from otel_reliability.model.event import RunChange, RunEvent
-from otel_reliability.model.run import CloseReason
+from otel_reliability.model.run import CloseReason, RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan
 from otel_reliability.testing import EPOCH_NS, FakeClock, agent, at, model, other, span, span_id, tool, trace_id
 from otel_reliability.windows.time import AHEAD_NS

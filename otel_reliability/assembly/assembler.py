@@ -12,17 +12,13 @@ from typing import Final
 
 from otel_reliability.assembly import late
 from otel_reliability.assembly.assemble import DUPLICATE, NO_CONVENTION
-from otel_reliability.assembly.buffers import Buffers
+from otel_reliability.assembly.buffers import Buffers, TraceBuffer
 from otel_reliability.assembly.closed_traces import ClosedIds, Record, record_of
-from otel_reliability.assembly.closing import Closing
-from otel_reliability.assembly.evaluations import MAX_PER_TRACE, WaitingEvaluations
-from otel_reliability.assembly.final_runs import FinalRuns
-from otel_reliability.assembly.open_spans import OpenSpans
-from otel_reliability.assembly.trace_buffer import TraceBuffer
+from otel_reliability.assembly.closing import Closing, OpenSpans
+from otel_reliability.assembly.evaluations import MAX_PER_TRACE, FinalRuns, WaitingEvaluations
 from otel_reliability.config import Settings
-from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.limit import Limit
-from otel_reliability.model.run import CloseReason, Run
+from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, Kind, SpanId, TraceId
 
 SPAN_BYTES: Final = 900

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from otel_reliability.assembly.span_tree import REF, latest_versions, parent_ref
-from otel_reliability.model.conversation import BY_TIME, ORIGIN, is_conversation
 from otel_reliability.model.span import (
+    BY_TIME,
+    ORIGIN,
     AgentSpan,
     InvocationFacts,
     Kind,
@@ -25,6 +26,7 @@ from otel_reliability.model.span import (
     Tokens,
     ToolFacts,
     TraceId,
+    is_conversation,
 )
 
 MAX_GAP_NS: Final = 1_000_000_000

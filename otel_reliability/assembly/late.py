@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from otel_reliability.assembly.assemble import DUPLICATE, Account, Assembled
+from otel_reliability.assembly.buffers import TraceBuffer
 from otel_reliability.assembly.closed_traces import ClosedIds, Record
 from otel_reliability.assembly.orphans import RUN_KEYS
 from otel_reliability.assembly.parts import Part
 from otel_reliability.assembly.span_tree import NONE, REF, is_kept, latest_versions, parent_ref
-from otel_reliability.assembly.trace_buffer import TraceBuffer
-from otel_reliability.model.conversation import BY_TIME
-from otel_reliability.model.span import AgentSpan, InvocationFacts, Kind, SpanRef, TraceId
+from otel_reliability.model.span import BY_TIME, AgentSpan, InvocationFacts, Kind, SpanRef, TraceId
 
 LATE: Final[Account] = ("late", "")
 SEALED: Final[Account] = ("refused", "span_limit")

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 
 from otel_reliability.assembly.assemble import BESIDE_AGENT, NO_AGENT, NO_CONVENTION, NO_RUN, USED, Account, Assembled
+from otel_reliability.assembly.buffers import TraceBuffer
 from otel_reliability.assembly.orphans import WORK
 from otel_reliability.assembly.span_tree import NONE, is_kept, parent_ref
-from otel_reliability.assembly.trace_buffer import TraceBuffer
 from otel_reliability.config import AssemblySettings
 from otel_reliability.model.span import Kind, SpanId, SpanRef, TraceId
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 from otel_reliability.assembly import model_calls, outcome
-from otel_reliability.assembly import steps as tool_steps
-from otel_reliability.assembly.context_limits import ContextLimits
 from otel_reliability.assembly.evaluations import latest
 from otel_reliability.assembly.invocations import Invocation
-from otel_reliability.assembly.model_calls import ModelSpan
-from otel_reliability.assembly.notes import NO_NOTES, merged
+from otel_reliability.assembly.model_calls import ContextLimits, ModelSpan
 from otel_reliability.assembly.orphans import ImplicitRun
-from otel_reliability.assembly.retries import marks
-from otel_reliability.assembly.sampling import weight
 from otel_reliability.assembly.span_tree import NONE, SpanTree, is_kept
-from otel_reliability.assembly.steps import Step
+from otel_reliability.assembly.tool_calls import Parallel, Step, calls_once, in_path_order, marks
 from otel_reliability.config import Settings
 from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Run, ToolCall, Tools
 from otel_reliability.model.span import (
@@ -27,6 +23,7 @@ from otel_reliability.model.span import (
     InvocationFacts,
     Kind,
     ModelFacts,
+    Notes,
     RejectionFacts,
     Resource,
     Tokens,
@@ -54,7 +51,7 @@ class RunBuilder:
 
     def __init__(self, settings: Settings) -> None:
         self._limits = ContextLimits(settings.context_limits)
-        self._parallel: tool_steps.Parallel = settings.assembly.parallel
+        self._parallel: Parallel = settings.assembly.parallel
         self._outcome = settings.outcome
         self._rules = ToolRules(settings.tools.helpers, settings.tools.effects, settings.tools.reads)
         self._shared: dict[frozenset[tuple[str, str]], Fingerprints] = {}
@@ -148,7 +145,7 @@ class RunBuilder:
             notes = merged([note for i in own if (note := spans[i].notes) is not None])
             evaluations = _evaluations_of(tree, own, root, members)
         if steps:
-            steps = tool_steps.each_once(tree, steps)
+            steps = calls_once(tree, steps)
         tools = Tools.OBSERVED
         if unnamed and any(step.call[0] is None and not step.handoff for step in steps):
             tools = Tools.UNOBSERVABLE
@@ -272,7 +269,7 @@ class RunBuilder:
         handoffs = [step for step in steps if step.handoff]
         if handoffs:
             _name_handoffs(tree, handoffs)
-        path = tool_steps.in_path_order(tree, steps, models, self._parallel) if len(steps) > 1 else steps
+        path = in_path_order(tree, steps, models, self._parallel) if len(steps) > 1 else steps
         clocked = [step for step in steps if not step.handoff] if handoffs else steps
         known, calls, rules = True, list[ToolCall](), self._rules
         effects = [not step.call[3] and has_effect(step.call[0] or "?", step.call[5], rules) for step in clocked]
@@ -445,3 +442,54 @@ def _session_above(
 
 def _call_order(call: Call) -> tuple[str, str]:
     return (call.name or "", call.call_id or "")
+
+
+# --- Notes --------------------------------------------------------------------------------------------------------------
+
+
+NO_NOTES: Final = Notes()
+
+
+def merged(notes: Sequence[Notes]) -> Notes:
+    """Field by field, the latest wins; decisions and refusals are put together. In the order of the spans' starts.
+
+    >>> merged([Notes(task_id="a", trial=1), Notes(task_id="b")])[:2]
+    ('b', 1)
+    """
+    if len(notes) < 2:
+        return notes[0] if notes else NO_NOTES
+    found = notes[0]._asdict()
+    for note in notes[1:]:
+        for field, value in note._asdict().items():
+            if field == "branches":
+                found[field] = tuple(sorted({**dict(found[field]), **dict(value)}.items()))
+            elif field == "refused":
+                found[field] += value
+            elif value is not None:
+                found[field] = value
+    return Notes(**found)
+
+
+# --- Sampling -----------------------------------------------------------------------------------------------------------
+
+
+_ALL: Final = 1 << 56
+_MAX_WEIGHT: Final = 1 << 40
+
+
+def weight(threshold: int | None, trace_id: bytes) -> int:
+    """2^56 / (2^56 − T), rounded up or down by a hash of the trace id: whole, and right on average.
+
+    >>> weight(None, b""), weight(1 << 55, bytes(16)), weight(0, bytes(16))
+    (1, 2, 1)
+    """
+    if not threshold:
+        return 1
+    kept = _ALL - threshold
+    if kept <= 0:
+        return 1
+    whole, rest = divmod(_ALL, kept)
+    if rest:
+        lot = int.from_bytes(hashlib.blake2b(trace_id, digest_size=7).digest(), "big")
+        whole += lot * kept < rest * _ALL
+    return min(whole, _MAX_WEIGHT)

@@ -13,9 +13,8 @@ from otel_reliability.change.observation import Observation, counts_for_change, 
 from otel_reliability.change.points import ChangePoint
 from otel_reliability.change.sessions import OpenSessions
 from otel_reliability.config import Settings
-from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.record import agent_key
-from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 
 FORGET_AFTER: Final = 90 * 86_400.0
 """Seconds without an observation after which a detector is dropped: much later than windows, as a change shows over weeks."""

@@ -1,14 +1,79 @@
-"""The user's own attributes that say what a convention cannot: `mapping` of the settings."""
+"""The user's settings on tool names, attribute keys and own spans."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import fnmatch
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
-from otel_reliability.config import MappingSettings
+from otel_reliability.config import MappingSettings, SpanRule, ToolSettings
 from otel_reliability.conventions import notes, values
-from otel_reliability.model.span import InvocationFacts, Notes
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own, own_value, reported_call
+from otel_reliability.model.span import (
+    STATUS_ERROR,
+    Call,
+    HandoffFacts,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    Notes,
+    RawSpan,
+    Tokens,
+    ToolFacts,
+)
+
+LONGEST_NAME: Final = 256
+_MAX_NAMES: Final = 65_536
+
+
+class ToolNames:
+    """Applies `tools.ignore` and `tools.rename`; each name is worked out once.
+
+    >>> names = ToolNames(ToolSettings(ignore=("log_*",), rename={"fetch_page_*": "fetch_page"}))
+    >>> [names.of(name) for name in ("fetch_page_7", "log_step", "search")]
+    ['fetch_page', None, 'search']
+    """
+
+    def __init__(self, settings: ToolSettings) -> None:
+        self._ignore, self._rename = settings.ignore, dict(settings.rename)
+        self.has_rules = bool(self._ignore or self._rename)
+        self._known: dict[str, str | None] = {}
+
+    def of(self, name: str) -> str | None:
+        """Return what a tool is called here; None where it is no step."""
+        try:
+            return self._known[name]
+        except KeyError:
+            return self._worked_out(name)
+
+    def renamed(self, calls: tuple[Call, ...]) -> tuple[Call, ...]:
+        """The calls under these rules, without those that are ignored."""
+        found = [self._call(call) for call in calls]
+        return tuple([call for call in found if call is not None])
+
+    def _call(self, call: Call) -> Call | None:
+        if call.name is None:
+            return call
+        name = self.of(call.name)
+        if name == call.name:
+            return call
+        return None if name is None else call._replace(name=name)
+
+    def _worked_out(self, name: str) -> str | None:
+        found: str | None = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in self._ignore):
+            found = None
+        else:
+            found = next((new for old, new in self._rename.items() if fnmatch.fnmatchcase(name, old)), found)
+        if len(self._known) < _MAX_NAMES:
+            self._known[name] = found
+        return found
+
+
+# --- Attributes ---------------------------------------------------------------------------------------------------------
+
 
 _GOOD: Final = frozenset({"success", "successful", "succeeded", "pass", "passed", "ok", "correct", "yes", "resolved"})
 _BAD: Final = frozenset({"failure", "failed", "fail", "error", "incorrect", "no", "unresolved"})
@@ -72,3 +137,127 @@ def outcome_of(value: object) -> object:
 
 def _first(found: Iterator[str | None]) -> str | None:
     return next((item for item in found if item is not None), None)
+
+
+# --- Own spans ----------------------------------------------------------------------------------------------------------
+
+
+KEYS: Final = (
+    "agent", "tool", "arguments", "result", "model", "input_tokens", "output_tokens", "session", "task", "outcome",
+)  # fmt: skip
+"""Fields of a rule that are attribute keys."""
+RUNS: Final = frozenset({"agent", "workflow", "chain"})
+"""Kinds whose outcome is that of the run."""
+
+
+class Compiled(NamedTuple):
+    """A rule with its patterns compiled. `captured` finds what the one `*` of the name stands for, where that names something."""
+
+    rule: SpanRule
+    name: Callable[[str], Any]
+    scope: Callable[[str], Any]
+    attributes: tuple[tuple[str, Callable[[str], Any]], ...]
+    captured: Callable[[str], re.Match[str] | None] | None
+
+
+class OwnSpans(Convention):
+    """Spans that match a rule of `mapping.spans`."""
+
+    name: ClassVar[str] = "mapping.spans"
+
+    def __init__(self, rules: Sequence[SpanRule]) -> None:
+        self._rules = [_compiled(rule) for rule in rules]
+        keys = {key for rule in rules for key in (*rule.attributes, *(getattr(rule, field) for field in KEYS)) if key}
+        self.keys = frozenset(keys)  # pyright: ignore[reportAttributeAccessIssue]
+        self.names = "|".join(f"(?:{fnmatch.translate(rule.name)})" for rule in rules)  # pyright: ignore[reportAttributeAccessIssue]
+        self.has_notes = any(rule.task or (rule.outcome and rule.kind in RUNS) for rule in rules)
+
+    def read(self, span: SpanView) -> Answer | None:
+        """Read by the first rule that matches."""
+        found = self._matching(span.name, span.scope, span)
+        return None if found is None else _answer(found, span)
+
+    def notes_of(self, span: RawSpan) -> dict[str, str]:
+        """Return the keys of the task and of the run's outcome, by the keys of `reliability.*`, of the rule that matches."""
+        found = self._matching(span.name, span.scope, span.attributes)
+        if found is None:
+            return {}
+        rule = found.rule
+        keys = {notes.TASK_ID: rule.task, notes.SUCCESS: rule.outcome if rule.kind in RUNS else None}
+        return {note: key for note, key in keys.items() if key is not None}
+
+    def _matching(self, name: str, scope: str, attributes: values.Attributes) -> Compiled | None:
+        for one in self._rules:
+            if (
+                one.name(name)
+                and one.scope(scope)
+                and all(_matches(attributes.get(key), of) for key, of in one.attributes)
+            ):
+                return one
+        return None
+
+
+def _compiled(rule: SpanRule) -> Compiled:
+    attributes = tuple((key, _glob(pattern)) for key, pattern in rule.attributes.items())
+    before, star, after = rule.name.partition("*")
+    captured = None
+    if star and (before or after) and re.search(r"[*?\[]", before + after) is None:
+        captured = re.compile(f"{re.escape(before)}(.+){re.escape(after)}", re.DOTALL).fullmatch
+    return Compiled(rule, _glob(rule.name), _glob(rule.scope), attributes, captured)
+
+
+def _glob(pattern: str) -> Callable[[str], Any]:
+    return re.compile(fnmatch.translate(pattern)).match
+
+
+def _matches(value: object, pattern: Callable[[str], Any]) -> bool:
+    """Return whether a value, as text, matches; a boolean is written as in JSON."""
+    text = str(value).lower() if isinstance(value, bool) else values.identifier(value)
+    return text is not None and pattern(text) is not None
+
+
+def _answer(found: Compiled, span: SpanView) -> Answer:
+    rule = found.rule
+    if rule.kind == "other":
+        return NOTHING
+    session = None if rule.session is None else own(values.identifier, rule.session)
+    if rule.kind in RUNS:
+        return Answer(Kind(rule.kind), InvocationFacts(name=_named(found, rule.agent, span)), session=session)
+    if rule.kind == "handoff":
+        return Answer(Kind.HANDOFF, HandoffFacts(_named(found, rule.agent, span)), session=session)
+    failed = True if rule.outcome is not None and span.found_in(rule.outcome, _failure) else None
+    if rule.kind == "tool":
+        return Answer(Kind.TOOL, _tool(found, span, failed=failed), failed, session, fails_with_call=True)
+    return Answer(Kind(rule.kind), _model(rule, span) if rule.kind == "model" else None, failed, session)
+
+
+def _tool(found: Compiled, span: SpanView, *, failed: bool | None) -> ToolFacts:
+    rule = found.rule
+    name = _named(found, rule.tool, span)
+    if name is None and rule.tool is None:
+        name = values.text(span.name)
+    has_failed = span.status == STATUS_ERROR if failed is None else failed
+    return ToolFacts((reported_call(name, None, _own(rule.arguments), _own(rule.result), failed=has_failed),))
+
+
+def _model(rule: SpanRule, span: SpanView) -> ModelFacts:
+    tokens = [None if key is None else own(values.integer, key) for key in (rule.input_tokens, rule.output_tokens)]
+    return ModelFacts(None if rule.model is None else values.text(span.get(rule.model)), tokens=Tokens(*tokens))
+
+
+def _own(key: str | None) -> Any:
+    return None if key is None else own_value(key)
+
+
+def _named(found: Compiled, key: str | None, span: SpanView) -> str | None:
+    """Return the name under a key, or without a key what the `*` of the span's name stands for."""
+    if key is not None:
+        return values.name(span.get(key))
+    match = found.captured(span.name) if found.captured else None
+    return None if match is None else values.name(match[1])
+
+
+def _failure(outcome: object) -> str | None:
+    """Return a text if an outcome is a failure."""
+    found = outcome_of(outcome)
+    return "failed" if values.truth(found) is False else None

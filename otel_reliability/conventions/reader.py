@@ -17,17 +17,15 @@ from otel_reliability.config import Settings
 from otel_reliability.conventions import evaluations, fingerprints, notes, values
 from otel_reliability.conventions.base import NOTHING, Convention, Event, Own, SpanView, itself
 from otel_reliability.conventions.hashing import Hasher
-from otel_reliability.conventions.mapping import Mapped
-from otel_reliability.conventions.naming import ToolNames
-from otel_reliability.conventions.own_spans import OwnSpans
+from otel_reliability.conventions.mapping import Mapped, OwnSpans, ToolNames
 from otel_reliability.conventions.templates import Template, Templates
-from otel_reliability.model.attributes import LazyAttributes
-from otel_reliability.model.bounded import LONGEST, bounded
-from otel_reliability.model.conversation import BY_TIME, ORIGIN, span_of, trace_of
+from otel_reliability.model.attributes import LONGEST, LazyAttributes, bounded
 from otel_reliability.model.span import (
+    BY_TIME,
     KIND_CONSUMER,
     KIND_PRODUCER,
     KIND_UNSPECIFIED,
+    ORIGIN,
     AgentSpan,
     Evaluation,
     InvocationFacts,
@@ -38,6 +36,8 @@ from otel_reliability.model.span import (
     Resource,
     Session,
     SpanRef,
+    span_of,
+    trace_of,
 )
 
 CONVERSATION: Final = "gen_ai.conversation.id"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
-from otel_reliability.conventions import literals, values
+from otel_reliability.conventions import values
 
 MAX_ENVELOPES: Final = 8
 """Envelopes in one another that are opened."""
@@ -137,4 +137,4 @@ def _content_of_text(text: str) -> Content:
     rest = "" if found is None else text[found.end() :]
     if found is None or "tool_call_id=" not in rest:
         return Content(text)
-    return Content(literals.read(found[1]), _REPR_FAILED.search(rest) is not None)
+    return Content(values.literal(found[1]), _REPR_FAILED.search(rest) is not None)

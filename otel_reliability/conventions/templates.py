@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from otel_reliability.conventions.base import Answer, Own
 from otel_reliability.conventions.hashing import Hasher
-from otel_reliability.conventions.naming import ToolNames
+from otel_reliability.conventions.mapping import ToolNames
 from otel_reliability.model.span import STATUS_ERROR, Call, InvocationFacts, Kind, ModelFacts, Tokens, ToolFacts
 from otel_reliability.model.tools import is_shell
 

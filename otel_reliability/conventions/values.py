@@ -12,8 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from otel_reliability.conventions import literals
-from otel_reliability.model.bounded import LONGEST, bounded
+from otel_reliability.model.attributes import LONGEST, bounded
 
 T = TypeVar("T")
 
@@ -181,7 +180,7 @@ def parsed(value: object) -> Any:
 def _collection(text: str, otherwise: str) -> Any:
     """An object or a list. (One that was cut off does not end like one, and most that were cut are long.)"""
     found = _decoded(text, None)
-    return literals.read(text, otherwise) if found is None else found
+    return literal(text, otherwise) if found is None else found
 
 
 def _decoded(text: str, otherwise: str | None) -> Any:
@@ -229,3 +228,58 @@ def words(value: object) -> list[str]:
     (['stop'], ['tool_calls'])
     """
     return [item.lower() for item in items(value) if isinstance(item, str)]
+
+
+# --- Python literals ----------------------------------------------------------------------------------------------------
+
+MAX_LITERAL: Final = 1 << 16
+"""Characters beyond which a text is left alone."""
+
+_LITERAL_TOKEN: Final = re.compile(
+    r"""(?P<text>'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*")"""
+    r"|['\"].*"  # a text without an end: nothing after it is read, and JSON refuses it
+    r"|\b(?:True|False|None)\b"
+    r"|,(?=\s*[)\]}])"
+    r"|[()]",
+    re.DOTALL,
+)
+_ESCAPE: Final = re.compile(r"\\(?:x(..)|u(.{4})|U(.{8})|(.))", re.DOTALL)
+_LITERAL_JSON: Final[Mapping[str, str]] = {
+    "True": "true",
+    "False": "false",
+    "None": "null",
+    ",": "",
+    "(": "[",
+    ")": "]",
+}
+_ESCAPED: Final[Mapping[str, str]] = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
+
+
+def literal(text: str, otherwise: str | None = None) -> Any:
+    """Return the data that `repr` wrote; `otherwise`, or the text itself, where it is no literal.
+
+    Some instrumentations write values that way (openlit, LlamaIndex). Python's own reader of literals compiles them, which costs
+    much, warns on the host's standard error, and can exhaust its stack; so a literal is rewritten as JSON, in one pass.
+
+    >>> literal("{'order': 7, 'tags': ('a', None)}"), literal("[print('no')]")
+    ({'order': 7, 'tags': ['a', None]}, "[print('no')]")
+    """
+    if len(text) <= MAX_LITERAL:
+        try:
+            return json.loads(_LITERAL_TOKEN.sub(_token_as_json, text))
+        except (ValueError, RecursionError, OverflowError):
+            pass
+    return text if otherwise is None else otherwise
+
+
+def _token_as_json(token: re.Match[str]) -> str:
+    if token["text"] is None:
+        return _LITERAL_JSON.get(token[0], token[0])
+    return json.dumps(_ESCAPE.sub(_meant, token["text"][1:-1]))
+
+
+def _meant(escape: re.Match[str]) -> str:
+    code = escape[1] or escape[2] or escape[3]
+    if code is not None:
+        return chr(int(code, 16))
+    return _ESCAPED.get(escape[4], escape[0])

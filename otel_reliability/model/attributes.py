@@ -1,9 +1,10 @@
-"""Attributes as they lie on the wire, decoded when somebody asks for them."""
+"""Attributes as they lie on the wire, decoded when asked for; names and identifiers at a bounded length."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 
 class Values(Protocol):
@@ -49,3 +50,24 @@ class LazyAttributes(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"LazyAttributes({sorted(self.raw)})"
+
+
+LONGEST: Final = 256
+"""Characters of a name or an identifier."""
+_DIGEST: Final = 8
+
+
+def bounded(text: str) -> str:
+    """The text, or as much of it as there is room for, and a digest of all of it: two that differ stay two.
+
+    A member of an enumeration of strings, which a host may give, is its value: what is kept for long is plain.
+
+    >>> bounded("support"), len(bounded("x" * 1_000_000))
+    ('support', 256)
+    >>> bounded("x" * 1_000) == bounded("x" * 1_001)
+    False
+    """
+    if len(text) <= LONGEST:
+        return text if type(text) is str else str.__str__(text)
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).hexdigest()
+    return f"{text[: LONGEST - len(digest) - 1]}…{digest}"

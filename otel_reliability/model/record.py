@@ -16,9 +16,8 @@ from typing import Any, Final, NamedTuple, TypeVar, cast, get_type_hints
 
 import msgspec
 
-from otel_reliability.model.bounded import LONGEST
-from otel_reliability.model.event import RunChange
-from otel_reliability.model.run import AgentKey, ModelCall, Run, ToolCall
+from otel_reliability.model.attributes import LONGEST
+from otel_reliability.model.run import AgentKey, ModelCall, Run, RunChange, ToolCall
 from otel_reliability.model.span import (
     AgentSpan,
     HandoffFacts,

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from otel_reliability.config import ChangeSettings, LimitSettings, MetricSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
-from otel_reliability.model.event import RunChange, RunEvent
-from otel_reliability.model.run import AgentKey, CloseReason, Run
+from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import TraceId
 from otel_reliability.report.completion import Completion
 from otel_reliability.report.lazy import Lazy

@@ -20,9 +20,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
-from otel_reliability.assembly.final_runs import MAX_RUNS
+from otel_reliability.assembly.evaluations import MAX_RUNS
 from otel_reliability.engine import MAX_UNREAD
-from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.record import (
     Damaged,
@@ -34,7 +33,7 @@ from otel_reliability.model.record import (
     unpack_run,
     unpack_spans,
 )
-from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
 from otel_reliability.service.clock import Clock, Moment
 from otel_reliability.service.decoded import Decoded

@@ -14,8 +14,7 @@ from otel_reliability.service.health import collect_seldom
 from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.service import Service
 from otel_reliability.service.state import State
-from otel_reliability.sources.native_decoder import MODULE
-from otel_reliability.sources.native_extension import load
+from otel_reliability.sources.native_decoder import MODULE, load
 
 FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
-from otel_reliability.model.bounded import bounded
+from otel_reliability.model.attributes import bounded
 from otel_reliability.model.span import Evaluation, RawLog, Resource
 from otel_reliability.sources.batch import SPAN_ID_BYTES, TRACE_ID_BYTES, Batch, Malformed, Reason
 

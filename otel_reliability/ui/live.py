@@ -10,9 +10,8 @@ from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import of_alarm, of_evidence
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.engine import Engine
-from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.record import agent_key
-from otel_reliability.model.run import AgentKey
+from otel_reliability.model.run import AgentKey, RunChange, RunEvent
 from otel_reliability.report.build import AgentSource, agent_view, recent_runs
 from otel_reliability.report.changes import marks
 from otel_reliability.report.history import MIN_RUNS, History

@@ -9,9 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
-from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.row import BASELINE
-from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.windows.recent_sessions import RecentSessions
 from otel_reliability.windows.session import (
     ClosedSession,

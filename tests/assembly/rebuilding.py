@@ -8,8 +8,7 @@ from typing import Any, Unpack
 
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.config import AssemblySettings, LimitSettings, Settings
-from otel_reliability.model.event import RunChange, RunEvent
-from otel_reliability.model.run import CloseReason, Run
+from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, InvocationFacts, Kind, ModelFacts, Notes
 from otel_reliability.testing import FakeClock, Place, agent_span
 

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from otel_reliability.config import AssemblySettings
-from otel_reliability.model.event import RunChange
-from otel_reliability.model.run import CloseReason, Run
+from otel_reliability.model.run import CloseReason, Run, RunChange
 from otel_reliability.model.span import AgentSpan
 from otel_reliability.testing import agent, handoff, model, other, span_id, tool, trace_id
 from tests.assembly.rebuilding import Watched

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from otel_reliability import testing
-from otel_reliability.assembly import final_runs
-from otel_reliability.assembly.final_runs import FinalRuns
+from otel_reliability.assembly import evaluations
+from otel_reliability.assembly.evaluations import FinalRuns
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import Evaluation
@@ -47,7 +47,7 @@ def test_of_several_in_a_trace_the_top_level_run_is_evaluated() -> None:
 
 def test_the_first_final_runs_are_dropped_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only so many are remembered."""
-    monkeypatch.setattr(final_runs, "MAX_RUNS", 2)
+    monkeypatch.setattr(evaluations, "MAX_RUNS", 2)
     final = FinalRuns(OutcomeSettings())
     for number in (1, 2, 3):
         final.remember(run(number))

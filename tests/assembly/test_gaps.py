@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from otel_reliability.config import AssemblySettings
-from otel_reliability.model.event import RunChange
+from otel_reliability.model.run import RunChange
 from otel_reliability.model.span import AgentSpan
 from otel_reliability.testing import model, other, tool
 from tests.assembly.rebuilding import Watched

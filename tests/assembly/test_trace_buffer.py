@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from otel_reliability.config import AssemblySettings
-from otel_reliability.model.event import RunChange
-from otel_reliability.model.run import CloseReason, Run
+from otel_reliability.model.run import CloseReason, Run, RunChange
 from otel_reliability.model.span import AgentSpan, Evaluation, Notes
 from otel_reliability.testing import agent, model, other, span_id, tool, trace_id
 from tests.assembly.rebuilding import Watched, used

@@ -15,9 +15,8 @@ from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import of_recording
 from otel_reliability.config import ChangeSettings, Settings
 from otel_reliability.engine import Engine
-from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.record import pack, unpack
-from otel_reliability.model.run import AgentKey, CloseReason, Run
+from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import RawSpan
 from otel_reliability.telemetry.change_event import emit
 from otel_reliability.telemetry.ledger import BUDGET

@@ -16,9 +16,8 @@ from otel_reliability.change.monitor import FORGET_AFTER, Change, Monitor
 from otel_reliability.change.observation import observation_of
 from otel_reliability.change.sessions import MAX_RUNS, digest
 from otel_reliability.config import ChangeSettings, LimitSettings, SessionSettings, Settings
-from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.record import pack, unpack
-from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.testing import run
 
 SETTINGS = Settings(change=ChangeSettings(runs_per_false_alarm=200))

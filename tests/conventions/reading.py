@@ -21,8 +21,7 @@ from otel_reliability.model.span import (
     RawSpan,
     ToolFacts,
 )
-from otel_reliability.sources import native_extension
-from otel_reliability.sources.native_decoder import MODULE, NativeDecoder
+from otel_reliability.sources.native_decoder import MODULE, NativeDecoder, load
 from otel_reliability.sources.otlp_protobuf import decode_traces
 from otel_reliability.testing import traces_protobuf
 
@@ -42,7 +41,7 @@ READER: Final = reader()
 def read(span: RawSpan, **settings: Any) -> AgentSpan:
     """A span in our vocabulary; from the wire, by either decoder, it is the same."""
     own = reader(**settings) if settings else READER
-    found, module = own.read(span), native_extension.load(MODULE)
+    found, module = own.read(span), load(MODULE)
     body = traces_protobuf([span])
     assert [own.read(one) for one in decode_traces(body).spans] == [found]
     assert module is None or NativeDecoder(own, module)(body) in (([found], []), None)

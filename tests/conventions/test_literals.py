@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.conventions import literals
+from otel_reliability.conventions import values
 
 DATA = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=10),
@@ -33,7 +33,7 @@ def listed(value: object) -> object:
 @given(COLLECTIONS)
 def test_what_repr_writes_is_read_back(value: object) -> None:
     """Quotes of both kinds, escapes, characters beyond the first plane, tuples of one: all as they were."""
-    assert literals.read(repr(value)) == listed(value)
+    assert values.literal(repr(value)) == listed(value)
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_what_repr_writes_is_read_back(value: object) -> None:
 )
 def test_what_is_no_data_stays_text(text: str) -> None:
     """Calls, names, sets, keys that JSON does not know, damage: nothing is evaluated, nothing is guessed."""
-    assert literals.read(text) == text
-    assert literals.read(text, "otherwise") == "otherwise"
+    assert values.literal(text) == text
+    assert values.literal(text, "otherwise") == "otherwise"
 
 
 @pytest.mark.parametrize(
@@ -66,12 +66,12 @@ def test_what_is_no_data_stays_text(text: str) -> None:
 def test_reading_takes_time_by_length_alone(piece: str) -> None:
     """No text, however hostile, costs more than one pass: the longest take a fraction of a second."""
     began = time.process_time()
-    literals.read("[" + piece * (literals.MAX_TEXT // len(piece) - 1) + "]")
+    values.literal("[" + piece * (values.MAX_LITERAL // len(piece) - 1) + "]")
 
     assert time.process_time() - began < 2
 
 
 def test_no_warning_is_given(recwarn: pytest.WarningsRecorder) -> None:
     """Python's own reader warns of escapes it does not know, on the host's standard error."""
-    assert literals.read(r"['\d+', '\400']") == [r"\d+", r"\400"]
+    assert values.literal(r"['\d+', '\400']") == [r"\d+", r"\400"]
     assert not recwarn.list

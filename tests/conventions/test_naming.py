@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from otel_reliability.config import ToolSettings
-from otel_reliability.conventions.naming import LONGEST_NAME, ToolNames
+from otel_reliability.conventions.mapping import LONGEST_NAME, ToolNames
 from otel_reliability.model.run import Tools
 from otel_reliability.model.span import Call, Kind, RawSpan, ToolFacts
 from otel_reliability.testing import span

@@ -15,9 +15,8 @@ from typing import Any
 
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
-from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.record import write_run
-from otel_reliability.model.run import CloseReason, Run
+from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.telemetry.live import live_of
 from otel_reliability.telemetry.options import settings_from

@@ -14,10 +14,9 @@ from otel_reliability.kafka.partition_values import MemoryValues
 from otel_reliability.kafka.readings import Readings
 from otel_reliability.kafka.traces import Traces
 from otel_reliability.model.crossing import alone
-from otel_reliability.model.event import RunChange
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.record import RunRecord, read, read_run, write_run
-from otel_reliability.model.run import AgentKey, CloseReason, Run
+from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
 
 Told: TypeAlias = AgentSpan | Evaluation

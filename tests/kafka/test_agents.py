@@ -13,9 +13,8 @@ from otel_reliability.kafka.messages import Outgoing, write
 from otel_reliability.kafka.partition_values import MemoryValues
 from otel_reliability.kafka.readings import Readings
 from otel_reliability.kafka.self_telemetry import Expositions
-from otel_reliability.model.event import RunChange
 from otel_reliability.model.record import BadRecord, RunRecord
-from otel_reliability.model.run import AgentKey
+from otel_reliability.model.run import AgentKey, RunChange
 from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.testing import run
 from tests.kafka.expected import numbers_of

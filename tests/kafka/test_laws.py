@@ -7,7 +7,7 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.model.event import RunChange
+from otel_reliability.model.run import RunChange
 from tests.kafka.streams import Aggregating, Assembling, Told, final, joined, plain
 from tests.laws.arrival import SETTINGS, after, at_once, read, schedules
 from tests.laws.telemetry import cases

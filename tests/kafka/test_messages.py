@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from otel_reliability.kafka.messages import write
-from otel_reliability.model.event import RunChange
 from otel_reliability.model.record import RunRecord, read
-from otel_reliability.model.run import AgentKey
+from otel_reliability.model.run import AgentKey, RunChange
 from otel_reliability.testing import run
 
 

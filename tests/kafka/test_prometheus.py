@@ -9,9 +9,8 @@ from typing import Final
 import pytest
 
 from otel_reliability.kafka.messages import write
-from otel_reliability.model.event import RunChange
 from otel_reliability.model.record import RunRecord
-from otel_reliability.model.run import AgentKey
+from otel_reliability.model.run import AgentKey, RunChange
 from otel_reliability.testing import run
 from tests.collector_config.shipped import at_port, shipped
 from tests.kafka.workers import DEAD, RUNS, Workers, send, topics_of

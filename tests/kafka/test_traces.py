@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.kafka.partition_values import MemoryValues
 from otel_reliability.kafka.traces import Traces
-from otel_reliability.model.event import RunChange
+from otel_reliability.model.run import RunChange
 from otel_reliability.model.span import AgentSpan, Evaluation, Notes
 from otel_reliability.testing import agent, model, tool, trace_id
 from tests.kafka.streams import Assembling

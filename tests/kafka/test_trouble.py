@@ -12,9 +12,8 @@ from typing import Any, cast
 
 import pytest
 
-from otel_reliability.model.event import RunChange
 from otel_reliability.model.record import VERSION, RunRecord, read
-from otel_reliability.model.run import Run
+from otel_reliability.model.run import Run, RunChange
 from otel_reliability.testing import span, trace_id, traces_protobuf
 from tests.kafka.expected import Expected
 from tests.kafka.streams import final, plain

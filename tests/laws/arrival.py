@@ -12,9 +12,8 @@ from otel_reliability import conventions
 from otel_reliability.config import AssemblySettings, Settings, WindowSettings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import Engine
-from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.reading import Reading
-from otel_reliability.model.run import AgentKey, CloseReason, Run
+from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan, TraceId
 from otel_reliability.testing import FakeClock
 from tests.laws.telemetry import WINDOW

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from otel_reliability.model.event import RunChange
+from otel_reliability.model.run import RunChange
 from tests.laws import laws
 from tests.laws.arrival import after, flushed, read, schedules
 from tests.laws.telemetry import cases, features

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from otel_reliability.assembly import late, span_tree
 from otel_reliability.assembly.assembler import Assembler
-from otel_reliability.assembly.buffers import Buffers
+from otel_reliability.assembly.buffers import Buffers, TraceBuffer
 from otel_reliability.assembly.closed_traces import ClosedTraces
 from otel_reliability.assembly.closing import Closing
-from otel_reliability.assembly.trace_buffer import TraceBuffer
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan
 from otel_reliability.windows.agent import AgentState

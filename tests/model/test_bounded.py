@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.model.bounded import LONGEST, bounded
+from otel_reliability.model.attributes import LONGEST, bounded
 
 
 @given(st.text(max_size=LONGEST))

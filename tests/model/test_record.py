@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.model.event import RunChange
 from otel_reliability.model.record import (
     BadRecord,
     Damaged,
@@ -22,7 +21,7 @@ from otel_reliability.model.record import (
     write,
     write_run,
 )
-from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Outcome, Run, ToolCall, Tools
+from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Outcome, Run, RunChange, ToolCall, Tools
 from otel_reliability.model.span import AgentSpan, Evaluation, HandoffFacts, Kind, Notes, Session
 from otel_reliability.testing import agent, call, model, run, tool
 

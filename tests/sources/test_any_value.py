@@ -7,12 +7,10 @@ import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import example, given
 from hypothesis import strategies as st
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue
 
-from otel_reliability.sources.any_value import KEPT_BYTES, MAX_DEPTH, Memo, attributes, decoded, plain
+from otel_reliability.sources.any_value import KEPT_BYTES, MAX_DEPTH, Memo, decoded, plain
 from otel_reliability.sources.otlp_write import pairs
-from tests.sources.strategies import ATTRIBUTES
-from tests.sources.strategies import plain as plain_of
 
 
 def by_protobuf(raw: bytes) -> Any:
@@ -73,14 +71,6 @@ def test_small_values_are_decoded_once() -> None:
     assert memo.once(small) == memo[small]
 
 
-def test_a_value_asked_for_once_is_not_kept() -> None:
-    """What is one span's own is decoded, and forgotten."""
-    memo = Memo()
-
-    assert memo.once(AnyValue(string_value="call-1").SerializeToString()) == "call-1"
-    assert not memo
-
-
 @pytest.mark.parametrize("inner", [("stop",), ("a", 1, True, None), (), (("a",),)])
 def test_a_small_list_is_kept(inner: tuple[Any, ...]) -> None:
     """It is a tuple, which nobody can change."""
@@ -100,28 +90,6 @@ def test_a_map_is_not_shared() -> None:
 
     assert memo[raw] == ({"a": "b"},)
     assert not memo
-
-
-@given(ATTRIBUTES)
-def test_every_type_comes_back(facts: dict[str, object]) -> None:
-    """Whatever type a value has is the type it is read back with."""
-    assert plain_of(attributes(pairs(facts))) == plain_of(facts)
-
-
-def test_nothing_is_none() -> None:
-    """A value that holds nothing is None, wherever it stands."""
-    empty = AnyValue()
-    nested = AnyValue(array_value=ArrayValue(values=[empty, AnyValue(kvlist_value=KeyValueList())]))
-
-    assert plain(empty) is None
-    assert plain(nested) == (None, {})
-
-
-def test_last_of_equal_keys_counts() -> None:
-    """Of pairs with the same key the last one is the value."""
-    twice = [KeyValue(key="k", value=AnyValue(int_value=n)) for n in (1, 2)]
-
-    assert attributes(twice) == {"k": 2}
 
 
 def test_depth_is_bounded() -> None:

@@ -21,9 +21,8 @@ from otel_reliability.conventions.hashing import Hasher, canonical, unwrapped
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, Kind, RawSpan
-from otel_reliability.sources import native_extension
 from otel_reliability.sources.batch import Malformed
-from otel_reliability.sources.native_decoder import MODULE, NativeDecoder
+from otel_reliability.sources.native_decoder import MODULE, NativeDecoder, load
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.sources.otlp_protobuf import decode_traces
 from otel_reliability.testing import span, traces_protobuf
@@ -33,7 +32,7 @@ from tests.sources.recordings import every_recording
 from tests.sources.strategies import requests
 
 Found: TypeAlias = "tuple[list[AgentSpan], list[Malformed]]"
-MODULE_OF_NATIVE = native_extension.load(MODULE)
+MODULE_OF_NATIVE = load(MODULE)
 NATIVE = pytest.param(
     "native", marks=pytest.mark.skipif(MODULE_OF_NATIVE is None, reason="otel-reliability-native is not installed")
 )

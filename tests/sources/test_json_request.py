@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -8,11 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.model.span import KIND_CLIENT, STATUS_ERROR, Evaluation
+from otel_reliability.sources.any_value import MAX_DEPTH
 from otel_reliability.sources.batch import Batch
 from otel_reliability.sources.json_request import decode_request
 from otel_reliability.testing import at, span, span_id, trace_id, traces_json
-from tests.sources.test_json_values import JSON
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=5,
+)
+KINDS = ["stringValue", "intValue", "boolValue", "doubleValue", "bytesValue", "arrayValue", "kvlistValue"]
 SPAN = traces_json([span(2, 1, attributes={"a": 1}, events=[("e", {"b": 2})], links=[(3, 4)])])["resourceSpans"][0][
     "scopeSpans"
 ][0]["spans"][0]
@@ -23,25 +28,23 @@ def request(*spans: object) -> dict[str, Any]:
     return {"resourceSpans": [{"scopeSpans": [{"spans": list(spans)}]}]}
 
 
+def read_value(value: object) -> Any:
+    """An attribute of this value, as it is read."""
+    (found,) = decode_request(request({**SPAN, "attributes": [{"key": "k", "value": value}]})).spans
+    return found.attributes["k"]
+
+
 def told(batch: Batch) -> list[tuple[str, str]]:
     """What is malformed in a batch, by reason and detail."""
     return [(str(problem.reason), problem.detail) for problem in batch.malformed]
 
 
-def test_enums_as_names() -> None:
-    """The specification wants integers; senders that write the names are understood."""
-    named = {**SPAN, "kind": "SPAN_KIND_CLIENT", "status": {"code": "STATUS_CODE_ERROR"}}
+def test_enums_as_names_and_ids_in_upper_case() -> None:
+    """The specification wants integers and lower case; senders that write otherwise are understood."""
+    named = {**SPAN, "traceId": "AB" * 16, "kind": "SPAN_KIND_CLIENT", "status": {"code": "STATUS_CODE_ERROR"}}
     read = decode_request(request(named)).spans[0]
 
-    assert (read.span_kind, read.status) == (KIND_CLIENT, STATUS_ERROR)
-
-
-def test_ids_in_upper_case() -> None:
-    """Hexadecimal digits may be upper case."""
-    upper = {**SPAN, "traceId": "AB" * 16, "spanId": "CD" * 8, "parentSpanId": "EF" * 8}
-    read = decode_request(request(upper)).spans[0]
-
-    assert (read.trace_id, read.span_id, read.parent_id) == (b"\xab" * 16, b"\xcd" * 8, b"\xef" * 8)
+    assert (read.span_kind, read.status, read.trace_id) == (KIND_CLIENT, STATUS_ERROR, b"\xab" * 16)
 
 
 def test_numbers_for_strings_and_strings_for_numbers() -> None:
@@ -187,6 +190,79 @@ def test_any_json_is_taken(body: Any) -> None:
     assert decode_request({"resourceSpans": body, "resourceLogs": body}).spans == []
 
 
-def test_json_of_the_recorder_is_the_request() -> None:
-    """The object that is written is JSON of the keys the specification names."""
-    assert json.loads(json.dumps(traces_json([span()])))["resourceSpans"][0]["scopeSpans"][0]["scope"]["name"] == "test"
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        ({"stringValue": "ü"}, "ü"),
+        ({"stringValue": ""}, ""),
+        ({"intValue": "9223372036854775807"}, 2**63 - 1),
+        ({"intValue": 7}, 7),
+        ({"intValue": 7.0}, 7),
+        ({"boolValue": False}, False),
+        ({"doubleValue": 1}, 1.0),
+        ({"doubleValue": "0.5"}, 0.5),
+        ({"doubleValue": "-Infinity"}, float("-inf")),
+        ({"bytesValue": "AAE="}, b"\0\1"),
+        ({"bytesValue": "-_8"}, b"\xfb\xff"),
+        ({"arrayValue": {"values": [{"intValue": "1"}, {}]}}, (1, None)),
+        ({"arrayValue": {}}, ()),
+        ({"kvlistValue": {"values": [{"key": "k", "value": {"boolValue": True}}]}}, {"k": True}),
+        ({"laterValue": 1, "stringValue": "s"}, "s"),
+    ],
+)
+def test_values(value: object, read: object) -> None:
+    """Each kind of value is read as its own type, numbers as numbers or strings, bytes in either alphabet."""
+    assert read_value(value) == read
+    assert type(read_value(value)) is type(read)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        {},
+        "bare",
+        {"stringValue": 5},
+        {"intValue": "five"},
+        {"intValue": 1.5},
+        {"intValue": True},
+        {"intValue": 2**63},
+        {"intValue": "1_000"},
+        {"boolValue": "true"},
+        {"doubleValue": "many"},
+        {"doubleValue": True},
+        {"doubleValue": 10**400},
+        {"bytesValue": "A"},
+        {"bytesValue": "ü"},
+        {"laterValue": 1},
+    ],
+)
+def test_values_of_a_wrong_type_are_absent(value: object) -> None:
+    """A value that is not of the type it says is None, not a guess and not an error."""
+    assert read_value(value) is None
+
+
+@given(st.sampled_from(KINDS), JSON)
+def test_reading_a_value_is_total(kind: str, content: Any) -> None:
+    """Whatever stands where a value should, reading raises nothing and gives one of our types."""
+    assert isinstance(read_value({kind: content}), (str, int, bool, float, bytes, tuple, dict, type(None)))
+
+
+def test_attributes_pass_over_what_is_no_pair() -> None:
+    """A pair without a key, or with one that is no text, is not there; of equal keys the last counts."""
+    given: list[Any] = [{"key": "a", "value": {"intValue": 1}}, {"value": {}}, {"key": 5}, "a", None, {"key": "a"}]
+
+    assert decode_request(request({**SPAN, "attributes": given})).spans[0].attributes == {"a": None}
+
+
+def test_depth_is_bounded() -> None:
+    """Lists nested deeper than the bound end in None, as in protobuf."""
+    value: dict[str, Any] = {"intValue": 1}
+    for _ in range(MAX_DEPTH + 1):
+        value = {"arrayValue": {"values": [value]}}
+    depth, read = 0, read_value(value)
+    while read:
+        (read,) = read
+        depth += 1
+
+    assert (read, depth) == (None, MAX_DEPTH)

@@ -36,13 +36,6 @@ def test_long_lines_are_passed_over(text: bytes, cuts: list[int], longest: int) 
     assert [line.text for line in split(pieces(text, cuts), longest)] == expected
 
 
-def test_last_line_without_an_end() -> None:
-    """Only a last line that nothing followed is marked as not ended."""
-    assert list(split([b"a\nb"])) == [Line(1, b"a"), Line(2, b"b", ended=False)]
-    assert list(split([b"a\nb\n"])) == [Line(1, b"a"), Line(2, b"b")]
-    assert list(split([b""])) == []
-
-
 @given(st.lists(st.tuples(OBJECTS, st.sampled_from([None, 1, 2, "\t"])), max_size=5))
 def test_documents_in_any_layout(told: list[tuple[dict[str, Any], int | str | None]]) -> None:
     """Objects on one line and over several, in any mixture, come out one by one."""
@@ -71,29 +64,4 @@ def test_broken_document_costs_no_other_line() -> None:
         b'{"a":1}',
         b'{"b":[',
         b'{"c":1}',
-    ]
-
-
-def test_document_that_does_not_end() -> None:
-    """A document still open at the end of the file is marked as not ended, wherever the cut was."""
-    assert list(documents(split([b'{\n  "a": [\n']))) == [Line(1, b'{\n  "a": [', ended=False)]
-    assert list(documents(split([b'{\n  "a']))) == [Line(1, b'{\n  "a', ended=False)]
-
-
-def test_long_document_is_passed_over() -> None:
-    """A document beyond the bound is None as a whole; the next one is read."""
-    text = b'{\n  "a": 1,\n  "b": 2\n}\n{\n  "a": 1\n}\n'
-
-    assert list(documents(split([text]), longest=14)) == [Line(1, None), Line(5, b'{\n  "a": 1\n}')]
-
-
-def test_too_long_a_line_ends_a_document() -> None:
-    """Inside a document a line beyond the bound ends it: both are named."""
-    text = b'{\n  "a": "aaaaaaaaaaaa"\n}\n{}\n'
-
-    assert list(documents(split([text], longest=8), longest=8)) == [
-        Line(1, b"{"),
-        Line(2, None),
-        Line(3, b"}"),
-        Line(4, b"{}"),
     ]

@@ -8,12 +8,12 @@ from types import ModuleType
 
 import pytest
 
-from otel_reliability.sources import native_extension
+from otel_reliability.sources.native_decoder import FITS, load
 
 NAME = "otel_reliability_native_of_a_test"
 
 
-@pytest.mark.parametrize("fits", [native_extension.FITS - 1, native_extension.FITS + 1, None])
+@pytest.mark.parametrize("fits", [FITS - 1, FITS + 1, None])
 def test_a_module_of_another_version_is_told_and_left_alone(
     fits: int | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -23,7 +23,7 @@ def test_a_module_of_another_version_is_told_and_left_alone(
         module.__dict__["FITS"] = fits
     monkeypatch.setitem(sys.modules, NAME, module)
 
-    assert native_extension.load(NAME) is None
+    assert load(NAME) is None
     assert "pip install ./native" in caplog.text
 
 
@@ -37,14 +37,14 @@ def test_a_module_that_cannot_be_loaded_is_told_and_done_without(
     (tmp_path / f"{NAME}.py").write_text(f"raise {fault}\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
 
-    assert native_extension.load(NAME) is None
+    assert load(NAME) is None
     assert fault.partition("(")[0] in caplog.text
 
 
 def test_a_module_that_fits_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it is."""
     module = ModuleType(NAME)
-    module.__dict__["FITS"] = native_extension.FITS
+    module.__dict__["FITS"] = FITS
     monkeypatch.setitem(sys.modules, NAME, module)
 
-    assert native_extension.load(NAME) is module
+    assert load(NAME) is module

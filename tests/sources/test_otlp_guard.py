@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.errors import UndecodableBody
-from otel_reliability.sources.otlp_guard import LARGE, LEAST_SPAN, check
-from otel_reliability.sources.otlp_protobuf import decode_logs, decode_traces
+from otel_reliability.sources.otlp_protobuf import LARGE, LEAST_SPAN, check, decode_logs, decode_traces
 from otel_reliability.testing import span, traces_protobuf
 from tests.sources.strategies import plain
 

@@ -64,11 +64,6 @@ def test_recordings(recording: Path) -> None:
     assert malformed == []
 
 
-def test_zstd(tmp_path: Path) -> None:
-    """A file packed with zstd is read."""
-    assert len(read(file(tmp_path, zstandard.compress(LINE * 3)))[0]) == 3
-
-
 def test_standard_input() -> None:
     """`-` reads what a pipe holds, and names places in it."""
     code = (
@@ -209,13 +204,6 @@ def test_half_characters_are_replaced() -> None:
     name = decode_json(line).spans[0].name
 
     assert name == "\U0001f600 \ufffd"
-
-
-def test_body_that_is_no_json() -> None:
-    """A body that cannot be read says where."""
-    for body, message in [(b"{", "at line 1, column 2"), (b"\xff", "not UTF-8"), (b"{}\n{}", "Extra data at line 2")]:
-        with pytest.raises(UndecodableBody, match=message):
-            decode_json(body)
 
 
 @given(st.binary(max_size=60))

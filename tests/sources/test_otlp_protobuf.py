@@ -12,11 +12,10 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.attributes import LazyAttributes
-from otel_reliability.model.span import Evaluation
 from otel_reliability.sources.any_value import Memo
 from otel_reliability.sources.batch import Reason
 from otel_reliability.sources.otlp_protobuf import decode_logs, decode_traces
@@ -95,13 +94,6 @@ def test_unknown_fields_are_ignored() -> None:
     assert plain(decode_traces(later).spans) == plain(full_schema.decode(later).spans) == expected
 
 
-def test_last_of_equal_keys_counts() -> None:
-    """Of pairs with the same key the last one is the value."""
-    again = KeyValue(key="a", value=AnyValue(int_value=2)).SerializeToString()
-
-    assert decode_traces(request_with(wire(9, again))).spans[0].attributes["a"] == 2
-
-
 def test_a_broken_value_costs_only_itself() -> None:
     """A text that is no UTF-8 makes the full schema refuse the request; here its value is None and the rest is read."""
     body = traces_protobuf([span(attributes={"bad": "good", "a": 1})]).replace(b"good", b"\xff\xfe\xfd\xfc")
@@ -133,14 +125,6 @@ def test_resource_and_scope_in_parts() -> None:
     assert (read.resource.service_name, read.resource.service_namespace) == ("name", "namespace")
     assert (read.scope, read.scope_version) == ("scope", "v2")
     assert plain(read) == plain(full_schema.decode(body).spans[0])
-
-
-def test_broken_resource_is_undecodable() -> None:
-    """A resource that cannot be read makes the body undecodable, as in the full schema."""
-    body = wire(1, wire(1, b"\x0a\x05x") + ResourceSpans().SerializeToString())
-
-    with pytest.raises(UndecodableBody):
-        decode_traces(body)
 
 
 def test_resources_are_shared() -> None:
@@ -180,17 +164,6 @@ def test_decoders_agree_on_odd_spans(fields: dict[str, Any], reason: Reason | No
     assert plain(fast.spans) == plain(full.spans)
     assert fast.malformed == full.malformed
     assert [problem.reason for problem in fast.malformed] == ([reason] if reason else [])
-
-
-def test_malformed_spans_leave_their_neighbours() -> None:
-    """One malformed span is named; those beside it are read."""
-    sound, broken = span(1), span(2)._replace(trace_id=b"short")
-    batch = decode_traces(traces_protobuf([sound, broken, sound]))
-
-    assert plain(batch.spans) == plain([sound, sound])
-    assert [(problem.reason, problem.detail) for problem in batch.malformed] == [
-        (Reason.TRACE_ID, "the trace id has 5 bytes, not 16")
-    ]
 
 
 class TestLazyAttributes:
@@ -256,19 +229,6 @@ def judgement(**fields: Any) -> LogRecord:
         "attributes": pairs(facts),
     }
     return LogRecord(**{**usual, **fields})
-
-
-def test_empty_bodies_are_empty_requests() -> None:
-    """No bytes at all are a request without spans, and without logs."""
-    assert decode_traces(b"").spans == []
-    assert decode_logs(b"").evaluations == []
-
-
-def test_evaluation_log() -> None:
-    """An evaluation event is an evaluation of the span in whose context it was written."""
-    batch = decode_logs(logs(judgement()))
-
-    assert batch.evaluations == [Evaluation("correctness", 0.5, None, at(1), trace_id(1), span_id(2), None)]
 
 
 def test_observed_time_where_there_is_no_other() -> None:

@@ -6,8 +6,7 @@ import pytest
 
 from otel_reliability.config import MetricSettings, Settings, TelemetrySettings, WindowSettings
 from otel_reliability.engine import Engine
-from otel_reliability.model.event import RunChange, RunEvent
-from otel_reliability.model.run import Outcome
+from otel_reliability.model.run import Outcome, RunChange, RunEvent
 from otel_reliability.telemetry.ledger import BUDGET
 from otel_reliability.telemetry.live import Live, live_of
 from otel_reliability.testing import KEY, FakeClock, call, run

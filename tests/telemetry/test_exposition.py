@@ -8,8 +8,7 @@ import pytest
 
 from otel_reliability.config import MetricSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
-from otel_reliability.model.event import RunChange, RunEvent
-from otel_reliability.model.run import Run
+from otel_reliability.model.run import Run, RunChange, RunEvent
 from otel_reliability.telemetry.exposition import agent_points, agent_slices
 from otel_reliability.telemetry.instruments import Point
 from otel_reliability.testing import EPOCH_NS, KEY, run

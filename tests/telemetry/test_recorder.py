@@ -3,8 +3,7 @@ from __future__ import annotations
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings, TelemetrySettings
-from otel_reliability.model.event import RunChange, RunEvent
-from otel_reliability.model.run import AgentKey, ModelCall, Outcome, Run
+from otel_reliability.model.run import AgentKey, ModelCall, Outcome, Run, RunChange, RunEvent
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.instruments import Recorded
 from otel_reliability.telemetry.ledger import ToolLedger

@@ -8,8 +8,7 @@ import pytest
 from otel_reliability.change.detector import BLIND
 from otel_reliability.config import ChangeSettings, MetricSettings, Settings, WindowSettings
 from otel_reliability.engine import Engine
-from otel_reliability.model.event import RunChange, RunEvent
-from otel_reliability.model.run import AgentKey
+from otel_reliability.model.run import AgentKey, RunChange, RunEvent
 from otel_reliability.report.build import AgentSource, agent_view
 from otel_reliability.report.view import AgentView
 from otel_reliability.testing import KEY, call, run

@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from otel_reliability import testing
-from otel_reliability.model.event import RunChange, RunEvent
-from otel_reliability.model.run import AgentKey, ModelCall, Outcome, Run, ToolCall
+from otel_reliability.model.run import AgentKey, ModelCall, Outcome, Run, RunChange, RunEvent, ToolCall
 
 KEY = AgentKey("", "shop", "", "support")
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings, WindowSettings
 from otel_reliability.metrics import laws
-from otel_reliability.model.event import RunChange, RunEvent
 from otel_reliability.model.row import Row
-from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
 from otel_reliability.windows.paths import PathTable
 from otel_reliability.windows.row_range import RowRange, Rule

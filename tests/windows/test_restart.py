@@ -8,8 +8,7 @@ from functools import partial
 from hypothesis import given
 
 from otel_reliability.config import Settings, WindowSettings
-from otel_reliability.model.event import RunChange, RunEvent
-from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.windows.agents import AgentRegistry
 from tests.windows.runs import KEY, closed, final, histories, run
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from otel_reliability.config import LimitSettings, Settings, WindowSettings
-from otel_reliability.model.event import RunChange, RunEvent
-from otel_reliability.model.run import Outcome, Run
+from otel_reliability.model.run import Outcome, Run, RunChange, RunEvent
 from otel_reliability.testing import call, run
 from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.agents import AgentRegistry
