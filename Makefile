@@ -14,6 +14,9 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 WORKERS ?= 2
 # Coverage slows the tests down, so `make test` measures it in CI only.
 COVERAGE ?= $(if $(CI),--cov --cov-report=term)
+# What `make dist` builds wheels of the native extension for, and where it puts everything.
+VERSIONS ?= 3.11 3.12 3.13 3.14
+DIST ?= dist
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_PYTHON_DOWNLOADS := never
@@ -106,16 +109,21 @@ lock: .venv/ready
 	done
 	! grep -En '[a-z]+://' requirements*.lock docker/*.lock examples/*/requirements.txt
 
-#: Build the package and the native extension into dist/: source archives, and wheels for every Python from 3.11 to 3.14 on this machine.
+#: Build the package and the native extension into dist/: source archives, and wheels for every Python of VERSIONS on this machine.
 dist: .venv/ready
-	rm -rf dist
-	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist .
-	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist --sdist native
-	for version in 3.11 3.12 3.13 3.14; do \
+	rm -rf $(DIST) build/wheels
+	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir $(DIST) .
+	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir $(DIST) --sdist native
+	for version in $(VERSIONS); do \
 		for python in $$HOME/.pyenv/versions/$$version.*/bin/python python$$version; do \
 			$$python -c 'import venv' 2>/dev/null || continue; \
-			$(BIN)/uv build --quiet --build-constraint requirements.lock --python $$python --out-dir dist --wheel native; break; \
+			$(BIN)/uv build --quiet --build-constraint requirements.lock --python $$python --out-dir build/wheels --wheel native; break; \
 		done; \
+	done
+	for wheel in build/wheels/*.whl; do \
+		if [ -x $(BIN)/auditwheel ]; \
+		then PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir $(DIST) $$wheel; \
+		else cp $$wheel $(DIST); fi; \
 	done
 
 #: Remove environments, caches and build results.
