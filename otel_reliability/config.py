@@ -140,6 +140,9 @@ class ToolSettings(Struct, frozen=True):
     """Tools that change the world, whatever their names say."""
     reads: tuple[Text, ...] = ()
     """Tools that only read."""
+    effect_key: Mapping[str, Text] = {}
+    """Pattern → argument that names what a call changes: with `edit` → `path`, two edits of one file are the same effect. The
+    pattern matches the name as emitted, before `rename`."""
     helpers: tuple[Text, ...] = ("TodoWrite", "TodoRead", "ToolSearch", "Skill")
     """Tools by which an agent organises itself: they change nothing that counts."""
     ignore: tuple[Text, ...] = ()

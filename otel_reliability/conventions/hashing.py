@@ -14,6 +14,8 @@ import secrets
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from otel_reliability.conventions import values
@@ -67,14 +69,20 @@ class Hasher:
     """Hashes arguments and results under one key.
 
     Two processes whose hashes must agree (workers, restarts) share the key; otherwise it is random and dies with the process.
-    `soft_errors` are the user's patterns of results that mean failure though the call returned normally.
+    `soft_errors` are the user's patterns of results that mean failure though the call returned normally, `effect_keys` the
+    arguments that name what calls of a tool change (`tools.effect_key`).
     """
 
-    def __init__(self, key: bytes | None = None, soft_errors: Iterable[str] = ()) -> None:
+    def __init__(
+        self, key: bytes | None = None, soft_errors: Iterable[str] = (), effect_keys: Mapping[str, str] | None = None
+    ) -> None:
         key = (secrets.token_bytes(32) if key is None else key)[:64]
         self._begun = hashlib.blake2b(digest_size=DIGEST_SIZE, key=key)
         self._soft_errors = [re.compile(pattern) for pattern in soft_errors]
         self.has_soft_errors = bool(self._soft_errors)
+        self._effect_readers = [
+            (pattern, partial(self._hash_of_argument, argument)) for pattern, argument in (effect_keys or {}).items()
+        ]
         self._known: dict[tuple[Callable[..., Any], bytes], Any] = {}
         self.uncaught_errors: Counter[tuple[str, str]] = Counter()
         """Results that begin like an error of calls that count as successful, by tool and word. No content is kept."""
@@ -109,14 +117,31 @@ class Hasher:
     ) -> Call:
         """A tool call, its arguments and its result hashed; failed also where the result is a soft error to the user."""
         digest, effect = self.hashed_arguments(arguments)
-        if digest is not None and name is not None and is_shell(name) and self.once(_only_reads, arguments):
-            effect = READS_ONLY
+        if digest is not None and name is not None and self.reads_arguments(name):
+            effect = self._effect_of(name, arguments, effect)
         if result is None:
             return _tuple(Call, (name, call_id, digest, failed, None, effect))
         hashed, result_failed, word = self.result(result)
         if word is not None and not (failed or result_failed) and len(self.uncaught_errors) < MAX_UNCAUGHT:
             self.uncaught_errors[name or "", word] += 1
         return _tuple(Call, (name, call_id, digest, failed or result_failed, hashed, effect))
+
+    def reads_arguments(self, name: str) -> bool:
+        """Return whether the effect of a tool's calls depends on what its arguments say."""
+        return is_shell(name) or any(fnmatchcase(name, pattern) for pattern, _ in self._effect_readers)
+
+    def _effect_of(self, name: str, arguments: object, effect: bytes | None) -> bytes | None:
+        """Return the hash of a call's effect; `effect` is that of all arguments without free text."""
+        if is_shell(name) and self.once(_only_reads, arguments):
+            return READS_ONLY
+        reader = next((reader for pattern, reader in self._effect_readers if fnmatchcase(name, pattern)), None)
+        return effect if reader is None else self.once(reader, arguments) or effect
+
+    def _hash_of_argument(self, argument: str, arguments: object) -> bytes | None:
+        """Return the hash of one argument of a call, None where it is absent or redacted."""
+        _, meant = unwrapped(arguments)
+        given = cast("Mapping[str, Any]", meant).get(argument) if isinstance(meant, Mapping) else None
+        return None if given is None else self.value(given)
 
     def hashed_arguments(self, value: object) -> tuple[bytes | None, bytes | None]:
         """Return the same as `arguments`, once for equal texts."""

@@ -152,7 +152,9 @@ class Reader:
 
     def __init__(self, settings: Settings, table: Sequence[Convention], hasher: Hasher | None = None) -> None:
         key = bytes.fromhex(settings.hash_key) if settings.hash_key else None
-        self.hasher = hasher if hasher is not None else Hasher(key, settings.tools.soft_errors)
+        self.hasher = (
+            hasher if hasher is not None else Hasher(key, settings.tools.soft_errors, settings.tools.effect_key)
+        )
         rules = settings.mapping.spans
         self._own_spans = OwnSpans(rules) if rules else None
         self._table = (*((self._own_spans,) if self._own_spans else ()), *table)

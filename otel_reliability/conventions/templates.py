@@ -11,7 +11,6 @@ from otel_reliability.conventions.base import Answer, Own
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.conventions.mapping import ToolNames
 from otel_reliability.model.span import STATUS_ERROR, Call, InvocationFacts, Kind, ModelFacts, Tokens, ToolFacts
-from otel_reliability.model.tools import is_shell
 
 RESULT: Final = Call._fields.index("result")
 Parts: TypeAlias = list[Any]
@@ -93,8 +92,8 @@ class Templates:
                 return _flat(facts, _INVOCATION_TOKENS), self.invocation
             case ToolFacts(calls=(call,)):
                 name: Any = call.name
-                runs_commands = isinstance(name, Own) or (name is not None and is_shell(name))
-                return list(call), self.tool_that_runs_commands if runs_commands else self.tool
+                reads = isinstance(name, Own) or (name is not None and self._hasher.reads_arguments(name))
+                return list(call), self.tool_by_arguments if reads else self.tool
             case Own():
                 return [self._once(facts, self.complete)], _whole
             case _:
@@ -136,8 +135,8 @@ class Templates:
         call = self._hasher.call(name, call_id, arguments, result, failed=failed)
         return _tuple(ToolFacts, (self._names.renamed((call,)), False))
 
-    def tool_that_runs_commands(self, parts: Parts) -> ToolFacts:
-        """Facts of a tool span whose arguments say whether the call only reads: the native extension does not read them."""
+    def tool_by_arguments(self, parts: Parts) -> ToolFacts:
+        """Facts of a tool span whose arguments say what the call changes: the native extension does not read them."""
         return self.tool(parts)
 
     def _once(self, part: Own, finish: Callable[[Any], Any]) -> Own:

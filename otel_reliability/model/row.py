@@ -95,7 +95,7 @@ class Row(NamedTuple):
 
     - `path`: None for runs that give no evidence to path metrics (tools unobservable, or the run incomplete).
     - `retries`, `tool_calls`, `failed_calls`: None where the tools are unobservable.
-    - `effects`: (tool, hash) of the calls that changed something, None where they cannot be told or compared (no task).
+    - `effects`: (tool, hash) of the calls that changed something, None where unknown, or not compared (no task) and not empty.
     - `signals`: (evaluation name, score) of the run, sorted; `derived` names those we computed ourselves.
     - `latency_ns`: mean duration of its model calls.
     - `by_status`: its success is no more than an end without error (`outcome.fallback: status`).

@@ -9,7 +9,7 @@ from typing import Final
 from otel_reliability.model.row import Retries, Row
 from otel_reliability.model.run import ModelCall, Run, ToolCall
 from otel_reliability.model.span import Evaluation
-from otel_reliability.model.tools import effects_of
+from otel_reliability.model.tools import Effect, effects_of
 from otel_reliability.windows.paths import PathTable
 
 CONSTRAINT: Final = "constraint."
@@ -25,7 +25,7 @@ def row_of(run: Run, paths: PathTable) -> Row:
     """Return what a window keeps of a run. `paths` holds its path until the path is released there.
 
     An incomplete run, and one whose tools cannot be observed, give no data to path metrics: their `path` and `effects` are
-    None. The effects of a run without a task are None too: it is compared with no other run.
+    None. The effects of a run without a task are not kept (None), unless it has none: it is compared with no other run.
     """
     path = None if run.incomplete else run.path
     calls, models, task = run.tool_calls, run.model_calls, run.task_id
@@ -52,11 +52,16 @@ def row_of(run: Run, paths: PathTable) -> Row:
         violations=violations_of(run) if evaluations else run.violations,
         session_id=run.session_id,
         signals=signals_of(evaluations),
-        effects=None if path is None or calls is None or task is None else effects_of(calls),
+        effects=None if path is None or calls is None else _kept_effects(calls, compared=task is not None),
         weight=run.weight,
         arguments_known=run.arguments_known,
         by_status=run.outcome_source == BY_STATUS,
     )
+
+
+def _kept_effects(calls: Sequence[ToolCall], *, compared: bool) -> frozenset[Effect] | None:
+    effects = effects_of(calls)
+    return effects if compared or not effects else None
 
 
 def retries_of(calls: Sequence[ToolCall], model_calls: Sequence[ModelCall]) -> Retries:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from otel_reliability import testing
-from otel_reliability.config import Settings
+from otel_reliability.config import Settings, ToolSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import CloseReason, Outcome, Run
@@ -19,6 +19,7 @@ from otel_reliability.windows.rows import row_of
 from tests.shared import shared
 
 GEMINI: Final = "corpora/multi_trial/gemini-2.5-flash_airline.json"
+SWE: Final = "corpora/swe/sweagent_gpt4_lite_3trials.otlp.jsonl.gz"
 TAUBENCH: Final = "corpora/taubench/gpt-4o_airline_4trials.otlp.jsonl.gz"
 
 
@@ -46,15 +47,30 @@ def taubench_spans() -> tuple[RawSpan, ...]:
     return tuple(span for batch in read_file(shared(TAUBENCH)) for span in batch.spans)
 
 
+def swe_rows() -> tuple[Row, ...]:
+    """The runs of a coding agent, three attempts at each of 276 tasks."""
+    return rows_from(_swe_spans())
+
+
+def swe_rows_by_file() -> tuple[Row, ...]:
+    """The same runs, their effects compared by the file that a call changes."""
+    return rows_from(_swe_spans(), ToolSettings(effect_key=dict.fromkeys(("edit", "create", "apply_patch"), "path")))
+
+
+@functools.cache
+def _swe_spans() -> tuple[RawSpan, ...]:
+    return tuple(span for batch in read_file(shared(SWE)) for span in batch.spans)
+
+
 @functools.cache
 def taubench_rows() -> tuple[Row, ...]:
     """Their rows."""
     return rows_from(taubench_spans())
 
 
-def rows_from(spans: Sequence[RawSpan]) -> tuple[Row, ...]:
+def rows_from(spans: Sequence[RawSpan], tools: ToolSettings | None = None) -> tuple[Row, ...]:
     """From spans to rows, by the product's own path."""
-    engine = Engine(Settings(hash_key="00" * 32), wall=None)
+    engine = Engine(Settings(hash_key="00" * 32, tools=tools or ToolSettings()), wall=None)
     engine.receive(spans)
     engine.flush(CloseReason.END_OF_INPUT)
     paths = PathTable()

@@ -109,6 +109,12 @@ def branch_instability(rows: Sequence[Row], settings: Settings) -> float | None:
     return sum(len(taken) - max(Counter(taken).values()) for taken in shared) / sum(map(len, shared))
 
 
+def no_effect_share(rows: Sequence[Row], settings: Settings) -> float | None:
+    """The share of runs without an effect, where not all are."""
+    idle = [row.effects is not None and not row.effects for row in traced(rows)]
+    return None if all(idle) else statistics.fmean(idle)
+
+
 def distinct_paths(rows: Sequence[Row], settings: Settings) -> float | None:
     """How many different paths there are."""
     return len({path(row) for row in traced(rows)}) or None
@@ -211,6 +217,7 @@ NAIVE: Mapping[str, Formula] = {
         lambda rows: statistics.fmean(similarity(path(one), path(other)) for one, other in combinations(rows, 2))
     ),
     "effect_agreement": effect_agreement,
+    "no_effect_share": no_effect_share,
     "distinct_paths": distinct_paths,
     "retry_explosion": retry_explosion,
     "retry_explosion_share": explosion_share,

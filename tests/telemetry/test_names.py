@@ -47,6 +47,7 @@ def test_what_the_design_names_is_there() -> None:
         "agent.reliability.flag",
         "agent.reliability.path_entropy",
         "agent.reliability.distinct_paths",
+        "agent.reliability.no_effect_share",
         "agent.reliability.modal_path_share",
         "agent.reliability.window.runs",
         "agent.reliability.last_run",

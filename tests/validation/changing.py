@@ -34,7 +34,7 @@ STREAMS: Final = 400
 
 
 def promise(lengths: Sequence[int] = LENGTHS) -> Iterator[str]:
-    """The table of false alarms, for streams whose units are exchangeable."""
+    """The table of false alarms, for streams whose observations are exchangeable."""
     yield f"| stream | {' | '.join(f'c = {c:,}' for c in lengths)} |"
     yield "|---" * (len(lengths) + 1) + "|"
     for name, pool in pools():
@@ -51,16 +51,16 @@ def pools() -> Iterator[tuple[str, Pool]]:
 
 
 def kept(pool: Pool, c: int) -> str:
-    """The mean number of units to an alarm and its lower bound; where that falls short, of many more alarms, and so said."""
+    """Return the mean number of observations to an alarm with its lower bound; where that is too low, of many more alarms."""
     first = units_to_alarm(pool, c, ALARMS, seed=c)
     if lower_bound(first) >= 0.9 * c:
-        return _told(first)
+        return _shown(first)
     every = np.concatenate([first, units_to_alarm(pool, c, MORE, seed=c + 1)])
     verdict = "" if lower_bound(every) >= 0.9 * c else " **broken**"
-    return f"{_told(every)}{verdict}, over {len(every):,} alarms; the first {ALARMS}: {_told(first)}"
+    return f"{_shown(every)}{verdict}, over {len(every):,} alarms; the first {ALARMS}: {_shown(first)}"
 
 
-def _told(lengths: Ints) -> str:
+def _shown(lengths: Ints) -> str:
     return f"{lengths.mean():,.0f} (at least {lower_bound(lengths):,.0f})"
 
 
@@ -72,11 +72,11 @@ def broken() -> Iterator[str]:
         "tasks in random order": at_random(1_000),
         "each task twice in a row": in_blocks(tasks, 2),
         "each task eight times in a row": in_blocks(tasks, 8),
-        "five turns of one session taken as five units": in_blocks(tasks, 5),
-        "a mix that swings every 100 units": swinging(halves, 100),
-        "a mix that swings every 1,000 units": swinging(halves, 1_000),
+        "five turns of one session taken as five observations": in_blocks(tasks, 5),
+        "a mix that swings every 100 observations": swinging(halves, 100),
+        "a mix that swings every 1,000 observations": swinging(halves, 1_000),
     }
-    yield "| order of the units | units to an alarm at c = 200 |"
+    yield "| order of the observations | observations to an alarm at c = 200 |"
     yield "|---|---|"
     for name, draw in orders.items():
         yield f"| {name} | {units_to_alarm(work, 200, ALARMS, seed=1, draw=draw, most=4_000).mean():,.0f} |"

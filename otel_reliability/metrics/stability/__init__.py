@@ -11,6 +11,7 @@ from otel_reliability.metrics.stability.distinct_paths import DistinctPaths
 from otel_reliability.metrics.stability.effect_agreement import EffectAgreement
 from otel_reliability.metrics.stability.flag import Flag
 from otel_reliability.metrics.stability.loops import Loops
+from otel_reliability.metrics.stability.no_effect_share import NoEffectShare
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.metrics.stability.retry_explosion import RetryExplosion
@@ -35,5 +36,6 @@ ROWS: tuple[type[Metric | Derived], ...] = (
     DistinctPaths,
     PathSimilarity,
     EffectAgreement,
+    NoEffectShare,
     Loops,
 )

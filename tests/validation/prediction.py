@@ -1,4 +1,4 @@
-"""Which of the metrics foretell failure: the first part of docs/explanation/validation.md."""
+"""Metrics that predict failure: the first part of docs/explanation/validation.md."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Estimate(NamedTuple):
     low: float
     high: float
 
-    def tells(self, nothing: float) -> bool:
-        """Whether the interval leaves out the value of a metric that tells nothing."""
+    def differs_from(self, nothing: float) -> bool:
+        """Return whether the interval leaves out the value of a metric that predicts nothing."""
         return self.low > nothing or self.high < nothing
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ Task: TypeAlias = list[tuple[float, bool]]
 
 
 def run_numbers(rows: Sequence[Row]) -> dict[str, list[float | None]]:
-    """What is known of each run without its outcome."""
+    """Return the numbers of each run that do not use its outcome."""
     effects, paths = EffectAgreement(), PathSimilarity()
     for row in rows:
         effects.add(row)
@@ -66,6 +66,7 @@ def run_numbers(rows: Sequence[Row]) -> dict[str, list[float | None]]:
         "tool calls": [_float(row.tool_calls) for row in rows],
         "failed calls": [_float(row.failed_calls) for row in rows],
         "retries": [None if row.retries is None else float(row.retries.number) for row in rows],
+        "no effect": [None if row.effects is None else float(not row.effects) for row in rows],
         "repeats": [None if row.retries is None else float(row.retries.repeats) for row in rows],
     }
 
@@ -75,7 +76,7 @@ def _float(number: int | None) -> float | None:
 
 
 def tasks_of(rows: Sequence[Row], numbers: Sequence[float | None]) -> list[Task]:
-    """The judged runs by task."""
+    """Return the runs with a known outcome, by task."""
     tasks: dict[str, Task] = defaultdict(list)
     for row, number in zip(rows, numbers, strict=True):
         if row.task is not None and row.success is not None and number is not None:
@@ -84,7 +85,7 @@ def tasks_of(rows: Sequence[Row], numbers: Sequence[float | None]) -> list[Task]
 
 
 def auroc(tasks: Sequence[Task]) -> float:
-    """How often a failed run has more than a succeeded one, whatever their tasks."""
+    """Return how often a failed run has more than a succeeded one, over all tasks."""
     return _exceeds([run for task in tasks for run in task])
 
 
@@ -168,23 +169,23 @@ def _of_set(name: str, rows: Sequence[Row]) -> Iterable[str]:
     failed = sum(row.success is False for row in rows)
     yield f"### {name}\n"
     yield f"{len(rows)} runs of {len({row.task for row in rows})} tasks, {failed} failed.\n"
-    yield "| of a run | AUROC of its failure | within its task | task mean ~ failure rate (Spearman) | tells |"
+    yield "| of a run | AUROC of its failure | within its task | task mean ~ failure rate (Spearman) | predicts |"
     yield "|---|---|---|---|---|"
     for number, values in run_numbers(rows).items():
         tasks = tasks_of(rows, values)
         found = estimate(tasks, auroc), estimate(tasks, within), estimate(tasks, spearman)
-        told = [
+        predicted = [
             what
             for what, one, zero in zip(("runs", "attempts", "tasks"), found, (0.5, 0.5, 0.0), strict=True)
-            if one.tells(zero)
+            if one.differs_from(zero)
         ]
-        yield f"| {number} | {found[0]} | {found[1]} | {found[2]} | {', '.join(told) or 'nothing'} |"
-    yield "\n| of a task's runs | ~ failure rate (Spearman) | tells |"
+        yield f"| {number} | {found[0]} | {found[1]} | {found[2]} | {', '.join(predicted) or 'nothing'} |"
+    yield "\n| of a task's runs | ~ failure rate (Spearman) | predicts |"
     yield "|---|---|---|"
     for metric, tasks in task_metrics(rows).items():
         one = estimate(tasks, spearman)
         sign = "" if PER_TASK[metric] > 0 else "less "
-        yield f"| {sign}{metric} | {one} | {'tasks' if one.tells(0.0) else 'nothing'} |"
+        yield f"| {sign}{metric} | {one} | {'tasks' if one.differs_from(0.0) else 'nothing'} |"
     yield ""
 
 

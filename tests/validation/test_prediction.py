@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from tests.validation.foretelling import Task, auroc, estimate, spearman, within
 from tests.validation.pictures import Axis, curves, scatter
+from tests.validation.prediction import Task, auroc, estimate, spearman, within
 
 TASKS: list[Task] = [[(1.0, True), (0.0, False)], [(0.0, True), (1.0, False)], [(1.0, True), (1.0, True)]]
 
@@ -38,7 +38,7 @@ def test_few_tasks_give_no_estimate() -> None:
     assert math.isnan(estimate(TASKS, auroc).value)
     same: list[Task] = [[(1.0, True), (1.0, False)] for _ in range(6)]
     assert estimate(same, auroc) == (0.5, 0.5, 0.5)
-    assert not estimate(same, auroc).tells(0.5)
+    assert not estimate(same, auroc).differs_from(0.5)
 
 
 def test_pictures_are_well_formed() -> None:

@@ -1,0 +1,58 @@
+"""no_effect_share: how often does an agent that changes things change nothing at all?"""
+
+from __future__ import annotations
+
+from otel_reliability.config import Settings
+from otel_reliability.metrics.base import DEFAULTS, SumMetric
+from otel_reliability.metrics.data import PATH, UNDISTURBED
+from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
+from otel_reliability.model.row import BASELINE, Row
+
+
+class NoEffectShare(SumMetric):
+    """Runs without any effect over all runs with observable tools, of an agent of which at least one run has one.
+
+    Doing nothing is a failure that no agreement shows: attempts that all change nothing agree perfectly. An agent that only
+    reads has no value. State: integers.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> share = NoEffectShare()
+    >>> share.add(row("", effects=frozenset()))
+    >>> share.value().value is None
+    True
+    >>> share.add(row("", effects=frozenset({("edit", b"1")})))
+    >>> share.value()
+    Reading(value=0.5, runs=2, parts=(), note='')
+
+    References: this project; measured on recorded runs of a coding agent (validation page).
+    """
+
+    __slots__ = ("_idle", "_runs")
+
+    requires = UNDISTURBED | PATH
+
+    spec = MetricSpec(
+        name="no_effect_share",
+        title="Share of runs without effect",
+        family="stability",
+        direction="lower",
+        description="How many runs end without any change to the world, of an agent that makes changes in other runs.",
+        formula="runs without an effect / n",
+        evidence="1 run with observable tools, and one run with an effect",
+        source="this project",
+        improve="Inspect runs without effect: the agent gave up, only searched, or its changes failed. If a tool is classified "
+        "wrongly, name it in tools.effects or tools.reads.",
+        interval="share",
+    )
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._runs = self._idle = 0
+
+    def count(self, row: Row, sign: int) -> None:
+        if row.path is not None and row.condition == BASELINE:
+            self._runs += sign
+            self._idle += sign * (row.effects is not None and not row.effects)
+
+    def value(self) -> Reading:
+        return Reading(self._idle / self._runs, self._runs) if self._idle < self._runs else NO_EVIDENCE
