@@ -26,9 +26,9 @@ cdef struct Canon:  # a JSON text being read, and its canonical form being writt
 
 
 cdef inline uint8_t _next(Canon *canon) noexcept nogil:
-    """Read the next byte that is no blank; 0 at the end."""
+    """Read the next byte that is no blank; 0 at the end, and at a zero byte, which is left there."""
     cdef uint8_t byte
-    while canon.at < canon.end:
+    while canon.at < canon.end and canon.at[0] != 0:
         byte = canon.at[0]
         canon.at += 1
         if byte != 32 and byte != 10 and byte != 13 and byte != 9:

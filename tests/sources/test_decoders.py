@@ -280,6 +280,7 @@ JSON = st.recursive(
 @native_only
 @given(JSON, st.booleans(), st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", " : ")]), st.text(max_size=2))
 @example({"a": 0.1, "b": 1e22, "c": -0.0, "d": 20.0}, False, (",", ":"), "")
+@example([], False, (",", ":"), "\x00")
 def test_canonical_json_is_that_of_python(value: Any, escaped: bool, marks: tuple[str, str], more: str) -> None:
     """Where the extension says what the canonical JSON of a text is, Python says the same; broken texts too."""
     text = json.dumps(value, ensure_ascii=escaped, separators=marks) + more
