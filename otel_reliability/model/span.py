@@ -7,6 +7,7 @@ All types are named tuples: they cost one C call to make, compare by value and c
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -227,8 +228,16 @@ class HandoffFacts(NamedTuple):
 Facts: TypeAlias = InvocationFacts | ToolFacts | ModelFacts | HandoffFacts | RejectionFacts
 
 
+EVALUATION: Final = "gen_ai.evaluation.result"
+"""The name of the event that evaluates a run, in spans and in logs."""
+EVALUATION_NAME: Final = "gen_ai.evaluation.name"
+EVALUATION_SCORE: Final = "gen_ai.evaluation.score.value"
+EVALUATION_LABEL: Final = "gen_ai.evaluation.score.label"
+EVALUATED_RESPONSE: Final = "gen_ai.response.id"
+
+
 class Evaluation(NamedTuple):
-    """A judgement that came with the telemetry. It names the span, the response or neither."""
+    """A result of an evaluation that came with the telemetry. It names the span, the response or neither."""
 
     name: str
     score: float | None
@@ -237,6 +246,35 @@ class Evaluation(NamedTuple):
     trace_id: TraceId | None = None
     span_id: SpanId | None = None
     response_id: str | None = None
+
+    @classmethod
+    def of(
+        cls, facts: Mapping[str, Any], time_ns: int, trace_id: TraceId | None = None, span_id: SpanId | None = None
+    ) -> Evaluation:
+        """Read the attributes of the GenAI conventions. Without a name it is empty; a score may have any type.
+
+        >>> Evaluation.of({"gen_ai.evaluation.name": "tone", "gen_ai.evaluation.score.value": "0.5"}, 7)[:3]
+        ('tone', 0.5, None)
+        """
+
+        def text(key: str) -> str | None:
+            value = facts.get(key)
+            return bounded(value) if isinstance(value, str) and value else None
+
+        score = facts.get(EVALUATION_SCORE)
+        try:
+            number = float(score) if isinstance(score, (int, float, str)) else math.nan
+        except (ValueError, OverflowError):
+            number = math.nan
+        return cls(
+            text(EVALUATION_NAME) or "", number if math.isfinite(number) else None, text(EVALUATION_LABEL), time_ns, trace_id,
+            span_id, text(EVALUATED_RESPONSE),
+        )  # fmt: skip
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing: an evaluator that failed gives neither score nor label."""
+        return self.score is None and self.label is None
 
 
 class Notes(NamedTuple):

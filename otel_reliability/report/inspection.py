@@ -22,14 +22,13 @@ from otel_reliability.conventions.reader import Reader
 from otel_reliability.model.crossing import LINK, RUN_KEY, crossing
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run, Tools
-from otel_reliability.model.span import Kind, RawLog
+from otel_reliability.model.span import EVALUATION, Kind, RawLog
 from otel_reliability.model.tools import ToolRules, Verdict, verdict
 from otel_reliability.report.missing import missing_of
 from otel_reliability.report.proposal import MAX_GROUPS, OTHERS, Proposal, Unknown
 from otel_reliability.report.terminal import INDENT, columns, dim, heading, missing_data
 from otel_reliability.report.text import agent_name, clean, count, percent
 from otel_reliability.sources.batch import Batch
-from otel_reliability.sources.evaluations import EVENT_NAME
 
 MIN_ALIKE: Final = 3
 """Results of a tool that begin with one error word before it is shown."""
@@ -132,7 +131,7 @@ class Inspection:
         for log in batch.logs:
             self._see_event(log)
         if batch.evaluations:
-            self._events[LogEvents(EVENT_NAME, "", "evaluations", Kind.EVALUATION.value)] += len(batch.evaluations)
+            self._events[LogEvents(EVALUATION, "", "evaluations", Kind.EVALUATION.value)] += len(batch.evaluations)
         for span in batch.spans:
             self.spans += 1
             convention = self._reader.convention_of(span)

@@ -1,12 +1,23 @@
-"""The output of a source, and the rules of a well-formed span that all sources share."""
+"""The output of a source, and the rules of well-formed spans and log records that all sources share."""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
-from otel_reliability.model.span import Evaluation, RawLog, RawSpan, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import (
+    EVALUATION,
+    EVALUATION_NAME,
+    Evaluation,
+    RawLog,
+    RawSpan,
+    Resource,
+    SpanId,
+    SpanRef,
+    TraceId,
+)
 
 TRACE_ID_BYTES: Final = 16
 SPAN_ID_BYTES: Final = 8
@@ -130,3 +141,53 @@ def link_ref(trace_id: bytes, span_id: bytes) -> SpanRef | None:
     """
     whole = len(trace_id) == TRACE_ID_BYTES and len(span_id) == SPAN_ID_BYTES
     return (trace_id, span_id) if whole and trace_id != NO_TRACE and span_id != NO_SPAN else None
+
+
+# --- Log records --------------------------------------------------------------------------------------------------------
+
+
+_NAME_ATTRIBUTE: Final = "event.name"
+
+
+class Log(NamedTuple):
+    """One log record as any source reads it. Ids that are no ids are absent: a record may have none."""
+
+    event_name: object
+    body: object
+    attributes: Mapping[str, Any]
+    time_ns: int
+    trace_id: bytes
+    span_id: bytes
+    scope: str = ""
+    resource: Resource = Resource()
+
+
+def take_log(batch: Batch, log: Log) -> None:
+    """Put one log record into the batch: as an evaluation, as another event, as malformed, or counted.
+
+    The event's name stands in the record's own field, in `event.name`, or, from older senders, is the body. Older senders
+    also keep the attributes in the body. A record without a result (an evaluator that failed) is counted with the others.
+    """
+    named = log.attributes.get(_NAME_ATTRIBUTE)
+    if EVALUATION not in (log.event_name, named, log.body):
+        name = named or log.event_name
+        if isinstance(name, str) and name and log.time_ns:
+            batch.logs.append(
+                RawLog(name, log.time_ns, log.trace_id, log.span_id, log.attributes, log.scope, log.resource)
+            )
+        else:
+            batch.other_logs += 1
+        return
+    facts = {**cast("dict[str, Any]", log.body), **log.attributes} if isinstance(log.body, dict) else log.attributes
+    trace_id, span_id = _known(log.trace_id, TRACE_ID_BYTES), _known(log.span_id, SPAN_ID_BYTES)
+    evaluation = Evaluation.of(facts, log.time_ns, trace_id, span_id)
+    if not evaluation.name:
+        batch.malformed.append(Malformed(Reason.EVALUATION, f"an evaluation without {EVALUATION_NAME}"))
+    elif evaluation.is_empty:
+        batch.other_logs += 1
+    else:
+        batch.evaluations.append(evaluation)
+
+
+def _known(identifier: bytes, size: int) -> bytes | None:
+    return identifier if len(identifier) == size and identifier.strip(b"\0") else None

@@ -16,6 +16,7 @@ from otel_reliability.model.span import RawEvent, RawSpan, Resource, SpanRef
 from otel_reliability.sources.any_value import MAX_DEPTH
 from otel_reliability.sources.batch import (
     Batch,
+    Log,
     Malformed,
     Reason,
     fault,
@@ -23,8 +24,8 @@ from otel_reliability.sources.batch import (
     ordered,
     parent,
     parent_remote,
+    take_log,
 )
-from otel_reliability.sources.evaluations import Log, take_log
 
 # --- Values -------------------------------------------------------------------------------------------------------------
 

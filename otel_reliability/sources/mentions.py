@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from otel_reliability.errors import UndecodableBody
-from otel_reliability.model.span import TraceId
+from otel_reliability.model.span import EVALUATION, TraceId
 from otel_reliability.sources.chunks import CHUNK, STDIN, Chunks, Progress
-from otel_reliability.sources.evaluations import EVENT_NAME
 from otel_reliability.sources.lines import documents, split
 from otel_reliability.sources.otlp_json import BYTE_ORDER_MARK, decode_json
 
@@ -37,7 +36,7 @@ _ESCAPED_WORD: Final = re.compile(rb"\\u00(?:2[eE]|3[0-9]|[46][1-9a-fA-F]|[57][0
 _REACH: Final = 512
 """Bytes that a name with its id never exceeds: so many are searched again with the next piece."""
 _LOGS: Final = b'"resourceLogs"'
-_JUDGEMENT: Final = EVENT_NAME.encode()
+_JUDGEMENT: Final = EVALUATION.encode()
 
 
 class Scanned(NamedTuple):

@@ -32,10 +32,11 @@ from otel_reliability.sources.batch import (
     SPAN_ID_BYTES,
     TRACE_ID_BYTES,
     Batch,
+    Log,
     fault,
     link_ref,
+    take_log,
 )
-from otel_reliability.sources.evaluations import Log, take_log
 from otel_reliability.sources.otlp_descriptor import (
     EVENT_ATTRIBUTES,
     LENGTH_DELIMITED,

@@ -20,9 +20,17 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeL
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
-from otel_reliability.model.span import Evaluation, RawSpan, Resource
+from otel_reliability.model.span import (
+    EVALUATED_RESPONSE,
+    EVALUATION,
+    EVALUATION_LABEL,
+    EVALUATION_NAME,
+    EVALUATION_SCORE,
+    Evaluation,
+    RawSpan,
+    Resource,
+)
 from otel_reliability.sources.batch import FLAG_REMOTE, FLAG_REMOTE_KNOWN
-from otel_reliability.sources.evaluations import EVENT_NAME, LABEL, NAME, RESPONSE, SCORE
 
 Group = tuple[Resource, str, str]
 _IDS: Final = {"traceId", "spanId", "parentSpanId"}
@@ -118,13 +126,13 @@ def _value(value: Any) -> AnyValue:
 
 def _log(evaluation: Evaluation) -> LogRecord:
     facts = {
-        NAME: evaluation.name,
-        SCORE: evaluation.score,
-        LABEL: evaluation.label,
-        RESPONSE: evaluation.response_id,
+        EVALUATION_NAME: evaluation.name,
+        EVALUATION_SCORE: evaluation.score,
+        EVALUATION_LABEL: evaluation.label,
+        EVALUATED_RESPONSE: evaluation.response_id,
     }
     return LogRecord(
-        event_name=EVENT_NAME,
+        event_name=EVALUATION,
         time_unix_nano=evaluation.time_ns,
         trace_id=evaluation.trace_id or b"",
         span_id=evaluation.span_id or b"",

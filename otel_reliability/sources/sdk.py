@@ -15,14 +15,7 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, StatusCode, TraceSt
 
 from otel_reliability.errors import MalformedSpan
 from otel_reliability.model.span import RawEvent, RawSpan, Resource, SpanRef
-from otel_reliability.sources.batch import (
-    LATEST_NS,
-    SPAN_ID_BYTES,
-    TRACE_ID_BYTES,
-    Reason,
-    fault,
-    link_ref,
-)
+from otel_reliability.sources.batch import LATEST_NS, SPAN_ID_BYTES, TRACE_ID_BYTES, Reason, fault, link_ref
 
 _RESOURCES: Final = 64
 _LAST_TRACE: Final = 2 ** (8 * TRACE_ID_BYTES) - 1

@@ -6,18 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.model.span import Evaluation
-from otel_reliability.sources.batch import Batch, Reason
-from otel_reliability.sources.evaluations import EVENT_NAME, LABEL, NAME, RESPONSE, SCORE, Log, take_log
+from otel_reliability.model.span import (
+    EVALUATED_RESPONSE,
+    EVALUATION,
+    EVALUATION_LABEL,
+    EVALUATION_NAME,
+    EVALUATION_SCORE,
+    Evaluation,
+)
+from otel_reliability.sources.batch import Batch, Log, Reason, take_log
 from otel_reliability.sources.otlp_json import read_file
 from tests.shared import shared
 from tests.sources.strategies import ATTRIBUTES, VALUES
 
 TRACE, SPAN = b"t" * 16, b"s" * 8
-FACTS = {NAME: "correctness", SCORE: 1, LABEL: "pass", RESPONSE: "resp-1"}
+FACTS = {EVALUATION_NAME: "correctness", EVALUATION_SCORE: 1, EVALUATION_LABEL: "pass", EVALUATED_RESPONSE: "resp-1"}
 
 
-def taken(event_name: object = EVENT_NAME, body: object = None, facts: dict[str, Any] | None = None) -> Batch:
+def taken(event_name: object = EVALUATION, body: object = None, facts: dict[str, Any] | None = None) -> Batch:
     """The batch after one log record."""
     batch = Batch()
     take_log(batch, Log(event_name, body, FACTS if facts is None else facts, 7, TRACE, SPAN))
@@ -27,11 +33,11 @@ def taken(event_name: object = EVENT_NAME, body: object = None, facts: dict[str,
 @pytest.mark.parametrize(
     ("event_name", "body", "facts"),
     [
-        (EVENT_NAME, None, FACTS),
-        ("", None, {**FACTS, "event.name": EVENT_NAME}),
-        (None, EVENT_NAME, FACTS),
-        (EVENT_NAME, FACTS, {}),
-        (EVENT_NAME, {**FACTS, NAME: "older"}, {NAME: "correctness"}),
+        (EVALUATION, None, FACTS),
+        ("", None, {**FACTS, "event.name": EVALUATION}),
+        (None, EVALUATION, FACTS),
+        (EVALUATION, FACTS, {}),
+        (EVALUATION, {**FACTS, EVALUATION_NAME: "older"}, {EVALUATION_NAME: "correctness"}),
     ],
     ids=["event name", "attribute", "body is the name", "facts in the body", "attributes win"],
 )
@@ -45,7 +51,7 @@ def test_where_an_evaluation_is_told(event_name: object, body: object, facts: di
 @pytest.mark.parametrize("name", [None, "", 7, ["correctness"]])
 def test_evaluation_without_a_name_is_malformed(name: object) -> None:
     """A judgement of nobody knows what is named as malformed."""
-    batch = taken(facts={**FACTS, NAME: name})
+    batch = taken(facts={**FACTS, EVALUATION_NAME: name})
 
     assert [problem.reason for problem in batch.malformed] == [Reason.EVALUATION]
     assert batch.evaluations == []
@@ -53,7 +59,7 @@ def test_evaluation_without_a_name_is_malformed(name: object) -> None:
 
 def test_evaluation_that_judges_nothing_is_counted() -> None:
     """An evaluator that failed gives neither score nor label: that is no evidence, and no fault of the sender."""
-    batch = taken(facts={NAME: "correctness", "error.type": "timeout"})
+    batch = taken(facts={EVALUATION_NAME: "correctness", "error.type": "timeout"})
 
     assert (batch.evaluations, batch.malformed, batch.other_logs) == ([], [], 1)
 
@@ -74,26 +80,31 @@ def test_evaluation_that_judges_nothing_is_counted() -> None:
 )
 def test_score(told: object, score: float | None) -> None:
     """A score is a finite number in whatever type it came; anything else is absent."""
-    assert taken(facts={**FACTS, SCORE: told}).evaluations[0].score == score
+    assert taken(facts={**FACTS, EVALUATION_SCORE: told}).evaluations[0].score == score
 
 
 @pytest.mark.parametrize(("trace_id", "span_id"), [(b"", b""), (bytes(16), bytes(8)), (b"short", b"short")])
 def test_ids_that_are_none(trace_id: bytes, span_id: bytes) -> None:
     """A record written outside any span has no ids."""
     batch = Batch()
-    take_log(batch, Log(EVENT_NAME, None, FACTS, 7, trace_id, span_id))
+    take_log(batch, Log(EVALUATION, None, FACTS, 7, trace_id, span_id))
 
     assert (batch.evaluations[0].trace_id, batch.evaluations[0].span_id) == (None, None)
 
 
 @given(
-    VALUES, VALUES, ATTRIBUTES, st.dictionaries(st.sampled_from([NAME, SCORE, LABEL, RESPONSE, "event.name"]), VALUES)
+    VALUES,
+    VALUES,
+    ATTRIBUTES,
+    st.dictionaries(
+        st.sampled_from([EVALUATION_NAME, EVALUATION_SCORE, EVALUATION_LABEL, EVALUATED_RESPONSE, "event.name"]), VALUES
+    ),
 )
 def test_every_record_is_accounted_for(
     event_name: object, body: object, some: dict[str, Any], own: dict[str, Any]
 ) -> None:
     """Whatever types a record holds, it is an evaluation, malformed or another log, and exactly one of them."""
-    for name in (event_name, EVENT_NAME):
+    for name in (event_name, EVALUATION):
         batch = taken(name, body, {**some, **own})
 
         assert len(batch.evaluations) + len(batch.malformed) + len(batch.logs) + batch.other_logs == 1

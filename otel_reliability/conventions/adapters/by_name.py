@@ -10,15 +10,7 @@ from typing import ClassVar, Final
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView
-from otel_reliability.model.span import (
-    KIND_CLIENT,
-    STATUS_ERROR,
-    Call,
-    InvocationFacts,
-    Kind,
-    ModelFacts,
-    ToolFacts,
-)
+from otel_reliability.model.span import KIND_CLIENT, STATUS_ERROR, Call, InvocationFacts, Kind, ModelFacts, ToolFacts
 
 _MODELS: Final = frozenset({"chat", "generate_content", "text_completion"})
 

@@ -12,15 +12,7 @@ from typing import Any, ClassVar, Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
-from otel_reliability.conventions.base import (
-    NOTHING,
-    Answer,
-    Convention,
-    Event,
-    SpanView,
-    own,
-    reported_call,
-)
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, Event, SpanView, own, reported_call
 from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, RejectionFacts, Tokens, ToolFacts
 
 AGENT: Final = "codex"

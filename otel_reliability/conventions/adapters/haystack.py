@@ -12,15 +12,7 @@ from typing import Any, ClassVar, Final
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own_of_all, reported_call
-from otel_reliability.model.span import (
-    STATUS_ERROR,
-    Call,
-    InvocationFacts,
-    Kind,
-    ModelFacts,
-    Tokens,
-    ToolFacts,
-)
+from otel_reliability.model.span import STATUS_ERROR, Call, InvocationFacts, Kind, ModelFacts, Tokens, ToolFacts
 
 TYPE: Final = "haystack.component.type"
 NAME: Final = "haystack.component.name"

@@ -21,15 +21,7 @@ from otel_reliability.conventions.base import (
     own_value,
     reported_call,
 )
-from otel_reliability.model.span import (
-    Call,
-    HandoffFacts,
-    InvocationFacts,
-    Kind,
-    ModelFacts,
-    Tokens,
-    ToolFacts,
-)
+from otel_reliability.model.span import Call, HandoffFacts, InvocationFacts, Kind, ModelFacts, Tokens, ToolFacts
 
 SPAN_KIND: Final = "openinference.span.kind"
 AGENT_NAME: Final = "agent.name"
