@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final
 
 import pytest
@@ -39,6 +40,17 @@ def claude(name: str, at_s: float, **attributes: Any) -> RawLog:
 def codex(name: str, at_s: float, **attributes: Any) -> RawLog:
     """An event of Codex, in one conversation."""
     return log(CODEX, f"codex.{name}", at_s, **{"conversation__id": SESSION, **attributes})
+
+
+def part(
+    scope: str, trace: int, own: dict[str, Any], number: int, parent: int | None, name: str, start: float, end: float,
+    status: int = 0, links: tuple[tuple[int, int], ...] = (), **attributes: Any,
+) -> RawSpan:  # fmt: skip
+    """A span of a coding agent, with attributes of its own beside those that it shares with others."""
+    given = {**own, **{key.replace("__", "."): value for key, value in attributes.items()}}
+    return span(
+        number, parent, name=name, scope=scope, trace=trace, start=start, end=end, status=status, links=links, attributes=given
+    )  # fmt: skip
 
 
 def rebuilt(*received: RawSpan | RawLog, **settings: Any) -> list[Run]:
@@ -121,56 +133,15 @@ def test_a_commit_decides_the_outcome_only_where_configured(settings: dict[str, 
 
 def test_spans_and_events_of_claude_code_count_once() -> None:
     """The span has the call, the event its arguments; a refused call of a span is no step."""
-    place: dict[str, Any] = {"scope": "com.anthropic.claude_code.tracing", "trace": 7}
     own = {"session.id": SESSION}
+    one = functools.partial(part, "com.anthropic.claude_code.tracing", 7, own)
     (run,) = rebuilt(
-        span(1, None, name="claude_code.interaction", start=9, end=30, attributes=own, **place),
-        span(
-            2,
-            1,
-            name="claude_code.tool",
-            start=12,
-            end=14,
-            attributes={**own, "tool_name": "mcp__ops__restart", "tool_use_id": "t1"},
-            **place,
-        ),
-        span(
-            3,
-            2,
-            name="claude_code.tool.execution",
-            start=12,
-            end=14,
-            status=STATUS_ERROR,
-            attributes={**own, "tool_use_id": "t1"},
-            **place,
-        ),
-        span(
-            4,
-            1,
-            name="claude_code.llm_request",
-            start=10,
-            end=12,
-            attributes={**own, "input_tokens": 5, "output_tokens": 2, "request_id": "r1"},
-            **place,
-        ),
-        span(
-            5,
-            1,
-            name="claude_code.tool",
-            start=15,
-            end=16,
-            attributes={**own, "tool_name": "Bash", "tool_use_id": "t2"},
-            **place,
-        ),
-        span(
-            6,
-            5,
-            name="claude_code.tool.blocked_on_user",
-            start=15,
-            end=16,
-            attributes={**own, "decision": "reject"},
-            **place,
-        ),
+        one(1, None, "claude_code.interaction", 9, 30),
+        one(2, 1, "claude_code.tool", 12, 14, tool_name="mcp__ops__restart", tool_use_id="t1"),
+        one(3, 2, "claude_code.tool.execution", 12, 14, STATUS_ERROR, tool_use_id="t1"),
+        one(4, 1, "claude_code.llm_request", 10, 12, input_tokens=5, output_tokens=2, request_id="r1"),
+        one(5, 1, "claude_code.tool", 15, 16, tool_name="Bash", tool_use_id="t2"),
+        one(6, 5, "claude_code.tool.blocked_on_user", 15, 16, decision="reject"),
         claude("user_prompt", 10),
         claude("tool_result", 14, tool_name="mcp_tool", tool_use_id="t1", success="false", duration_ms=1990),
         claude("api_request", 12, input_tokens=5, output_tokens=2, request_id="r1", cost_usd=0.5),
@@ -213,36 +184,15 @@ def test_a_conversation_of_codex_has_a_run_for_each_prompt() -> None:
 
 def test_a_subagent_of_codex_is_part_of_the_run_that_spawned_it() -> None:
     """It is a conversation of its own, which the output of the call names."""
+    done, child = {"success": "true", "duration_ms": 5}, {"conversation__id": CHILD}
+    usage = {"event__kind": "response.completed", "input_token_count": 7, "output_token_count": 2}
+    spawned = f'{{"agent_id": "{CHILD}"}}'
     (run,) = rebuilt(
         codex("user_prompt", 10),
-        codex(
-            "tool_result",
-            12,
-            tool_name="spawn_agent",
-            call_id="c1",
-            success="true",
-            duration_ms=900,
-            output=f'{{"agent_id": "{CHILD}"}}',
-        ),
-        codex("user_prompt", 11.5, conversation__id=CHILD),
-        codex(
-            "tool_result",
-            13,
-            conversation__id=CHILD,
-            tool_name="exec_command",
-            call_id="c2",
-            success="true",
-            duration_ms=5,
-            output="",
-        ),
-        codex(
-            "sse_event",
-            14,
-            conversation__id=CHILD,
-            event__kind="response.completed",
-            input_token_count=7,
-            output_token_count=2,
-        ),
+        codex("tool_result", 12, tool_name="spawn_agent", call_id="c1", **{**done, "duration_ms": 900}, output=spawned),
+        codex("user_prompt", 11.5, **child),
+        codex("tool_result", 13, tool_name="exec_command", call_id="c2", output="", **done, **child),
+        codex("sse_event", 14, **usage, **child),
     )
 
     assert (run.key.agent, run.path, run.input_tokens) == ("codex", ("spawn_agent", "exec_command"), 7)
@@ -250,59 +200,24 @@ def test_a_subagent_of_codex_is_part_of_the_run_that_spawned_it() -> None:
 
 def test_spans_of_gemini_cli_join_the_prompt_of_their_conversation() -> None:
     """Each is a trace of its own; an event without an id is the call of the same name at the same time."""
-    own = {"gen_ai.conversation.id": SESSION}
-    tool = {
-        **own,
-        "gen_ai.operation.name": "tool_call",
-        "gen_ai.tool.name": "run_shell_command",
-        "gen_ai.tool.call_id": "c1",
+    result = '{"functionResponse": {"response": {"output": "Exit Code: 2"}}}'
+    failed = f'{{"status": "success", "response": {{"responseParts": [{result}]}}}}'
+    call = {
+        "gen_ai__tool__name": "run_shell_command",
+        "gen_ai__tool__call_id": "c1",
+        "gen_ai__output__messages": failed,
     }
-    failed = (
-        '{"status": "success", "response": {"responseParts":'
-        ' [{"functionResponse": {"response": {"output": "Exit Code: 2"}}}]}}'
-    )
-    events = {"session__id": SESSION, "prompt_id": SESSION, "duration_ms": 1000}
+    gemini = functools.partial(log, "gemini-cli", session__id=SESSION, prompt_id=SESSION, duration_ms=1000)
+    shell = {"function_name": "run_shell_command", "function_args": '{"command": "x"}'}
+    refused = {"function_name": "replace", "error_type": "policy_violation"}
+    own = {"gen_ai.conversation.id": SESSION}
     (run,) = rebuilt(
-        log("gemini-cli", "gemini_cli.user_prompt", 10, **events),
-        log(
-            "gemini-cli",
-            "gemini_cli.tool_call",
-            13,
-            **events,
-            function_name="run_shell_command",
-            success=True,
-            function_args='{"command": "x"}',
-        ),
-        log(
-            "gemini-cli",
-            "gemini_cli.tool_call",
-            14,
-            **events,
-            function_name="replace",
-            success=False,
-            error_type="policy_violation",
-        ),
-        log("gemini-cli", "gemini_cli.api_response", 12, **events, input_token_count=9, output_token_count=3),
-        span(
-            1,
-            None,
-            name="llm_call",
-            trace=1,
-            scope="gemini-cli",
-            start=11,
-            end=12,
-            attributes={**own, "gen_ai.operation.name": "llm_call"},
-        ),
-        span(
-            2,
-            None,
-            name="tool_call",
-            trace=2,
-            scope="gemini-cli",
-            start=12,
-            end=13,
-            attributes={**tool, "gen_ai.output.messages": failed},
-        ),
+        gemini("gemini_cli.user_prompt", 10),
+        gemini("gemini_cli.tool_call", 13, **shell, success=True),
+        gemini("gemini_cli.tool_call", 14, **refused, success=False),
+        gemini("gemini_cli.api_response", 12, input_token_count=9, output_token_count=3),
+        part("gemini-cli", 1, own, 1, None, "llm_call", 11, 12, gen_ai__operation__name="llm_call"),
+        part("gemini-cli", 2, own, 2, None, "tool_call", 12, 13, gen_ai__operation__name="tool_call", **call),
     )
 
     assert [(call.name, call.ok, call.arguments is not None) for call in run.tool_calls or ()] == [
@@ -313,71 +228,17 @@ def test_spans_of_gemini_cli_join_the_prompt_of_their_conversation() -> None:
 
 def test_a_background_subagent_of_qwen_code_lies_below_the_call_that_its_link_names() -> None:
     """It is a trace of its own; a request that serves no prompt is nothing."""
-    own, scope = {"session.id": SESSION}, "qwen-code"
+    own = {"session.id": SESSION}
     agent, tool = {**own, "gen_ai.operation.name": "invoke_agent"}, {**own, "gen_ai.operation.name": "execute_tool"}
+    one, denied = functools.partial(part, "qwen-code"), {"tool__failure_kind": "permission_denied"}
+    alone = {"gen_ai__operation__name": "chat", "llm_request__context": "standalone"}
     top, inner = rebuilt(
-        span(
-            1,
-            None,
-            name="qwen-code.interaction",
-            trace=1,
-            scope=scope,
-            start=9,
-            end=20,
-            attributes={**agent, "gen_ai.agent.name": "qwen-code"},
-        ),
-        span(
-            2,
-            1,
-            name="qwen-code.tool",
-            trace=1,
-            scope=scope,
-            start=10,
-            end=11,
-            attributes={**tool, "gen_ai.tool.name": "agent"},
-        ),
-        span(
-            3,
-            None,
-            name="qwen-code.subagent",
-            trace=2,
-            scope=scope,
-            start=10,
-            end=30,
-            links=((1, 2),),
-            attributes={**agent, "gen_ai.agent.name": "Explore"},
-        ),
-        span(
-            4,
-            3,
-            name="qwen-code.tool",
-            trace=2,
-            scope=scope,
-            start=12,
-            end=13,
-            attributes={**tool, "gen_ai.tool.name": "read_file"},
-        ),
-        span(
-            5,
-            None,
-            name="qwen-code.llm_request",
-            trace=3,
-            scope=scope,
-            start=25,
-            end=26,
-            attributes={**own, "gen_ai.operation.name": "chat", "llm_request.context": "standalone"},
-        ),
-        span(
-            6,
-            1,
-            name="qwen-code.tool",
-            trace=1,
-            scope=scope,
-            start=15,
-            end=16,
-            status=STATUS_ERROR,
-            attributes={**tool, "gen_ai.tool.name": "edit", "tool.failure_kind": "permission_denied"},
-        ),
+        one(1, agent, 1, None, "qwen-code.interaction", 9, 20, gen_ai__agent__name="qwen-code"),
+        one(1, tool, 2, 1, "qwen-code.tool", 10, 11, gen_ai__tool__name="agent"),
+        one(2, agent, 3, None, "qwen-code.subagent", 10, 30, links=((1, 2),), gen_ai__agent__name="Explore"),
+        one(2, tool, 4, 3, "qwen-code.tool", 12, 13, gen_ai__tool__name="read_file"),
+        one(3, own, 5, None, "qwen-code.llm_request", 25, 26, **alone),
+        one(1, tool, 6, 1, "qwen-code.tool", 15, 16, STATUS_ERROR, gen_ai__tool__name="edit", **denied),
     )
 
     assert (top.key.agent, top.path) == ("qwen-code", ("agent", "read_file"))
@@ -387,80 +248,44 @@ def test_a_background_subagent_of_qwen_code_lies_below_the_call_that_its_link_na
 def test_totals_of_copilot_are_those_of_the_session_and_its_users_evaluate_runs() -> None:
     """Feedback reaches the run of its conversation that came before it."""
     own = {"gen_ai.conversation.id": SESSION, "gen_ai.operation.name": "invoke_agent"}
+    totals = {"gen_ai__agent__name": "copilot", "gen_ai__usage__input_tokens": 900}
+    feedback = {"conversation_id": SESSION, "rating": "positive", "request_id": "r"}
     (run,) = rebuilt(
-        span(
-            1,
-            None,
-            name="invoke_agent copilot",
-            scope="copilot-chat",
-            start=9,
-            end=20,
-            attributes={**own, "gen_ai.agent.name": "copilot", "gen_ai.usage.input_tokens": 900},
-        ),
-        log(
-            "copilot-chat", "copilot_chat.user.feedback", 30, conversation_id=SESSION, rating="positive", request_id="r"
-        ),
+        part("copilot-chat", 1, own, 1, None, "invoke_agent copilot", 9, 20, **totals),
+        log("copilot-chat", "copilot_chat.user.feedback", 30, **feedback),
         outcome={"evaluations": ["user_feedback"]},
     )
 
     assert (run.key.agent, run.input_tokens, run.outcome) == ("copilot", None, Outcome.SUCCESS)
 
 
+CALL: dict[str, Any] = {"success": "true", "duration_ms": 5}
+GEMINI: dict[str, Any] = {"session__id": SESSION, "prompt_id": "p", **CALL}
+EVENTS = [
+    claude(
+        "tool_result",
+        13,
+        tool_name="Read",
+        tool_use_id="t",
+        tool_input="{}",
+        tool_parameters="{}",
+        agent_id="a",
+        **CALL,
+    ),
+    claude("api_request", 13, input_tokens=1, output_tokens=1, cost_usd=1, request_id="r", model="m"),
+    codex(
+        "tool_result", 13, tool_name="spawn_agent", tool_namespace="f", call_id="c", output="{}", arguments="{}", **CALL
+    ),
+    codex("sse_event", 13, event__kind="response.completed", input_token_count=1, output_token_count=1),
+    log("gemini-cli", "gemini_cli.tool_call", 13, function_name="x", **GEMINI),
+    log("gemini-cli", "gemini_cli.api_response", 13, session__id=SESSION, input_token_count=1, output_token_count=1),
+    log("qwen-code", "qwen-code.tool_call", 13, function_name="x", call_id="c", **GEMINI),
+    log("copilot-chat", "copilot_chat.user.feedback", 30, conversation_id=SESSION, rating="positive"),
+]
+
+
 @pytest.mark.parametrize("wrong", [None, b"x", [], {"a": 1}, float("nan"), "9" * 5_000, "\ud800", True, -1])
-@pytest.mark.parametrize(
-    "event",
-    [
-        claude(
-            "tool_result",
-            13,
-            tool_name="Read",
-            tool_use_id="t",
-            success="true",
-            duration_ms=5,
-            tool_input="{}",
-            tool_parameters="{}",
-            agent_id="a",
-        ),
-        claude("api_request", 13, input_tokens=1, output_tokens=1, cost_usd=1, request_id="r", model="m"),
-        codex(
-            "tool_result",
-            13,
-            tool_name="spawn_agent",
-            tool_namespace="f",
-            call_id="c",
-            output="{}",
-            arguments="{}",
-            success="true",
-            duration_ms=1,
-        ),
-        codex("sse_event", 13, event__kind="response.completed", input_token_count=1, output_token_count=1),
-        log(
-            "gemini-cli",
-            "gemini_cli.tool_call",
-            13,
-            session__id=SESSION,
-            prompt_id="p",
-            function_name="x",
-            success=True,
-            duration_ms=1,
-        ),
-        log(
-            "gemini-cli", "gemini_cli.api_response", 13, session__id=SESSION, input_token_count=1, output_token_count=1
-        ),
-        log(
-            "qwen-code",
-            "qwen-code.tool_call",
-            13,
-            session__id=SESSION,
-            prompt_id="p",
-            function_name="x",
-            success=True,
-            call_id="c",
-        ),
-        log("copilot-chat", "copilot_chat.user.feedback", 30, conversation_id=SESSION, rating="positive"),
-    ],
-    ids=lambda event: event.name if isinstance(event, RawLog) else None,
-)
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.name if isinstance(event, RawLog) else None)
 def test_a_value_of_a_wrong_type_harms_nothing(event: RawLog, wrong: Any) -> None:
     """Whatever stands in an attribute, reading goes on."""
     for key in event.attributes:
