@@ -178,7 +178,8 @@ def take_log(batch: Batch, log: Log) -> None:
         else:
             batch.other_logs += 1
         return
-    facts = {**cast("dict[str, Any]", log.body), **log.attributes} if isinstance(log.body, dict) else log.attributes
+    body: object = log.body
+    facts = {**cast("dict[str, Any]", body), **log.attributes} if isinstance(body, dict) else log.attributes
     trace_id, span_id = _known(log.trace_id, TRACE_ID_BYTES), _known(log.span_id, SPAN_ID_BYTES)
     evaluation = Evaluation.of(facts, log.time_ns, trace_id, span_id)
     if not evaluation.name:

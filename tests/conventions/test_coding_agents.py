@@ -44,7 +44,7 @@ def codex(name: str, at_s: float, **attributes: Any) -> RawLog:
 
 def part(
     scope: str, trace: int, own: dict[str, Any], number: int, parent: int | None, name: str, start: float, end: float,
-    status: int = 0, links: tuple[tuple[int, int], ...] = (), **attributes: Any,
+    status: Any = 0, links: Any = (), **attributes: Any,
 ) -> RawSpan:  # fmt: skip
     """A span of a coding agent, with attributes of its own beside those that it shares with others."""
     given = {**own, **{key.replace("__", "."): value for key, value in attributes.items()}}

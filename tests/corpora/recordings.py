@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from otel_reliability.config import Settings
 from otel_reliability.engine import Accounts, Engine
@@ -78,34 +78,37 @@ def rebuilt_capture(name: str) -> Rebuilt:
     return rebuilt(captured(name))
 
 
-@dataclass(frozen=True)
-class TrueCall:
+class TrueCall(msgspec.Struct, frozen=True):
     """A tool call that a program made."""
 
     name: str
     agent: str
     ok: bool
-    soft: bool
-    handoff: bool
+    failure_kind: str | None = None
+    handoff: bool = False
+
+    @property
+    def soft(self) -> bool:
+        """Whether it returned its error as a result."""
+        return self.failure_kind == "soft"
 
 
-@dataclass(frozen=True)
-class TrueRun:
-    """What the program that made a capture knows of one run."""
+class TrueRun(msgspec.Struct, frozen=True):
+    """What the program that made a capture knows of one run, under the names of the truth file."""
 
-    id: str
+    id: str = msgspec.field(name="run_id")
     scenario: str
     agent: str
-    session: str | None
-    session_via: str | None
-    traces: frozenset[str]
-    roots: frozenset[str]
-    calls: tuple[TrueCall, ...]
-    sub_agents: tuple[str, ...]
+    session: str | None = msgspec.field(name="session_id")
+    traces: frozenset[str] = msgspec.field(name="trace_ids")
+    calls: tuple[TrueCall, ...] = msgspec.field(name="tool_calls")
     input_tokens: int
     output_tokens: int
     outcome: str
-    retries: int
+    retries: int = msgspec.field(name="identical_retries")
+    session_via: str | None = None
+    roots: frozenset[str] = msgspec.field(name="root_span_ids", default=frozenset())
+    sub_agents: tuple[str, ...] = ()
 
     @property
     def has_soft_errors(self) -> bool:
@@ -113,41 +116,17 @@ class TrueRun:
         return any(call.soft for call in self.calls)
 
 
-@dataclass(frozen=True)
-class Truth:
+class Truth(msgspec.Struct):
     """What is known of a capture. `not_held`: what no span or attribute of it holds, in the words of its maker."""
 
-    name: str
     runs: tuple[TrueRun, ...]
-    not_held: frozenset[str]
+    not_held: frozenset[str] = msgspec.field(name="not_in_telemetry", default=frozenset())
+    name: str = ""
 
 
 @functools.cache
 def truth(name: str) -> Truth:
     """The truth of a capture."""
-    file = shared(f"{CAPTURED}/{name}.truth.json")
-    told = json.loads(file.read_text(encoding="utf-8"))
-    return Truth(name, tuple(map(_true_run, told["runs"])), frozenset(told.get("not_in_telemetry", ())))
-
-
-def _true_run(told: dict[str, Any]) -> TrueRun:
-    return TrueRun(
-        id=told["run_id"],
-        scenario=told["scenario"],
-        agent=told["agent"],
-        session=told["session_id"],
-        session_via=told.get("session_via"),
-        traces=frozenset(told["trace_ids"]),
-        roots=frozenset(told.get("root_span_ids", ())),
-        calls=tuple(map(_true_call, told["tool_calls"])),
-        sub_agents=tuple(told.get("sub_agents", ())),
-        input_tokens=told["input_tokens"],
-        output_tokens=told["output_tokens"],
-        outcome=told["outcome"],
-        retries=told["identical_retries"],
-    )
-
-
-def _true_call(told: dict[str, Any]) -> TrueCall:
-    soft = told.get("failure_kind") == "soft"
-    return TrueCall(told["name"], told["agent"], told["ok"], soft, told.get("handoff", False))
+    found = msgspec.json.decode(shared(f"{CAPTURED}/{name}.truth.json").read_bytes(), type=Truth)
+    found.name = name
+    return found
