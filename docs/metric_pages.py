@@ -60,7 +60,11 @@ def _metric(spec: MetricSpec) -> str:
         f"- **Evidence**: {spec.evidence}\n"
         f"- **To improve it**: {spec.improve}\n"
         f"- **Source**: {spec.source}\n"
-        f"- **OTel**: gauge `{instrument.name}`, unit `{spec.unit}`; Prometheus `{family_of(instrument)}`\n"
+        + (
+            f"- **OTel**: gauge `{instrument.name}`, unit `{spec.unit}`; Prometheus `{family_of(instrument)}`\n"
+            if spec.emitted
+            else "- **OTel**: not emitted; in reports, on pages, in the API and in gates\n"
+        )
     )
 
 

@@ -87,6 +87,41 @@ class SumMetric(Metric):
         """Count a row that enters (1) or leaves (-1)."""
 
 
+class WindowMetric(Metric):
+    """A metric that reads the whole window, each time it changed and is read. Outside a window it keeps the rows itself."""
+
+    __slots__ = ("_own", "_window")
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._own: dict[str, Row] = {}
+        self._window: Rows | None = None
+
+    def bind(self, rows: Rows) -> None:
+        self._window = rows
+
+    def add(self, row: Row) -> None:
+        if self._window is None:
+            self._own[row.run_id] = row
+
+    def evict(self, row: Row) -> None:
+        if self._window is None:
+            del self._own[row.run_id]
+
+    def rows(self) -> list[Row]:
+        """Return the undisturbed runs of the window, in the order of their ends."""
+        if self._window is not None:
+            return [row for row in self._window() if row.baseline]
+        return sorted([row for row in self._own.values() if row.baseline], key=lambda row: (row.end_ns, row.run_id))
+
+    def value(self) -> Reading:
+        return self.measure(self.rows())
+
+    @abstractmethod
+    def measure(self, rows: Sequence[Row]) -> Reading:
+        """Return the value for these runs."""
+
+
 class Derived(ABC):
     """A number computed from other metrics' readings (score, R_Con, R). It has no state of its own."""
 
@@ -104,9 +139,9 @@ class Derived(ABC):
     def derive(self, readings: Mapping[str, Reading]) -> Reading:
         """Return the value, from the readings of the metrics named in `needs`."""
 
-    def series(self, reading: Reading) -> Series:
-        """Return the reading as emitted: one without attributes, unless it has several series (a tier)."""
-        return (((), reading),)
+    def series(self, readings: Mapping[str, Reading]) -> Series:
+        """Return what is emitted, from the readings of `needs`: one series without attributes, unless it has several (a tier)."""
+        return (((), self.derive(readings)),)
 
 
 def one_sided(runs: int, known: int, passed: int) -> bool:

@@ -70,6 +70,8 @@ def row(
         "effects": None,
         "weight": 1,
         "arguments_known": True,
+        "models": (),
+        "step_growth": None,
     }
     return Row(**(given | fields))
 

@@ -55,14 +55,14 @@ def intervals(rows: Sequence[Row], settings: Settings = DEFAULTS) -> dict[str, I
     found = _shares(readings)
     found |= _means(MEANS_OF_RUNS | MEANS_OF_TASKS, _by_task(rows), "tasks", settings)
     found |= _means(MEANS_OF_RUNS - found.keys(), [[row] for row in rows], "runs", settings)
-    return found | _jackknifed(COMPARISONS | MEANS_OF_TASKS - found.keys(), whole, readings, rows)
+    return found | _jackknifed(COMPARISONS | MEANS_OF_TASKS - found.keys(), readings, rows, settings)
 
 
 class Numbers:
     """All metrics and derived numbers about some rows, or those of some names (and what stands beside them)."""
 
     def __init__(self, settings: Settings, names: AbstractSet[str] = OWNERS.keys()) -> None:
-        measures = [TABLE[at](settings) for at in sorted({OWNERS[name] for name in names})]
+        measures = [TABLE[at](settings) for at in sorted({OWNERS[name] for name in _with_needs(names)})]
         self._metrics = [measure for measure in measures if isinstance(measure, Metric)]
         self._derived = {measure.spec.name: measure for measure in measures if isinstance(measure, Derived)}
 
@@ -94,6 +94,16 @@ class Numbers:
             for needed in self._derived[name].needs:
                 self._derive(needed, readings)
             readings[name] = self._derived[name].derive(readings)
+
+
+def _with_needs(names: Iterable[str]) -> set[str]:
+    """Return the names, and those of the numbers that they are derived from."""
+    found = set(names)
+    for name in names:
+        row = TABLE[OWNERS[name]]
+        if issubclass(row, Derived):
+            found |= _with_needs(row.needs)
+    return found
 
 
 _SPECS: Final = {spec.name: spec for spec in SPECS}
@@ -148,10 +158,12 @@ def _mean(name: str, readings: Sequence[Reading], of: str) -> Interval | None:
 
 
 def _jackknifed(
-    names: AbstractSet[str], whole: Numbers, readings: Mapping[str, Reading], rows: Sequence[Row]
+    names: AbstractSet[str], readings: Mapping[str, Reading], rows: Sequence[Row], settings: Settings
 ) -> dict[str, Interval]:
-    """Intervals from the values without each block of runs. `whole` holds all rows, and does so again afterwards."""
+    """Intervals from the values without each block of runs."""
     known = {name: readings[name] for name in names if readings[name].runs >= MIN_RUNS}
+    whole = Numbers(settings, known.keys())
+    whole.add(rows)
     without: dict[str, list[float]] = {name: [] for name in known}
     for block in _blocks(rows) if known else []:
         whole.evict(block)

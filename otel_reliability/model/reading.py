@@ -30,6 +30,7 @@ class MetricSpec(NamedTuple):
     """One line of the metric table: instruments, Prometheus text, docs, panels and alerts are made from it.
 
     `unit` stands in braces (`{ratio}`), or is `s`; `evidence` says what a run must carry to count; `improve` what to do.
+    `emitted`: it is a live gauge; the others cost too much for that, and stand in reports, pages, the API and gates only.
     """
 
     name: str
@@ -46,3 +47,4 @@ class MetricSpec(NamedTuple):
     high: float | None = 1.0
     interval: IntervalMethod = "none"
     stability: str = "development"
+    emitted: bool = True

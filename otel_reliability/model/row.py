@@ -98,6 +98,8 @@ class Row(NamedTuple):
     - `effects`: (tool, hash) of the calls that changed something, None where unknown, or not compared (no task) and not empty.
     - `signals`: (evaluation name, score) of the run, sorted; `derived` names those we computed ourselves.
     - `latency_ns`: mean duration of its model calls.
+    - `models`: the names of the models that it called, sorted.
+    - `step_growth`: the rise of the share of the context window from one model call of its agent to the next.
     - `by_status`: its success is no more than an end without error (`outcome.fallback: status`).
     """
 
@@ -126,6 +128,8 @@ class Row(NamedTuple):
     weight: int
     arguments_known: bool
     by_status: bool = False
+    models: tuple[str, ...] = ()
+    step_growth: float | None = None
 
     @property
     def success(self) -> bool | None:

@@ -143,6 +143,12 @@ class Run(NamedTuple):
         return (self.end_ns - self.start_ns) / 1e9
 
     @property
+    def tokens(self) -> int | None:
+        """Input and output tokens; None where neither is known."""
+        known = [tokens for tokens in (self.input_tokens, self.output_tokens) if tokens is not None]
+        return sum(known) if known else None
+
+    @property
     def retries(self) -> int | None:
         """How many tool calls were retries; None when the tools are unobservable."""
         return None if self.tool_calls is None else sum([call.retry for call in self.tool_calls])

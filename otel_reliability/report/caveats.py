@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from otel_reliability.metrics.stability.flag import TOKEN_PRESSURE_HIGH
+from otel_reliability.metrics.stability.context_growth import growths
+from otel_reliability.metrics.stability.flag import CONTEXT_GROWTH, RANDOM_STEPS, TOKEN_PRESSURE_HIGH
 from otel_reliability.model.row import Row
-from otel_reliability.report.text import count, percent
+from otel_reliability.report.text import clean, count, percent
 from otel_reliability.report.view import AgentView
 
 LIMITING: Final = ("unknown", "left out")
@@ -16,13 +17,22 @@ LIMITING: Final = ("unknown", "left out")
 
 def caveats_of(agent: AgentView, rows: Sequence[Row]) -> list[str]:
     """Return the caveats of an agent whose window holds these rows."""
-    return [*_of_flags(agent), *_of_window(agent, rows), *_of_outcomes(agent), *_of_readings(agent)]
+    return [*_of_flags(agent, rows), *_of_window(agent, rows), *_of_outcomes(agent), *_of_readings(agent)]
 
 
-def _of_flags(agent: AgentView) -> Iterator[str]:
+def _of_flags(agent: AgentView, rows: Sequence[Row]) -> Iterator[str]:
     pressure = agent.metrics["token_budget_pressure"].value
     if TOKEN_PRESSURE_HIGH in agent.flags and pressure is not None:
         yield f"UNSTABLE by token pressure: the context window is {percent(pressure)} full on average ({TOKEN_PRESSURE_HIGH})"
+    predictability = agent.metrics["step_predictability"].value
+    if RANDOM_STEPS in agent.flags and predictability is not None:
+        determined = f"the current step determines {percent(max(predictability, 0.0))} of the next"
+        yield f"chooses its tools as if at random: {determined} ({RANDOM_STEPS})"
+    if CONTEXT_GROWTH in agent.flags:
+        soonest = growths(rows)[0]
+        rate = f"{percent(soonest.filled)} full at turn {soonest.turns}, {percent(soonest.slope)} more each turn"
+        until = f"{'at this rate full' if soonest.turns_left else 'full'} at turn {soonest.full_at}"
+        yield f"the context window of session {clean(soonest.session_id)} is {rate}: {until} ({CONTEXT_GROWTH})"
 
 
 def _of_window(agent: AgentView, rows: Sequence[Row]) -> Iterator[str]:

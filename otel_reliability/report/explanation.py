@@ -68,7 +68,8 @@ def _metric(spec: MetricSpec) -> Iterator[tuple[str, str]]:
     yield "Needs", spec.evidence
     yield "To improve", spec.improve
     yield "Source", spec.source
-    yield "OpenTelemetry", f"{PREFIX}{spec.name}, unit {spec.unit}, {spec.stability}"
+    if spec.emitted:
+        yield "OpenTelemetry", f"{PREFIX}{spec.name}, unit {spec.unit}, {spec.stability}"
     yield "In a gate", f"--require '{spec.name}{'>=' if spec.direction == 'higher' else '<='}…'"
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.model.row import OTHER_TASK, Row
+from otel_reliability.report.text import clean, listed
 from otel_reliability.report.view import Gap
 
 OR_PRICES: Final = "" if find_spec("genai_prices") else ", or install otel-reliability[prices]"
 Lacking: TypeAlias = Callable[[Sequence[Row]], tuple[int, int]]
 """Count the runs that lack something, and those that could have it."""
+
+
+CONTEXT_LIMITS: Final = "context limits"
 
 
 class RequiredData(NamedTuple):
@@ -75,7 +80,7 @@ REQUIRED_DATA: Final = (
         _each(lambda row: row.tokens is None and row.pressure is None),
     ),
     RequiredData(
-        "context limits",
+        CONTEXT_LIMITS,
         "token budget pressure",
         "--set 'context_limits=my-model*=128000'" + OR_PRICES,
         _each(lambda row: row.pressure is None, lambda row: row.tokens is not None or row.pressure is not None),
@@ -137,4 +142,16 @@ def missing_of(rows: Sequence[Row]) -> list[Gap]:
     context limits: 1 of 2; outcomes: 2 of 2
     """
     found = (Gap(*data[:3], *data.lacking(rows)) for data in REQUIRED_DATA)
-    return [gap for gap in found if gap.runs]
+    return [_with_models(gap, rows) if gap.missing == CONTEXT_LIMITS else gap for gap in found if gap.runs]
+
+
+def _with_models(gap: Gap, rows: Sequence[Row]) -> Gap:
+    """Return the gap with the models whose context limit is not known."""
+    models = sorted({name for row in rows if row.baseline and _lacks_limit(row) for name in row.models})
+    known = f"--set 'context_limits={clean(models[0])}=128000'" if models else gap.remedy.partition(", or")[0]
+    unknown = f"not known of {listed(map(clean, models), 5)}: " if models else ""
+    return replace(gap, remedy=f"{unknown}{known}{OR_PRICES}")
+
+
+def _lacks_limit(row: Row) -> bool:
+    return row.pressure is None and row.tokens is not None

@@ -160,12 +160,13 @@ def missing_data(gaps: Sequence[tuple[str, Sequence[Gap]]]) -> Iterator[Renderab
         of = sum(gap.of for _, gap in every)
         known = of - sum(gap.runs for _, gap in every)
         whose = "" if len(every) == len(gaps) else f" of {listed(name for name, _ in every)}"
-        gap = every[0][1]
+        gap, remedies = every[0][1], dict.fromkeys(gap.remedy for _, gap in every)
         yield Padding(
             Text.assemble((missing, "bold"), (f" ({known:,} of {count(of, 'run')}{whose})", "dim"), f": {gap.unlocks}"),
             INDENT,
         )
-        yield Padding(Text(gap.remedy, "cyan"), (0, 0, 0, 4))
+        for remedy in remedies:
+            yield Padding(Text(remedy, "cyan"), (0, 0, 0, 4))
 
 
 def _spans(report: ReportView) -> Text:

@@ -36,7 +36,7 @@ def fitting(settings: Settings) -> Settings:
     >>> from otel_reliability.config import WindowSettings
     >>> two = (WindowSettings("recent", last=100), WindowSettings("day", period=86400.0))
     >>> fitting(Settings()).limits.agents, fitting(Settings(windows=two)).limits.agents
-    (270, 236)
+    (236, 236)
     """
     room = max(1, BUDGET // widest(settings) - 1)  # one is for `__other__`
     return replace(settings, limits=replace(settings.limits, agents=min(settings.limits.agents, MAX_AGENTS, room)))

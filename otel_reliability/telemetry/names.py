@@ -62,12 +62,13 @@ def _own(name: str, kind: InstrumentKind, unit: str, description: str, *attribut
 
 
 _SHARES: Final = tuple(step / 20 for step in range(1, 21))
+_SECONDS: Final = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600)
 _POWERS: Final = tuple(2**power for power in range(8))
 
 # fmt: off
 # --- Agents -----------------------------------------------------------------------------------------------------------
 
-LAST_RUN: Final = _agent("last_run", "gauge", "s",
+LAST_RUN: Final = _agent("last_run.timestamp", "gauge", "s",
     "When the agent's latest run ended, as Unix time: an idle agent is not a healthy one.")
 CHANGE_EVIDENCE: Final = _agent("change.evidence", "gauge", "{decade}",
     "Evidence that the agent's behaviour has changed, by signal, as a power of ten; the alarm is raised at that of "
@@ -94,6 +95,12 @@ RUN_RETRIES: Final = _histogram("run.retries", "{retry}",
     "Retried tool calls of a run. Not weighted.", (0, 1, 2, 3, 5, 8, 13, 21, 34))
 RUN_SCORE: Final = _histogram("run.score", "{score}",
     "The agent's window score at the time a run is recorded, with the run as exemplar. Not weighted.", tuple(range(5, 101, 5)))
+RUN_DURATION: Final = _histogram("run.duration", "s",
+    "Time from a run's first span to its last. Not weighted.", _SECONDS)
+RUN_TOKENS: Final = _histogram("run.tokens", "{token}",
+    "Input and output tokens of a run. Not weighted.", (300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000))
+RUN_COST: Final = _histogram("run.cost", "{usd}",
+    "Cost of a run, where the telemetry has it. Not weighted.", (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30))
 SESSION_RELIABILITY: Final = _histogram("session.reliability", "{ratio}",
     "Reliability of a session, 0 to 1, recorded when it closes.", _SHARES)
 SESSION_CONSISTENCY: Final = _histogram("session.consistency", "{ratio}",
@@ -108,7 +115,10 @@ STANDARD_TOOL_DURATION: Final = _standard("execute_tool.duration", "s", "Duratio
     (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92), TOOL)
 
 COUNTERS: Final = (RUNS, REVISIONS, TOOL_CALLS, RETRIES, RETRY_EXPLOSIONS, CHANGES)
-HISTOGRAMS: Final = (PATH_DISTANCE, TOKEN_PRESSURE, RUN_RETRIES, RUN_SCORE, SESSION_RELIABILITY, SESSION_CONSISTENCY)
+HISTOGRAMS: Final = (
+    PATH_DISTANCE, TOKEN_PRESSURE, RUN_RETRIES, RUN_SCORE, RUN_DURATION, RUN_TOKENS, RUN_COST,
+    SESSION_RELIABILITY, SESSION_CONSISTENCY,
+)
 STANDARD: Final = (STANDARD_DURATION, STANDARD_TOOL_CALLS, STANDARD_INFERENCE_CALLS, STANDARD_TOOL_DURATION)
 """The semantic conventions' own metrics of agents and tools: emitted where the user asks for them."""
 
@@ -189,5 +199,6 @@ KAFKA: Final = (
 
 def gauges() -> tuple[Instrument, ...]:
     """Return one observed gauge per metric of the table, the time of the latest run, the evidence for a change, and `info`."""
-    measured = (Instrument(PREFIX + spec.name, "gauge", spec.unit, spec.description) for spec in metrics.ALL_SPECS)
+    emitted = (spec for spec in metrics.ALL_SPECS if spec.emitted)
+    measured = (Instrument(PREFIX + spec.name, "gauge", spec.unit, spec.description) for spec in emitted)
     return (*measured, LAST_RUN, CHANGE_EVIDENCE, INFO)

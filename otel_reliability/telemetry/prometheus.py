@@ -37,8 +37,8 @@ _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 def family_of(spec: Instrument) -> str:
     """Return an instrument's name in Prometheus, without the suffix of counters, as every translator of OTLP writes it.
 
-    >>> family_of(GAUGES["agent.reliability.last_run"]), family_of(SPECS["agent.reliability.run.score"])
-    ('agent_reliability_last_run_seconds', 'agent_reliability_run_score')
+    >>> family_of(GAUGES["agent.reliability.last_run.timestamp"]), family_of(SPECS["agent.reliability.run.score"])
+    ('agent_reliability_last_run_timestamp_seconds', 'agent_reliability_run_score')
     """
     name = _SEVERAL.sub("_", _UNSAFE.sub("_", spec.name))
     unit = _UNITS.get(spec.unit, "")

@@ -123,6 +123,9 @@ class Recorder:
         self._record(names.TOKEN_PRESSURE, run.token_pressure, agent, run)
         self._record(names.RUN_RETRIES, run.retries, agent, run)
         self._record(names.RUN_SCORE, reading.score, agent, run)
+        self._record(names.RUN_DURATION, run.duration_s, agent, run)
+        self._record(names.RUN_TOKENS, run.tokens, agent, run)
+        self._record(names.RUN_COST, run.cost, agent, run)
 
     def _measure_standard(self, run: Run, own: Sequence[ToolCall], tools: Mapping[str, str]) -> None:
         """Record the metrics of the semantic conventions: of the run, and of the calls that its own agent made."""

@@ -27,7 +27,7 @@ _STOP: Final = b"\0"
 MAX_SHARED: Final = 8_192
 """Distinct facts that rows to come can share; rows that are kept keep theirs."""
 
-_OWN: Final = ("pressure", "tokens", "latency_ns", "confidence", "cost", "session_id", "signals")
+_OWN: Final = ("pressure", "tokens", "latency_ns", "confidence", "cost", "session_id", "signals", "step_growth")
 """Fields in which nearly every two rows differ, besides their times, id and path."""
 _FACTS: Final = tuple(name for name in Row._fields if name not in {"end_ns", "run_id", "start_ns", "path", *_OWN})
 _own = itemgetter(*map(Row._fields.index, _OWN))

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final
 
+from otel_reliability.metrics.stability.context_growth import slope_of
 from otel_reliability.model.row import Retries, Row
 from otel_reliability.model.run import ModelCall, Run, ToolCall
 from otel_reliability.model.span import Evaluation
@@ -44,7 +45,7 @@ def row_of(run: Run, paths: PathTable) -> Row:
         retries=None if calls is None else retries_of(calls, models),
         pressure=run.token_pressure,
         model_calls=len(models),
-        tokens=_sum(run.input_tokens, run.output_tokens),
+        tokens=run.tokens,
         latency_ns=sum([call.end_ns - call.start_ns for call in models]) // len(models) if models else None,
         outcome=run.outcome,
         confidence=run.confidence,
@@ -56,12 +57,26 @@ def row_of(run: Run, paths: PathTable) -> Row:
         weight=run.weight,
         arguments_known=run.arguments_known,
         by_status=run.outcome_source == BY_STATUS,
+        models=tuple(sorted({call.model for call in models if call.model is not None})),
+        step_growth=None if run.token_pressure is None else step_growth_of(run),
     )
 
 
 def _kept_effects(calls: Sequence[ToolCall], *, compared: bool) -> frozenset[Effect] | None:
     effects = effects_of(calls)
     return effects if compared or not effects else None
+
+
+def step_growth_of(run: Run) -> float | None:
+    """Return how much more of the context window each model call of the run's own agent fills than the call before.
+
+    The context limit follows from the run's pressure and its largest call. None without three calls with tokens.
+    """
+    calls = [(call, _sum(call.input_tokens, call.output_tokens)) for call in run.model_calls]
+    largest = max([tokens for _, tokens in calls if tokens is not None], default=0)
+    own = [tokens for call, tokens in calls if tokens is not None and call.agent == run.key.agent]
+    slope = slope_of(own)
+    return None if slope is None or not largest else slope * (run.token_pressure or 0.0) / largest
 
 
 def retries_of(calls: Sequence[ToolCall], model_calls: Sequence[ModelCall]) -> Retries:

@@ -31,6 +31,9 @@ DERIVED: Final = frozenset(at for at, entry in enumerate(TABLE) if issubclass(en
 LABELLED: Final = frozenset(entry.spec.name for entry in TABLE if entry.series not in (Metric.series, Derived.series))
 """Names of the numbers that are emitted as several series; the series of the others is their reading."""
 
+EMITTED: Final = frozenset(spec.name for spec in SPECS if spec.emitted)
+"""Names of the numbers that are live gauges."""
+
 MAX_SETTINGS: Final = 16
 """Settings whose empty metrics are shared at once."""
 
@@ -151,6 +154,8 @@ class AgentWindow(RowRange):
 
     def _emitted(self) -> Iterable[tuple[MetricSpec, Attributes, Reading]]:
         for at, spec in NUMBERS:
+            if not spec.emitted:
+                continue
             if spec.name in LABELLED:
                 for attributes, reading in self._labelled(self._metric(at)):
                     yield spec, attributes, reading
@@ -159,7 +164,9 @@ class AgentWindow(RowRange):
 
     def _labelled(self, number: Metric | Derived) -> Iterable[tuple[Attributes, Reading]]:
         if isinstance(number, Derived):
-            return number.series(self.reading(number.spec.name))
+            return number.series(
+                {name: self.reading(name) if name in EMITTED else NO_EVIDENCE for name in number.needs}
+            )
         return () if number.of_outcomes and self.one_sided else number.series()
 
 

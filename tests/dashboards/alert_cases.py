@@ -192,21 +192,27 @@ CASES: Final = (
         "AgentWithoutRuns",
         "a busy agent is silent for two hours",
         True,
-        {**runs(f"0+1x{DAY}", window="40x3000"), **gauge("last_run_seconds", AT, f"0+60x{DAY} {DAY * 60}x200")},
+        {
+            **runs(f"0+1x{DAY}", window="40x3000"),
+            **gauge("last_run_timestamp_seconds", AT, f"0+60x{DAY} {DAY * 60}x200"),
+        },
         DAY + 120,
     ),
     Case(
         "AgentWithoutRuns",
         "for half an hour",
         False,
-        {**runs(f"0+1x{DAY}", window="40x3000"), **gauge("last_run_seconds", AT, f"0+60x{DAY} {DAY * 60}x200")},
+        {
+            **runs(f"0+1x{DAY}", window="40x3000"),
+            **gauge("last_run_timestamp_seconds", AT, f"0+60x{DAY} {DAY * 60}x200"),
+        },
         DAY + 30,
     ),
     Case(
         "AgentWithoutRuns",
         "it never runs often",
         False,
-        {**runs("0x700 50x2000"), **gauge("last_run_seconds", AT, "0x2000")},
+        {**runs("0x700 50x2000"), **gauge("last_run_timestamp_seconds", AT, "0x2000")},
         DAY + 120,
     ),
     Case(

@@ -7,10 +7,11 @@ over the rows of a window.
 from __future__ import annotations
 
 import math
+import random
 import statistics
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import accumulate, combinations, pairwise
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
@@ -173,9 +174,78 @@ def tier(rows: Sequence[Row], settings: Settings) -> float | None:
 
 
 def flag(rows: Sequence[Row], settings: Settings) -> float | None:
-    """Whether the pressure is above 0.8."""
-    pressure = NAIVE["token_budget_pressure"](rows, settings)
-    return None if pressure is None else float(pressure > settings.metrics.pressure_flag + 1e-9)
+    """How many are set of: pressure above 0.8, predictability up to 0.1, a session that is full in 3 turns."""
+    rules: list[tuple[str, Callable[[float], bool]]] = [
+        ("token_budget_pressure", lambda pressure: pressure > settings.metrics.pressure_flag + 1e-9),
+        ("step_predictability", lambda predictability: predictability <= 0.1 + 1e-9),
+        ("context_turns_left", lambda turns: turns <= 3),
+    ]
+    found = [is_set(value) for name, is_set in rules if (value := NAIVE[name](rows, settings)) is not None]
+    return float(sum(found)) if found else None
+
+
+def step_predictability(rows: Sequence[Row], settings: Settings) -> float | None:
+    """(raw − base) / (1 − base), where raw is the mutual information of a step and its successor over H(successor)."""
+    paths = [path(row) for row in traced(rows)]
+    steps = sorted(step for steps in paths for step in steps)
+    if len(set(steps)) < 2 or len(steps) + len(paths) < 60 or len(steps) < 1.5 * len(paths):
+        return None
+    draw = random.Random(0)
+    redrawn: list[float] = []
+    for _ in range(20):
+        drawn = draw.choices(steps, k=len(steps))
+        lengths = sorted(len(steps) for steps in paths)
+        ends = list(accumulate(lengths))
+        redrawn.append(determined([drawn[end - length : end] for end, length in zip(ends, lengths, strict=True)]))
+    base = statistics.fmean(redrawn)
+    return max((determined(paths) - base) / (1 - base), -1)
+
+
+def determined(paths: Iterable[Sequence[str]]) -> float:
+    """1 − H(next | current) / H(next), the conditional entropy as the mean of the entropies after each step."""
+    after: dict[str, list[str]] = {}
+    for steps in paths:
+        for current, following in pairwise(["start", *(f"step {step}" for step in steps), "end"]):
+            after.setdefault(current, []).append(following)
+    every = [following for found in after.values() for following in found]
+    return 1 - sum(len(found) * entropy(found) for found in after.values()) / len(every) / entropy(every)
+
+
+def chats(rows: Sequence[Row]) -> list[list[float]]:
+    """The pressures of each session of at least 3 turns, in the order of their starts."""
+    sessions: dict[str, list[Row]] = {}
+    for row in sorted(baseline(rows), key=lambda row: (row.start_ns, row.run_id)):
+        if row.session_id is not None and row.pressure is not None:
+            sessions.setdefault(row.session_id, []).append(row)
+    return [[row.pressure or 0.0 for row in turns] for turns in sessions.values() if len(turns) >= 3]
+
+
+def slope(filled: Sequence[float]) -> float:
+    """The least-squares slope over 1, 2, …"""
+    middle, mean = (len(filled) + 1) / 2, statistics.fmean(filled)
+    above = sum((at - middle) * (share - mean) for at, share in enumerate(filled, 1))
+    return above / sum((at - middle) ** 2 for at in range(1, len(filled) + 1))
+
+
+def turns_left(filled: Sequence[float]) -> float | None:
+    """The turns until the line through the pressures reaches 1, at least 1 where the last turn has not."""
+    if filled[-1] >= 1:
+        return 0
+    if slope(filled) <= 1e-9:
+        return None
+    line = statistics.fmean(filled) - slope(filled) * (len(filled) + 1) / 2
+    return max(math.ceil((1 - line) / slope(filled) - 1e-9) - len(filled), 1)
+
+
+def context_growth(rows: Sequence[Row], settings: Settings) -> float | None:
+    """The mean slope over sessions."""
+    return min(max(statistics.fmean(map(slope, chats(rows))), -1), 1) if chats(rows) else None
+
+
+def context_turns_left(rows: Sequence[Row], settings: Settings) -> float | None:
+    """The turns left to the session that is full first."""
+    left = [turns for filled in chats(rows) if (turns := turns_left(filled)) is not None]
+    return float(min(left)) if left else None
 
 
 def effect_agreement(rows: Sequence[Row], settings: Settings) -> float | None:
@@ -237,6 +307,10 @@ NAIVE: Mapping[str, Formula] = {
     "score_coverage": score_coverage,
     "tier": tier,
     "flag": flag,
+    "step_predictability": step_predictability,
+    "context_growth": context_growth,
+    "context_turns_left": context_turns_left,
+    "context_growth_per_step": of_runs(lambda row: row.step_growth),
 }
 
 

@@ -53,6 +53,7 @@ def fields() -> st.SearchStrategy[dict[str, Any]]:
             "effects": st.none() | st.frozensets(st.sampled_from(EFFECTS), max_size=4),
             "weight": st.integers(1, 5),
             "arguments_known": st.booleans(),
+            "step_growth": st.none() | st.floats(-1, 1),
         }
     )
 

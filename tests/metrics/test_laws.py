@@ -240,7 +240,7 @@ def test_specs_know_their_direction() -> None:
 
 def test_what_is_not_told_apart_is_one_series() -> None:
     """A metric, and a number made of metrics, is emitted as it reads unless it says otherwise."""
-    reading = Reading(80.0, 9)
-    assert Score().series(reading) == (((), reading),)
+    readings = {name: Reading(0.0, 9) for name in Score.needs}
+    assert Score().series(readings) == (((), Score().derive(readings)),)
     metric = laws.fed(PathEntropy, rows_of("a", "a"))
     assert metric.series() == (((), metric.value()),)

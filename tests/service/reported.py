@@ -61,7 +61,7 @@ def _gauges(agent: Mapping[str, Any]) -> Iterator[tuple[str, Labels, float]]:
     for name, reading in agent["metrics"].items():
         if name not in OF_SERIES and reading["value"] is not None:
             yield name.replace(".", "_"), frozenset(), reading["value"]
-    yield "last_run_seconds", frozenset(), _seconds(agent["end"])
+    yield "last_run_timestamp_seconds", frozenset(), _seconds(agent["end"])
     yield from _grades(agent)
     yield from _passes(agent)
 

@@ -51,7 +51,7 @@ def live_with(settings: Settings) -> tuple[Live, Meters]:
     return live_of(meters.provider, settings, lambda found: Engine(found, clock=clock, wall=clock.wall)), meters
 
 
-@pytest.mark.parametrize(("settings", "agents"), [(ONE, 270), (TWO, 236)], ids=["one window", "two windows"])
+@pytest.mark.parametrize(("settings", "agents"), [(ONE, 236), (TWO, 236)], ids=["one window", "two windows"])
 def test_no_instrument_passes_its_budget(settings: Settings, agents: int) -> None:
     """More agents than there is room for, with more tools than there is room for, and all of it over and over.
 

@@ -37,7 +37,7 @@ def test_every_reading_is_a_point_of_its_agent() -> None:
         0.0,
         {"service.name": "shop", "deployment.environment.name": "test", "gen_ai.agent.name": "agent"},
     )
-    assert by_name["agent.reliability.last_run"][0] == (EPOCH_NS + 303 * 10**9) / 1e9
+    assert by_name["agent.reliability.last_run.timestamp"][0] == (EPOCH_NS + 303 * 10**9) / 1e9
     tiers = {attributes["tier"]: value for name, value, attributes in found if name == "agent.reliability.tier"}
     assert tiers == {"STABLE": 1.0, "VARIABLE": 0.0, "UNSTABLE": 0.0, "CRITICAL": 0.0}
 

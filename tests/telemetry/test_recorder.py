@@ -72,7 +72,7 @@ def test_absent_evidence_is_not_recorded() -> None:
     """No pressure, no observable tools, no score: no point, rather than a 0."""
     found = recorded(run(None))
 
-    assert set(found.metrics) == {"agent.reliability.runs"}
+    assert set(found.metrics) == {"agent.reliability.runs", "agent.reliability.run.duration"}
 
 
 def test_histograms_hold_the_run_with_its_trace() -> None:

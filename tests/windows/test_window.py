@@ -56,14 +56,14 @@ def test_series_are_what_has_a_value() -> None:
     many = window_of(*(run(f"run-{at}", at, "x", token_pressure=0.9) for at in range(5)))
     tiers = {attributes: reading.value for spec, attributes, reading in many.series() if spec.name == "tier"}
     assert tiers == {
-        (("tier", "STABLE"),): 1.0,
-        (("tier", "VARIABLE"),): 0.0,
+        (("tier", "STABLE"),): 0.0,
+        (("tier", "VARIABLE"),): 1.0,
         (("tier", "UNSTABLE"),): 0.0,
         (("tier", "CRITICAL"),): 0.0,
     }
     flags = [(attributes, reading.value) for spec, attributes, reading in many.series() if spec.name == "flag"]
     assert flags == [((("flag", "token_pressure_high"),), 1.0)]
-    assert many.reading("score").value == pytest.approx(82.0)
+    assert many.reading("score").value == pytest.approx(77.5)
 
 
 def test_metrics_are_found_by_any_of_their_names() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from otel_reliability.metrics.base import Derived, Metric
 from otel_reliability.metrics.stability.branch_instability import BranchInstability
+from otel_reliability.metrics.stability.context_growth import ContextGrowth
 from otel_reliability.metrics.stability.distinct_paths import DistinctPaths
 from otel_reliability.metrics.stability.effect_agreement import EffectAgreement
 from otel_reliability.metrics.stability.flag import Flag
@@ -17,6 +18,7 @@ from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.metrics.stability.retry_explosion import RetryExplosion
 from otel_reliability.metrics.stability.score import Score
 from otel_reliability.metrics.stability.score_coverage import ScoreCoverage
+from otel_reliability.metrics.stability.step_predictability import StepPredictability
 from otel_reliability.metrics.stability.tier import TierGrade
 from otel_reliability.metrics.stability.token_budget_pressure import TokenBudgetPressure
 from otel_reliability.metrics.stability.tool_call_variation import ToolCallVariation
@@ -35,7 +37,9 @@ ROWS: tuple[type[Metric | Derived], ...] = (
     ToolCallVariation,
     DistinctPaths,
     PathSimilarity,
+    StepPredictability,
     EffectAgreement,
     NoEffectShare,
+    ContextGrowth,
     Loops,
 )

@@ -23,10 +23,7 @@ class TierGrade(Derived):
     >>> tier = TierGrade()
     >>> tier.derive({"score": Reading(79.0, 20)})
     Reading(value=2.0, runs=20, parts=(), note='VARIABLE')
-    >>> [
-    ...     (attributes[0][1], reading.value)
-    ...     for attributes, reading in tier.series(tier.derive({"score": Reading(79.0, 20)}))
-    ... ]
+    >>> [(attributes[0][1], reading.value) for attributes, reading in tier.series({"score": Reading(79.0, 20)})]
     [('STABLE', 0.0), ('VARIABLE', 1.0), ('UNSTABLE', 0.0), ('CRITICAL', 0.0)]
 
     References: AgentCop, *Reliability Layer*, "Reliability Tiers".
@@ -55,7 +52,8 @@ class TierGrade(Derived):
         tier = tier_of(score.value)
         return Reading(GRADES[tier.name], score.runs, note=tier.name)
 
-    def series(self, reading: Reading) -> tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]:
+    def series(self, readings: Mapping[str, Reading]) -> tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]:
+        reading = self.derive(readings)
         if reading.value is None:
             return ()
         return tuple(((("tier", tier.name),), Reading(float(tier.name == reading.note), reading.runs)) for tier in Tier)
