@@ -265,6 +265,8 @@ def _object(result: TargetResult) -> dict[str, Any]:
         "value": result.reading.value,
         "bound": result.target.wanted,
         "runs": result.reading.runs,
+        "low": result.reading.low,
+        "high": result.reading.high,
         "state": result.state.name.lower(),
         "sentence": result.sentence,
         "why": result.why,

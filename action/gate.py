@@ -1,0 +1,184 @@
+"""The GitHub Action: run the gate on recordings, write the job summary, comment on the pull request (docs/guides/ci.md).
+
+Its inputs are the environment variables of action.yml, and those that GitHub sets (GITHUB_STEP_SUMMARY, GITHUB_OUTPUT,
+GITHUB_EVENT_PATH, GITHUB_REPOSITORY, GITHUB_API_URL). The exit code is the gate's; a comment that cannot be written is a warning.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.request import Request, urlopen
+
+MAX_SUMMARY: Final = 1_000_000
+MAX_COMMENT: Final = 60_000
+"""Characters that GitHub accepts, less what the notice about a cut takes."""
+BAD_USAGE: Final = 2
+TIMEOUT_S: Final = 30.0
+STATES: Final = {"held": "✅ held", "failed": "❌ failed", "missing": "❔ not enough data"}
+RESULTS: Final = {0: "✅", 1: "❌"}
+_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|#~$])")
+
+
+def main(env: Mapping[str, str]) -> int:
+    """Run the gate, publish its results, and return its exit code."""
+    recordings, baseline = _files(env["INPUT_RECORDINGS"]), _files(env.get("INPUT_BASELINE", ""))
+    if not recordings:
+        print(f"::error::no recording matches {env['INPUT_RECORDINGS'].split()}")
+        return BAD_USAGE
+    compared = [word for file in baseline for word in ("--baseline", file)]
+    common = [*_options(env), "--quiet", *recordings]
+    gate = _ours("gate", *_targets(env, compared), "--format", "json", *common)
+    if not gate.stdout:
+        print(f"::error::{gate.stderr.strip()}")
+        return gate.returncode
+    results = json.loads(gate.stdout)
+    changes = (
+        json.loads(_ours("report", "--format", "json", *compared, *common).stdout)["baseline"] if baseline else None
+    )
+    text = f"## {env['INPUT_TITLE']}\n\n{_markdown(results, changes, bool(_lines(env.get('INPUT_BASELINE', ''))))}"
+    full = _ours("report", "--format", "markdown", *common).stdout
+    details = f"\n<details><summary>Every number</summary>\n\n{full}\n</details>\n"
+    _append(env.get("GITHUB_STEP_SUMMARY"), _cut(text + details, MAX_SUMMARY))
+    _append(env.get("GITHUB_OUTPUT"), f"exit-code={gate.returncode}\n")
+    print(text)
+    if env.get("INPUT_COMMENT") == "true":
+        _comment(env, _cut(text, MAX_COMMENT))
+    return gate.returncode
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _files(patterns: str) -> list[str]:
+    """Return the files that match, each once, in the order of the patterns."""
+    found = (file for pattern in _lines(patterns) for file in sorted(glob.glob(pattern, recursive=True)))  # noqa: PTH207
+    return list(dict.fromkeys(found))
+
+
+def _options(env: Mapping[str, str]) -> list[str]:
+    flags = {"--min-runs": env.get("INPUT_MIN_RUNS"), "--config": env.get("INPUT_CONFIG")}
+    return [word for flag, value in flags.items() if value for word in (flag, value)]
+
+
+def _targets(env: Mapping[str, str], compared: Sequence[str]) -> list[str]:
+    required = [word for target in _lines(env.get("INPUT_REQUIRE", "")) for word in ("--require", target)]
+    return [*required, *(("--no-change", *compared) if env.get("INPUT_NO_CHANGE") == "true" else ())]
+
+
+def _ours(*args: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "otel_reliability.cli", *args]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+
+
+def _append(file: str | None, text: str) -> None:
+    if file:
+        with Path(file).open("a", encoding="utf-8") as out:
+            out.write(text)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}\n\n… cut: see the job summary, or the report.\n"
+
+
+# --- Markdown ---------------------------------------------------------------------------------------------------------
+
+
+def _markdown(results: Mapping[str, Any], changes: Mapping[str, Any] | None, wanted: bool) -> str:
+    """Return the targets with values, intervals and runs, then what changed against the base branch."""
+    lines = [f"**{RESULTS.get(results['exit_code'], '❔')} {results['summary']}**", ""]
+    if results["verdicts"]:
+        lines += ["| target | agent | value | 95 % | runs | |", "|---|---|---:|---:|---:|---|"]
+        lines += map(_target, results["verdicts"])
+        lines += ["", *(f"- {_escaped(each)}" for each in dict.fromkeys(_notes(results))), ""]
+    for change in results["changes"]:
+        lines += [f"- {STATES[change['state']]}: {_escaped(change['agent'] or '')}: {_escaped(change['sentence'])}"]
+    if changes is not None:
+        lines += ["", "### Changed against the base branch", "", *_differences(changes)]
+    elif wanted:
+        lines += ["", "There is no recording of the base branch yet, so nothing is compared."]
+    return "\n".join(lines) + "\n"
+
+
+def _target(result: Mapping[str, Any]) -> str:
+    agent = "/".join(_escaped(part) for part in (result["agent"], result["task"]) if part is not None)
+    return f"| `{result['target']}` | {agent} | {_side(result)} | {STATES[result['state']]} |"
+
+
+def _notes(results: Mapping[str, Any]) -> Iterator[str]:
+    for result in results["verdicts"]:
+        yield from (text for text in (result["why"], result["doubt"]) if text)
+    if results["warning"]:
+        yield results["warning"]
+
+
+def _differences(changes: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a table of the score of each agent and of the numbers that differ by more than chance."""
+    yield "| agent | number | before | 95 % | runs | after | 95 % | runs | |"
+    yield "|---|---|---:|---:|---:|---:|---:|---:|---|"
+    for agent in changes["agents"]:
+        for name, one in agent["metrics"].items():
+            if name == "score" or one["more_than_chance"]:
+                result = f"**{one['verdict']}**" if one["more_than_chance"] else "within chance"
+                sides = f"{_side(one['before'])} | {_side(one['after'])}"
+                yield f"| {_escaped(agent['agent'])} | `{name}` | {sides} | {result} |"
+    yield ""
+    for title, key in (("Only on the base branch", "only_before"), ("New", "only_after")):
+        if changes[key]:
+            yield f"{title}: {', '.join(_escaped(agent['agent']) for agent in changes[key])}."
+
+
+def _side(reading: Mapping[str, Any]) -> str:
+    """Return the cells of a value: the value, its interval, the runs behind it."""
+    low, high = reading.get("low"), reading.get("high")
+    interval = "" if low is None or high is None else f"{low:.3g} to {high:.3g}"
+    return f"{'–' if reading['value'] is None else format(reading['value'], '.3g')} | {interval} | {reading['runs']:,}"
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", text)
+
+
+# --- The comment ------------------------------------------------------------------------------------------------------
+
+
+def _comment(env: Mapping[str, str], text: str) -> None:
+    """Write the comment of this title, or update it. Without a pull request there is none."""
+    event = json.loads(Path(env["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
+    number = event.get("pull_request", {}).get("number")
+    if number is None:
+        return
+    marker = f"<!-- otel-reliability: {env['INPUT_TITLE']} -->"
+    issues = f"{env['GITHUB_API_URL']}/repos/{env['GITHUB_REPOSITORY']}/issues"
+    try:
+        known = next((one for one in _comments(env, f"{issues}/{number}/comments") if marker in one["body"]), None)
+        url, method = (f"{issues}/{number}/comments", "POST") if known is None else (known["url"], "PATCH")
+        _ask(env, url, method, {"body": f"{marker}\n{text}"})
+    except OSError as error:
+        print(f"::warning::The comment was not written ({error}); the job needs `permissions: pull-requests: write`.")
+
+
+def _comments(env: Mapping[str, str], url: str) -> Iterator[Mapping[str, Any]]:
+    page = 1
+    while found := _ask(env, f"{url}?per_page=100&page={page}", "GET"):
+        yield from found
+        page += 1
+
+
+def _ask(env: Mapping[str, str], url: str, method: str, body: Mapping[str, Any] | None = None) -> Any:
+    headers = {"Authorization": f"Bearer {env['GITHUB_TOKEN']}", "Accept": "application/vnd.github+json"}
+    data = None if body is None else json.dumps(body).encode()
+    with urlopen(Request(url, data, headers, method=method), timeout=TIMEOUT_S) as answer:  # noqa: S310  GitHub's own URL
+        return json.load(answer)
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ))

@@ -1,0 +1,231 @@
+"""The GitHub Action, run as a runner does: its step's command, its environment, and a server that stands for GitHub's API."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+import yaml
+
+from otel_reliability.testing import write_otlp
+from tests.report.build import runs
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+ACTION: Final = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+STEADY: Final = ("search book",) * 25
+VARIED: Final = ("search book", "pay search", "pay", "search pay book pay", "book search") * 5
+COMMENTS: Final = re.compile(r"/repos/agents/shop/issues/7/comments\?per_page=100&page=(\d+)")
+
+
+class GitHub(ThreadingHTTPServer):
+    """The comments of pull request 7 of agents/shop. `refuses`: the token may not write."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.comments: list[dict[str, str]] = []
+        self.tokens: set[str | None] = set()
+        self.refuses = False
+
+    @property
+    def url(self) -> str:
+        """The address of the API."""
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Lists comments by pages of two, creates and updates them."""
+
+    @property
+    def github(self) -> GitHub:
+        """The server."""
+        assert isinstance(self.server, GitHub)
+        return self.server
+
+    def do_GET(self) -> None:
+        found = COMMENTS.fullmatch(self.path)
+        assert found
+        start = 2 * (int(found[1]) - 1)
+        self._answer(200, self.github.comments[start : start + 2])
+
+    def do_POST(self) -> None:
+        assert self.path == "/repos/agents/shop/issues/7/comments"
+        self._write({"url": f"{self.github.url}/comments/{len(self.github.comments)}"})
+
+    def do_PATCH(self) -> None:
+        self._write(self.github.comments[int(self.path.rpartition("/")[2])])
+
+    def _write(self, comment: dict[str, str]) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["body"]
+        self.github.tokens.add(self.headers["Authorization"])
+        if self.github.refuses:
+            self._answer(403, {"message": "Resource not accessible by integration"})
+            return
+        comment["body"] = body
+        if comment not in self.github.comments:
+            self.github.comments.append(comment)
+        self._answer(201, comment)
+
+    def _answer(self, status: int, body: Any) -> None:
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(json.dumps(body).encode())
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name of the base class
+        """Keep the test's output clean."""
+
+
+class Done(NamedTuple):
+    """How the step ended, and what it left."""
+
+    code: int
+    log: str
+    summary: str
+    outputs: str
+
+
+@pytest.fixture
+def github() -> Iterator[GitHub]:
+    """A server on a free port, with three comments of others."""
+    server = GitHub()
+    server.comments += [{"url": f"{server.url}/comments/{number}", "body": "looks good"} for number in range(3)]
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def act(folder: Path, github: GitHub, *, event: Any = None, **inputs: str) -> Done:
+    """Run the last step of action.yml with these inputs and the defaults of the others."""
+    defaults = {name: str(known.get("default", "")) for name, known in ACTION["inputs"].items()}
+    values = {**defaults, "token": "secret", **{name.replace("_", "-"): value for name, value in inputs.items()}}
+    step = ACTION["runs"]["steps"][-1]
+    given = {
+        name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda found: values[found[1]], text)
+        for name, text in step["env"].items()
+    }
+    programs = folder / "runner" / "otel-reliability" / "bin"
+    programs.mkdir(parents=True, exist_ok=True)
+    (programs / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (programs / "python").chmod(0o755)
+    (folder / "event.json").write_text(json.dumps({"pull_request": {"number": 7}} if event is None else event))
+    files = {name: folder / name.lower() for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
+    for file in files.values():
+        file.write_text("")
+    env = {
+        **os.environ,
+        **given,
+        **{name: str(file) for name, file in files.items()},
+        "GITHUB_ACTION_PATH": str(ROOT),
+        "GITHUB_API_URL": github.url,
+        "GITHUB_EVENT_PATH": str(folder / "event.json"),
+        "GITHUB_REPOSITORY": "agents/shop",
+        "PYTHONPATH": str(ROOT),
+        "RUNNER_TEMP": str(folder / "runner"),
+    }
+    shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+    done = subprocess.run(shell, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    return Done(done.returncode, done.stdout + done.stderr, *(file.read_text() for file in files.values()))
+
+
+def test_summary_and_comment_show_values_intervals_and_changes(tmp_path: Path, github: GitHub) -> None:
+    """A failed target fails the step; the comment names value, interval, runs, and what changed by more than chance."""
+    write_otlp(tmp_path / "old.jsonl", runs(*STEADY))
+    write_otlp(tmp_path / "new.jsonl", runs(*VARIED))
+
+    done = act(
+        tmp_path,
+        github,
+        recordings="new*.jsonl",
+        baseline="old.jsonl",
+        require="score>=99\nretry_explosion<=0",
+        min_runs="5",
+    )
+
+    assert (done.code, done.outputs) == (1, "exit-code=1\n")
+    [comment] = [one["body"] for one in github.comments if "otel-reliability" in one["body"]]
+    assert comment.startswith("<!-- otel-reliability: Agent reliability -->\n## Agent reliability\n")
+    assert "**❌ 1 failed, 1 held**" in comment
+    assert re.search(r"\| `score>=99` \| support \| [\d.]+ \| [\d.]+ to [\d.]+ \| 25 \| ❌ failed \|", comment)
+    assert "### Changed against the base branch" in comment
+    assert re.search(r"\| support \| `score` \| 100 \| .* \| 25 \| [\d.]+ \| .* \| 25 \| \*\*worse\*\* \|", comment)
+    assert re.search(r"\| support \| `path_entropy` \|", comment)
+    assert comment.partition("\n")[2] in done.summary + "\n"
+    assert "# Reliability report" in done.summary
+    assert github.tokens == {"Bearer secret"}
+
+
+def test_comment_of_one_title_is_updated(tmp_path: Path, github: GitHub) -> None:
+    """The second run replaces its text; another title gets a comment of its own."""
+    write_otlp(tmp_path / "spans.jsonl", runs(*STEADY))
+
+    codes = [
+        act(tmp_path, github, recordings="spans.jsonl", require=target, title=title).code
+        for title, target in (("One", "score>=80"), ("One", "score>=90"), ("Two", "score>=80"))
+    ]
+
+    assert codes == [0, 0, 0]
+    assert len(github.comments) == 5
+    assert "`score>=90`" in github.comments[3]["body"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "code", "words"),
+    [
+        ({"require": "score>=80", "min-runs": "50"}, 3, "❔ not enough data"),
+        ({"require": "score>=80", "baseline": "none/*.jsonl"}, 0, "There is no recording of the base branch yet"),
+        ({"no-change": "true", "baseline": "spans.jsonl"}, 0, "✅ held: support: no change"),
+        ({"require": "scor>=80"}, 2, "Did you mean score?"),
+        ({"recordings": "none.jsonl", "require": "score>=80"}, 2, "no recording matches"),
+        ({}, 2, "nothing is required"),
+    ],
+)
+def test_exit_code_is_the_gates(tmp_path: Path, github: GitHub, inputs: dict[str, str], code: int, words: str) -> None:
+    """Missing data is no success, a base branch without a recording no failure; bad usage is an error of the job."""
+    write_otlp(tmp_path / "spans.jsonl", runs(*STEADY))
+
+    done = act(tmp_path, github, **{"recordings": "spans.jsonl", **inputs})
+
+    assert done.code == code, done.log
+    assert words in done.log
+
+
+@pytest.mark.parametrize("reason", ["refused", "no pull request", "switched off"])
+def test_no_comment_is_no_failure(tmp_path: Path, github: GitHub, reason: str) -> None:
+    """A token of a fork may not write, and a push has no pull request: the summary is there all the same."""
+    write_otlp(tmp_path / "spans.jsonl", runs(*STEADY))
+    github.refuses = reason == "refused"
+    event = {"ref": "refs/heads/main"} if reason == "no pull request" else None
+    comment = "false" if reason == "switched off" else "true"
+
+    done = act(tmp_path, github, event=event, recordings="spans.jsonl", require="score>=80", comment=comment)
+
+    assert done.code == 0
+    assert ("::warning::The comment was not written" in done.log) == github.refuses
+    assert len(github.comments) == 3
+    assert "`score>=80`" in done.summary
+
+
+@pytest.mark.parametrize(
+    ("schema", "file"),
+    [("vendor.github-actions", "action.yml"), ("vendor.github-workflows", ".github/workflows/release.yml")],
+)
+def test_files_of_github_satisfy_their_schemas(schema: str, file: str) -> None:
+    """Checked with GitHub's own schemas."""
+    checker = Path(sysconfig.get_path("scripts")) / "check-jsonschema"
+    done = subprocess.run(
+        [checker, "--builtin-schema", schema, ROOT / file], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stdout
