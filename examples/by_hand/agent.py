@@ -23,14 +23,10 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind
 
-from otel_reliability import ReliabilitySpanProcessor
+from otel_reliability import ReliabilitySpanProcessor, record
 from otel_reliability.cli.app import app
-from otel_reliability.sources import sdk
-from otel_reliability.testing import write_otlp
 
 SPANS = Path("spans.jsonl")
 
@@ -127,15 +123,14 @@ def main() -> None:
     provider = TracerProvider(resource=Resource.create({"service.name": "shop"}))
     trace.set_tracer_provider(provider)
     provider.add_span_processor(ReliabilitySpanProcessor())  # this line is all that the numbers need
-    spans = InMemorySpanExporter()
-    provider.add_span_processor(SimpleSpanProcessor(spans))
+    SPANS.unlink(missing_ok=True)
+    record(SPANS, provider)
 
     for ticket, order in TICKETS:
         answer(ticket, order)
 
     provider.force_flush()
     print(f"live: a score of {live_score(numbers):.1f}\n")
-    write_otlp(SPANS, map(sdk.read, spans.get_finished_spans()))
     app(["report", str(SPANS)])
 
 

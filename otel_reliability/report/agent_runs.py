@@ -57,8 +57,8 @@ class AgentRuns:
         results = gate.check(self.report, wanted, min_runs)
         missed = [result for result in results if result.state is not gate.TargetState.HELD]
         if missed:
-            lines = (f"\n  {line}" for result in missed for line in (result.sentence, result.doubt) if line)
-            raise AssertionError(f"{gate.summary(results)}{''.join(lines)}")
+            lines = [line for result in missed for line in (result.sentence, result.doubt) if line]
+            raise AssertionError("\n  ".join([gate.summary(results), *lines, *gate.flagged(missed)]))
 
     def _recorded(self) -> tuple[Recording, list[Run]]:
         runs: list[Run] = []

@@ -23,7 +23,7 @@ from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.target import OF_SPANS, SERIES, GateTarget
 from otel_reliability.report.text import agent_name, clean, count, grouped
 from otel_reliability.report.view import AgentView, ReadingView, ReportView
-from otel_reliability.report.words import coverage
+from otel_reliability.report.words import coverage, warnings
 
 MAX_RESULTS: Final = 5
 """Results of one target that are shown; the others are counted."""
@@ -138,6 +138,12 @@ def summary(results: Sequence[TargetResult | Unchanged]) -> str:
     return ", ".join(f"{states[state]} {word}" for state, word in words if states[state]) or "nothing to check"
 
 
+def flagged(results: Sequence[TargetResult]) -> list[str]:
+    """Return the warnings of the agents behind results, whatever was required of them."""
+    agents = {result.agent.key: result.agent for result in results if result.agent is not None}
+    return [f"{agent_name(key)}: {sentence}" for key, agent in agents.items() for sentence in warnings(agent)]
+
+
 def warning(results: Sequence[TargetResult]) -> str:
     """Return what the fewest runs behind any result can distinguish; empty where they are many."""
     runs = [each.reading.runs for each in results if each.state is not TargetState.MISSING and each.agent is not None]
@@ -227,8 +233,8 @@ def render(results: Sequence[TargetResult], unchanged: Sequence[Unchanged], cons
         _print_more(one.finding.change.note, console)
     console.print()
     console.print(Text(summary([*results, *unchanged]), "bold"))
-    if warning(results):
-        console.print(Text(warning(results), "yellow"))
+    for sentence in (*flagged(results), *filter(None, [warning(results)])):
+        console.print(Text(f"⚠ {sentence}", "yellow"))
 
 
 def _print(sentence: str, state: TargetState, console: Console) -> None:
@@ -252,6 +258,7 @@ def document(results: Sequence[TargetResult], unchanged: Sequence[Unchanged]) ->
         "exit_code": exit_code(every),
         "summary": summary(every),
         "warning": warning(results),
+        "flagged": flagged(results),
         "verdicts": [_object(result) for result in results],
         "changes": [{**finding_object(one.finding), "state": one.state.name.lower()} for one in unchanged],
     }

@@ -23,7 +23,14 @@ def meaning(agent: AgentView) -> str:
         return f"{agent.score_note}."
     if agent.tier is Tier.STABLE and agent.change is not None and agent.change.verdict is Result.CHANGED:
         return "Runs are alike, but the behaviour changed."
+    if agent.tier is Tier.STABLE and agent.flags:
+        return "Runs are alike, with a warning below."
     return agent.tier.meaning
+
+
+def warnings(agent: AgentView) -> list[str]:
+    """Return the sentences of the flags that are set."""
+    return [caveat for caveat in agent.caveats if any(f"({flag})" in caveat for flag in agent.flags)]
 
 
 def coverage(agent: AgentView) -> str:
