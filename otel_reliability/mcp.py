@@ -29,9 +29,9 @@ from otel_reliability.errors import ConfigurationError, ReliabilityError
 from otel_reliability.loading import nearest
 from otel_reliability.reference import pinned_by
 from otel_reliability.report import gate
-from otel_reliability.report.build import key_view, report_of
+from otel_reliability.report.build import report_of
 from otel_reliability.report.changes import detected, since
-from otel_reliability.report.json import plain
+from otel_reliability.report.json import key_object, plain
 from otel_reliability.report.recording import FinalSeen, Recording
 from otel_reliability.report.target import parse
 from otel_reliability.report.view import AgentView, ReportView
@@ -49,7 +49,6 @@ MAX_LINES: Final = 200
 """Agents in a list; those with the lowest scores."""
 NAME: Final = ("service_namespace", "service", "environment", "agent", "attributes")
 SCORE: Final = ("runs", "score", "score_coverage", "score_note", "tier", "flags")
-LINE: Final = (*NAME, *SCORE)
 INSTRUCTIONS: Final = (
     "How reliable AI agents are, measured from their OpenTelemetry spans: whether they work the same way again. Begin with "
     "list_agents. A value of null means not enough data, neither 0 nor 1. Quote a number with its runs and its interval "
@@ -61,7 +60,7 @@ class Source(Protocol):
     """Where the answers come from: agents as the objects of the JSON report. Raises `ReliabilityError`."""
 
     def lines(self) -> Sequence[Object]:
-        """Return `LINE` of each agent."""
+        """Return the names and the score of each agent."""
         ...
 
     def agent(self, line: Object) -> Object:
@@ -95,7 +94,10 @@ class Recordings:
         self._read()
 
     def lines(self) -> Sequence[Object]:
-        return [_line(plain({name: getattr(agent, name) for name in LINE})) for agent in self._current().agents]
+        return [
+            key_object(agent.key) | {name: plain(getattr(agent, name)) for name in SCORE}
+            for agent in self._current().agents
+        ]
 
     def agent(self, line: Object) -> Object:
         return plain(replace(self._view(line), sessions=()))
@@ -116,7 +118,7 @@ class Recordings:
         return gate.document(gate.check(replace(report, agents=[self._view(line)]), [parse(target)], least), [])
 
     def _view(self, line: Object) -> AgentView:
-        return next(agent for agent in self._current().agents if plain(key_view(agent.key)) == _key(line))
+        return next(agent for agent in self._current().agents if key_object(agent.key) == _key(line))
 
     def _current(self) -> ReportView:
         """Return the report; first read the files again if one of them has changed."""

@@ -19,6 +19,7 @@ def test_the_public_names_are_these_and_sorted() -> None:
         "ReliabilitySpanProcessor",
         "Settings",
         "annotate",
+        "record",
     ]
     assert sorted(otel_reliability.__all__) == otel_reliability.__all__ == dir(otel_reliability)
 

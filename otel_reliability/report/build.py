@@ -41,7 +41,6 @@ from otel_reliability.report.view import (
     ChangeView,
     Compared,
     Instant,
-    KeyView,
     Passes,
     ReadingView,
     ReportView,
@@ -214,7 +213,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     tasks = task_table(sample, settings)
     distances = oddest(sample, source.window.path_distance, len(sample))
     view = AgentView(
-        **_key_fields(source.key),
+        key=source.key,
         runs=len(baseline),
         perturbed_runs=dict(Counter(row.condition for row in source.rows if not row.baseline)),
         start=Instant(min(row.start_ns for row in source.rows)),
@@ -237,7 +236,6 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         missing=missing_of(source.rows),
         caveats=(),
         change=source.change,
-        key=source.key,
         task_count=len({row.task for row in source.rows if row.task is not None}),
         one_sided=one_sided(len(baseline), known, outcomes[Outcome.SUCCESS]),
         task_outcomes=_task_outcomes(baseline),
@@ -267,21 +265,6 @@ def _session(scores: SessionScores) -> SessionView:
 
 def _detail(score: SessionScore | None) -> SessionDetail | None:
     return None if score is None else SessionDetail(score.reason, score.metadata)
-
-
-def _key_fields(key: AgentKey) -> dict[str, Any]:
-    return {
-        "service_namespace": key.service_namespace or None,
-        "service": key.service_name or None,
-        "environment": key.environment or None,
-        "agent": key.agent,
-        "attributes": dict(key.extra),
-    }
-
-
-def key_view(key: AgentKey) -> KeyView:
-    """Return the name of an agent, and where it runs."""
-    return KeyView(**_key_fields(key))
 
 
 def _reading(reading: Reading, interval: Interval | None) -> ReadingView:
@@ -361,8 +344,8 @@ def _baseline(
             _compared(old, agent_view(old, settings, max_runs_for_intervals), new, view, settings)
             for old, new, view in pairs
         ],
-        only_before=[key_view(key) for key in olds if key not in keys],
-        only_after=[key_view(source.key) for source, _ in news if source.key not in olds],
+        only_before=[key for key in olds if key not in keys],
+        only_after=[source.key for source, _ in news if source.key not in olds],
     )
 
 
@@ -393,7 +376,7 @@ def _compared(
     }
     tested_numbers = sum(change.more_than_chance is not None for change in metrics.values())
     return AgentComparison(
-        **_key_fields(after.key), metrics=metrics, chance=Chance(LEVEL, CORRECTION, tested_numbers), old=old, new=new
+        key=after.key, metrics=metrics, chance=Chance(LEVEL, CORRECTION, tested_numbers), old=old, new=new
     )
 
 

@@ -22,7 +22,7 @@ from otel_reliability.change.sentences import moment, of_alarm, of_comparison, o
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import ByName
-from otel_reliability.report.build import chosen, key_view
+from otel_reliability.report.build import chosen
 from otel_reliability.report.json import plain
 from otel_reliability.report.text import agent_name, clean, count, instant, percent, place
 from otel_reliability.report.view import BEHAVIOUR, ChangeMark, ChangeView, Instant
@@ -259,7 +259,7 @@ def document(findings: Sequence[Finding], settings: ChangeSettings) -> dict[str,
 
 def finding_object(finding: Finding) -> dict[str, Any]:
     """Return one agent's result in plain values."""
-    agent: dict[str, Any] = {"agent": None} if finding.key is None else plain(key_view(finding.key))
+    agent: dict[str, Any] = {"agent": None} if finding.key is None else plain(finding.key)
     earlier = {} if finding.earlier is None else {"earlier_agent": finding.earlier.agent}
     return {**agent, **earlier, **plain(finding.change)}
 

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from uuid import uuid4
 
 from otel_reliability.metrics.stability.tiers import Tier
+from otel_reliability.model.run import AgentKey
 from otel_reliability.report.text import instant
 from otel_reliability.report.view import Instant, ReportView
 
@@ -28,6 +29,8 @@ def plain(value: Any) -> Any:
             return instant(value)
         case None | bool() | int() | float() | str():
             return value
+        case AgentKey():
+            return key_object(value)
         case Enum():
             return value.name if isinstance(value, Tier) else value.value
         case Mapping():
@@ -39,6 +42,21 @@ def plain(value: Any) -> Any:
             return plain(value._asdict())
         case _:
             return [plain(each) for each in value]
+
+
+def key_object(key: AgentKey) -> dict[str, Any]:
+    """Return the names of an agent, and where it runs; null for what is empty.
+
+    >>> key_object(AgentKey("", "shop", "", "support"))
+    {'service_namespace': None, 'service': 'shop', 'environment': None, 'agent': 'support'}
+    """
+    return {
+        "service_namespace": key.service_namespace or None,
+        "service": key.service_name or None,
+        "environment": key.environment or None,
+        "agent": key.agent,
+        **({"attributes": dict(key.extra)} if key.extra else {}),
+    }
 
 
 def _object(view: Any) -> dict[str, Any]:

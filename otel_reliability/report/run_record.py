@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from otel_reliability.model.run import Run, ToolCall
+from otel_reliability.report.json import key_object
 from otel_reliability.report.text import instant
 
 
@@ -25,10 +26,7 @@ def record(run: Run) -> dict[str, Any]:
         "run_id": run.run_id,
         "trace_id": run.trace_id.hex(),
         "root_span_id": None if run.root_span_id is None else run.root_span_id.hex(),
-        "service_namespace": run.key.service_namespace or None,
-        "service": run.key.service_name or None,
-        "environment": run.key.environment or None,
-        "agent": run.key.agent,
+        **key_object(run.key),
         "session_id": run.session_id,
         "task_id": run.task_id,
         "trial": run.trial,

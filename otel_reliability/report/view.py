@@ -24,22 +24,11 @@ VERSION: Final = 1
 HIDDEN: Final[Mapping[str, bool]] = {"json": False}
 """Metadata of a field that is not part of the JSON document."""
 MERGED: Final[Mapping[str, bool]] = {"merged": True}
-"""Metadata of a mapping whose items are fields of the object itself in JSON."""
+"""Metadata of a value whose items are fields of the object itself in JSON."""
 
 
 class Instant(int):
     """Unix time in nanoseconds; RFC 3339 in JSON."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyView:
-    """The name of an agent, and where it runs."""
-
-    service_namespace: str | None
-    service: str | None
-    environment: str | None
-    agent: str
-    attributes: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 # --- Numbers ----------------------------------------------------------------------------------------------------------
@@ -254,7 +243,7 @@ class RetriedTool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentView(KeyView):
+class AgentView:
     """One agent: its score, every reading with the runs behind it, the findings, the missing data and the caveats.
 
     `runs` leaves perturbed runs out; `start` and `end` are those of its first and last run. `runs_left_out` counts the runs that
@@ -262,6 +251,7 @@ class AgentView(KeyView):
     runs with their path distance (oldest first), `paths` the number of baseline runs by (task, path).
     """
 
+    key: AgentKey = field(metadata=MERGED)
     runs: int
     perturbed_runs: Mapping[str, int]
     start: Instant
@@ -284,7 +274,6 @@ class AgentView(KeyView):
     caveats: Sequence[str]
     change: ChangeView | None = None
 
-    key: AgentKey = field(metadata=HIDDEN)
     task_count: int = field(metadata=HIDDEN)
     one_sided: bool = field(metadata=HIDDEN)
     task_outcomes: Mapping[str | None, tuple[int, int]] = field(metadata=HIDDEN)
@@ -294,6 +283,11 @@ class AgentView(KeyView):
     retried: Sequence[RetriedTool] = field(metadata=HIDDEN)
     history: Sequence[ScorePoint] = field(default=(), metadata=HIDDEN)
     recent: Sequence[tuple[Run, float | None]] = field(default=(), metadata=HIDDEN)
+
+    @property
+    def agent(self) -> str:
+        """The agent's name."""
+        return self.key.agent
 
     @property
     def passed(self) -> int:
@@ -327,9 +321,10 @@ class Chance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentComparison(KeyView):
+class AgentComparison:
     """An agent of both recordings, and every number that either has."""
 
+    key: AgentKey = field(metadata=MERGED)
     metrics: Mapping[str, Compared]
     chance: Chance
     old: AgentView = field(metadata=HIDDEN)
@@ -341,8 +336,8 @@ class Baseline:
     """The agents of both recordings, and those of one only."""
 
     agents: Sequence[AgentComparison]
-    only_before: Sequence[KeyView]
-    only_after: Sequence[KeyView]
+    only_before: Sequence[AgentKey]
+    only_after: Sequence[AgentKey]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

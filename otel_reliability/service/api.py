@@ -11,7 +11,7 @@ from otel_reliability.metrics.stability.tiers import tier_of
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.build import AgentSource
 from otel_reliability.report.gate import check, document
-from otel_reliability.report.json import plain
+from otel_reliability.report.json import key_object, plain
 from otel_reliability.report.run_record import record
 from otel_reliability.report.target import OF_SPANS, parse
 from otel_reliability.report.text import instant
@@ -118,11 +118,7 @@ def _line(state: AgentState) -> Object:
     costs = {name: cost.points for name, cost in window.penalties().items()}
     score, penalty = window.reading("score"), top_penalty(window.reading, costs)
     return {
-        "service_namespace": key.service_namespace or None,
-        "service": key.service_name or None,
-        "environment": key.environment or None,
-        "agent": key.agent,
-        **({"attributes": dict(key.extra)} if key.extra else {}),
+        **key_object(key),
         "runs": window.runs,
         "score": score.value,
         "score_coverage": window.reading("score_coverage").value,

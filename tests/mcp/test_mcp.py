@@ -112,8 +112,8 @@ def test_answers_are_those_of_the_report(file: Path) -> None:
     assert unusual["agents"][0]["runs_unlike_others"] == support["findings"]["runs_unlike_others"]
     assert unusual["agents"][0]["runs_unlike_others"][0]["trace_id"]
     assert {one["agent"]: one["change"]["verdict"] for one in changed["agents"]} == {
-        "clerk": "no verdict",
-        "support": "no verdict",
+        "clerk": "no result",
+        "support": "no result",
     }
 
 
