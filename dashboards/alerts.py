@@ -15,7 +15,7 @@ from otel_reliability.metrics.stability.tiers import Tier
 from otel_reliability.telemetry import names
 
 ENOUGH: Final = 20
-"""Runs in a window below which its numbers wake nobody."""
+"""Runs in a window below which its numbers raise no alert."""
 AGENT: Final = "{{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }}"
 
 
@@ -49,7 +49,7 @@ SPANS: Final = sample_of(names.SPANS)
 
 
 def ran(over: str, least: int = 1) -> str:
-    """Agents that had at least so many runs of late: one that stands still is not told of for ever."""
+    """Agents that had at least so many recent runs: an idle agent raises no alert for ever."""
     return f"(sum by ({WHO}) (increase({RUNS_TOTAL}[{over}])) >= {least})"
 
 
@@ -82,7 +82,7 @@ _FIRST_CHANGE: Final = (
     f" and on ({WHO}) sum by ({WHO}) ({RUNS_TOTAL} offset 5m)"
 )
 """The counter begins with the first change, so that no increase shows that one; but the agent's runs were there before."""
-_LOOK: Final = "The dashboard *Agent*: the alert's link opens it for the agent at hand."
+_LOOK: Final = "The dashboard *Agent*: the alert's link opens it for this agent."
 
 _LAG: Final = f"sum by (job, topic) ({sample_of(names.KAFKA_LAG)})"
 _LAG_BEFORE: Final = f"sum by (job, topic) ({sample_of(names.KAFKA_LAG)} offset 15m)"
@@ -94,7 +94,7 @@ ALERTS: Final = (
         f"({_rank(' offset 1h')} - {_rank()}) and on ({BY}) {HAS_RUNS} and on ({WHO}) {ran('1h')}", 0, "10m",
         f"The reliability tier of {AGENT} fell",
         "It stands {{ .Value }} tier(s) lower than an hour ago.",
-        "The agent's score crossed the border of a tier within the last hour and has stayed below for ten minutes. The alert ends by itself an hour after the fall: it tells of the fall, not of the level.",
+        "The agent's score crossed the border of a tier within the last hour and has stayed below for ten minutes. The alert ends by itself an hour after the fall: it reports the fall, not the level.",
         [_LOOK, "*The score, and what each part takes from it*: which layer grew?", "The dashboards' lines for changes of behaviour, and your deploys: what happened just before?"],
         ["Follow the part that grew: its panel says what to do.", "If a deploy did it, take it back, and compare the two with `otel-reliability report --baseline`."],
     ),
@@ -105,7 +105,7 @@ ALERTS: Final = (
         "{{ .Value }} of the runs in its window retried one failing call three times or more.",
         "More than one in twenty of the agent's runs hammer at a call that fails, and at least one did so within the last hour. This costs money and time, and loads a tool that is in trouble already.",
         [_LOOK, "*Failed tool calls* and *Retries by tool*: which tool?", "That tool's own health: it often fails for everybody."],
-        ["Mend the tool, or switch it off for the agent.", "Bound retries in code, and let the tool's error say whether a further attempt can succeed."],
+        ["Fix the tool, or switch it off for the agent.", "Bound retries in code, and let the tool's error say whether a further attempt can succeed."],
         unit="humanizePercentage",
     ),
     Alert(
@@ -113,7 +113,7 @@ ALERTS: Final = (
         f"{one(metric('token_budget_pressure'))} and on ({BY}) {HAS_RUNS} and on ({WHO}) {ran('1h')}", 0.8, "15m",
         f"{AGENT} works near the limit of its context",
         "On average {{ .Value }} of its model's context is taken.",
-        "Averaged over the runs of the window, the fullest call of a run takes more than 80 % of what the model can hold. Runs above the average get truncated, and forget what they were told first.",
+        "Averaged over the runs of the window, the fullest call of a run takes more than 80 % of what the model can hold. Runs above the average get truncated, and forget their first instructions.",
         [_LOOK, "*Token pressure against the limit*: is it all runs, or the upper end only?", "A trace of a run at the top: what fills it: tool results, the conversation, the prompt?"],
         ["Shorten tool results before they go to the model.", "Summarise long conversations.", "Take a model with a larger window."],
         unit="humanizePercentage",
@@ -135,16 +135,16 @@ ALERTS: Final = (
         "{{ .Value }} of the sessions that closed in the last six hours have a reliability of at most 0.5.",
         "More than a fifth of the sessions closed in the last six hours, and at least two of five, had runs that failed gravely: users met them one after the other.",
         [_LOOK, "*Reliability and consistency of sessions*: since when?", "The flagged traces of the worst sessions, and the signal that set their risk."],
-        ["Mend what that signal stands for: confidence, loops, wrong tools or incoherent answers.", "Tell the people who were served."],
+        ["Fix what that signal stands for: confidence, loops, wrong tools or incoherent answers.", "Inform the users concerned."],
         unit="humanizePercentage",
     ),
     Alert(
         "AgentBehaviourChanged", "info",
         f"(sum by ({WHO}, signal) (increase({_CHANGES}[1h])) > 0) or max_over_time(({_FIRST_CHANGE})[1h:1m])", 0, "0m",
         f"The behaviour of {AGENT} changed",
-        "Its runs are not what they were: the signal {{ .Labels.signal }} tells it most clearly.",
+        "Its runs differ from before: the signal {{ .Labels.signal }} shows it most clearly.",
         "Compared with the runs before, the agent's runs differ by more than chance. False alarms come at most once in as many runs as `change.runs_per_false_alarm` says (10 000 unless set): expect the runs of a day divided by it, each day. Of 1 000 agents with 100 runs a day each that makes ten. It says *changed*, not *worse*; and an agent that gets other tasks has changed too.",
-        ["The dashboard *Agent*, *Evidence for a change*: which signals, and since when did they rise?", "`otel-reliability change` on recordings of before and after tells it in a sentence."],
+        ["The dashboard *Agent*, *Evidence for a change*: which signals, and since when did they rise?", "`otel-reliability change` on recordings of before and after says it in a sentence."],
         ["If you changed something: is this what you wanted?", "If you did not: ask after the model's release, the tools, the prompts' store, and who your users are now."],
     ),
     Alert(
@@ -153,7 +153,7 @@ ALERTS: Final = (
         f"No run of {AGENT} for a while",
         "Its latest run ended {{ .Value }} ago; in the day before it had at least a hundred.",
         "An agent that runs often has had no run for more than an hour. Its numbers stand still meanwhile, and look healthy.",
-        ["Is the agent called at all? Its service's own traffic tells.", "Do its spans arrive? A run whose root span never ends stays open (`otel_reliability_runs_open`)."],
+        ["Is the agent called at all? Check the traffic of its service.", "Do its spans arrive? A run whose root span never ends stays open (`otel_reliability_runs_open`)."],
         ["Start the agent, or its exporter.", "If it was taken away: its series end by themselves after a day (`limits.agent_idle`). If it rests at night: silence this alert for it then."],
         unit="humanizeDuration",
     ),
@@ -162,9 +162,9 @@ ALERTS: Final = (
         f"{_LOST} / ({_RECEIVED} >= 1000)", 0.01, "5m",
         "Spans are lost on the way into the numbers",
         "{{ .Value }} of the spans of the last fifteen minutes were late, refused or malformed.",
-        "More than one span in a hundred did not get into the numbers. Runs are counted without them, or not at all: what agents are worth is told from what is left.",
+        "More than one span in a hundred did not get into the numbers. Runs are counted without them, or not at all: the numbers rest on the others.",
         ["The row *Service* of the dashboard *Fleet*: *Lost spans by reason*.", "*Fullest limits*: which limit was reached?"],
-        ["late: send sooner, or raise `assembly.idle_timeout`.", "refused: raise the limit of that name, or add an instance.", "malformed: mend the sender; the log says which ids or times cannot be."],
+        ["late: send sooner, or raise `assembly.idle_timeout`.", "refused: raise the limit of that name, or add an instance.", "malformed: fix the sender; the log says which ids or times cannot be."],
         board="self", unit="humanizePercentage",
     ),
     Alert(
@@ -174,7 +174,7 @@ ALERTS: Final = (
         "{{ .Value }} of the requests of the last fifteen minutes were not taken.",
         "More than one request in twenty gets no. Clients send again what was refused for want of room; what is refused for another reason is lost.",
         ["The row *Service* of the dashboard *Fleet*: *Requests* by outcome.", "`/readyz` of the instance."],
-        ["unavailable: add an instance, routed by agent, or give more memory and processor.", "unauthenticated: mend the client's token.", "invalid or too large: the client's log says more."],
+        ["unavailable: add an instance, routed by agent, or give more memory and processor.", "unauthenticated: fix the client's token.", "invalid or too large: the client's log says more."],
         board="self", unit="humanizePercentage",
     ),
     Alert(
@@ -184,7 +184,7 @@ ALERTS: Final = (
         "{{ .Value }} of the sendings of {{ .Labels.sink }} in the last fifteen minutes failed.",
         "Most pushes to the receiver named in the settings fail. The next push that arrives has all of them.",
         ["The metric `otel_reliability_exports_total` by sink and outcome, and the service's log.", "The receiver: is it up, and does it take OTLP at that address?"],
-        ["Mend the receiver or the address (`service.push`)."],
+        ["Fix the receiver or the address (`service.push`)."],
         board="self", unit="humanizePercentage",
     ),
     Alert(
@@ -192,7 +192,7 @@ ALERTS: Final = (
         f"sum by (job, limit) (increase({sample_of(names.LIMIT_HITS)}[15m]))", 0, "5m",
         "A limit is reached: {{ .Labels.limit }}",
         "{{ .Value }} items found no place below it in the last fifteen minutes.",
-        "Everything here is bounded, so that a flood harms nobody; what finds no place is let go and counted. The numbers are made without it.",
+        "Everything is bounded, so that a flood harms no agent; what exceeds a limit is dropped and counted. The numbers do without it.",
         ["The row *Service* of the dashboard *Fleet*: *Fullest limits*."],
         ["agents, tools, tasks: does a name hold an id? Rename or redact it.", "Others: raise the limit of that name, give more memory, or add an instance."],
         board="self", unit="humanize",
@@ -202,7 +202,7 @@ ALERTS: Final = (
         f"count by (job) (last_over_time({READY}[6h])) unless on (job) count by (job) ({READY})", 0, "5m",
         "The reliability service is gone",
         "Its metrics were there within the last six hours, and are not now.",
-        "No instance of the service tells of itself any more: it is down, or is not scraped. Clients with a queue of their own keep what they have for a while.",
+        "No instance of the service reports metrics: it is down, or is not scraped. Clients with a queue of their own keep what they have for a while.",
         ["The scraper's list of targets: what does it say?", "The service's log, and whether something ended it (memory?)."],
         ["Start it. With a state directory it goes on where it was.", "If you took it away: the alert ends by itself after six hours, or silence it."],
         board="self",
@@ -224,7 +224,7 @@ ALERTS: Final = (
         "{{ .Value }} messages of it are not read yet, more than a quarter of an hour ago.",
         "Messages come faster than the workers of that stage read them. Nothing is lost while the topic keeps what they have not read, but numbers are late.",
         ["The metric `otel_reliability_kafka_lag` by partition: of all partitions or of one?", "`/readyz` and the log of the workers."],
-        ["All partitions: start more workers, up to the number of partitions.", "One partition: a hot agent (`agent_key` should tell its versions or tenants apart), or a worker that is slow.", "Is the retention of the topic longer than the time behind? Raise it now."],
+        ["All partitions: start more workers, up to the number of partitions.", "One partition: a hot agent (`agent_key` should separate its versions or tenants), or a worker that is slow.", "Is the retention of the topic longer than the time behind? Raise it now."],
         board="self", unit="humanize",
     ),
     Alert(
@@ -234,7 +234,7 @@ ALERTS: Final = (
         "{{ .Value }} of them came in the last fifteen minutes.",
         "Something writes messages to a topic of the workers that are no spans, no log events or no records of runs. They are laid aside, and the partition goes on without them.",
         ["The topic of dead letters (`kafka.dead_letters`): headers say why, and where each came from.", "The metric `otel_reliability_kafka_dead_letters_total` by reason."],
-        ["undecodable, run_record: mend or stop what writes there.", "fault: an error of ours; the log says where, report it, please."],
+        ["undecodable, run_record: fix or stop what writes there.", "fault: an error of ours; the log says where, report it, please."],
         board="self", unit="humanize",
     ),
 )  # fmt: skip

@@ -116,7 +116,7 @@ def _table() -> Section:
                 About(
                     "Each agent with its tier and score, how the score changed in the last hour, its runs, the part of the score that costs it most points, and when its latest run ended.",
                     "STABLE, a change near 0, and a latest run not longer ago than usual.",
-                    "Click an agent's name for why. What costs most tells where to begin.",
+                    "Click an agent's name for the reasons. Begin with its largest penalty.",
                     "No agent has any run",
                 ),
                 [
@@ -209,7 +209,7 @@ def _time() -> Section:
             panels.over_time(
                 "Runs by outcome",
                 About(
-                    "Runs that became final in each interval, by outcome. *completed*: over, but nobody said whether it succeeded.",
+                    "Runs that became final in each interval, by outcome. *completed*: ended, but without a known outcome.",
                     "Mostly success; few unknown.",
                     "Many unknown or completed: record outcomes (reliability.run.success, or an evaluation). Many failures: sort the table by score.",
                     "No run is final in this time",

@@ -149,8 +149,8 @@ ABOUT: Final = f"""# Alerts
 What each alert means, where to look first, what to do, and how to silence it. `otel-reliability dashboards DIR` writes them as
 Prometheus rules and as Grafana alerts: take one of the two.
 
-None of them cries wolf over a handful of runs: an agent's numbers wake nobody below {ENOUGH} runs in its window, nor where no run
-came of late; our own need enough spans, requests or sendings. To silence one, make a silence in Alertmanager (or in Grafana, under
+None of them fires on a handful of runs: an agent needs {ENOUGH} runs in its window and a recent one; alerts on the service need
+enough spans, requests or exports. To silence one, make a silence in Alertmanager (or in Grafana, under
 *Alerting*) with `alertname` and, for an agent, `gen_ai_agent_name`. To raise a limit for good, change it in the rule file: it
 is the number behind the last `>`.
 

@@ -25,8 +25,7 @@ MEASURED: Final = "<!-- Made by `make docs` from what `make bench` found. -->\n\
 
 CONFIGURATION: Final = f"""# Settings
 
-Every setting can be given in code, as a mapping (a file's content, say) and in the environment.
-Code is over the environment, the environment over the file.
+Set a setting in code, in a file, or in the environment. Code overrides the environment, and the environment overrides the file.
 
 ```pycon
 >>> from otel_reliability.config import Settings
@@ -38,19 +37,20 @@ Code is over the environment, the environment over the file.
 
 ```
 
-In the environment a setting is its path in upper case behind `{config.PREFIX}`: `assembly.idle_timeout` is
-`{variable("assembly.idle_timeout", config.PREFIX)}`. There, lists are written `a, b`, mappings `a=1, b=2`, and both also as JSON.
-Durations are written `10m`, `1h30m` or `250ms` (a number is seconds), sizes `64KiB` or `512MiB` (a number is bytes).
-What is wrong is refused with the name of the setting, its value, what is allowed and what to do.
+In the environment a setting is called by its path in upper case after `{config.PREFIX}`: `assembly.idle_timeout` is
+`{variable("assembly.idle_timeout", config.PREFIX)}`. Write lists as `a, b`, mappings as `a=1, b=2`, or both as JSON.
+Write durations as `10m`, `1h30m` or `250ms` (a number is seconds), sizes as `64KiB` or `512MiB` (a number is bytes).
+An invalid or unknown setting is an error that names it, its value, what is allowed and what to do. In an agent's process an
+invalid variable is logged instead, and the defaults are used.
 """
 
 
 SERVICE: Final = f"""# Settings of the service
 
-`otel-reliability serve` reads a file (`--config`, in YAML, TOML or JSON) that holds the settings above, and below `service` those
-that follow. Over the file it reads the environment, where these begin with `{config.SERVICE_PREFIX}`
-(`service.push` is `{variable("push", config.SERVICE_PREFIX)}`), and over that its flags.
-Every setting has a flag, like `--set service.drain=20s`. `otel-reliability serve --check` only checks them.
+`otel-reliability serve` reads a file (`--config`, in YAML, TOML or JSON) with the settings above and, below `service`, those
+that follow. The environment overrides the file; there the settings of the service begin with `{config.SERVICE_PREFIX}`
+(`service.push` is `{variable("push", config.SERVICE_PREFIX)}`). Flags override both: `--set service.drain=20s` sets any setting.
+`otel-reliability serve --check` checks the settings and prints the result.
 
 ```yaml
 # yaml-language-server: $schema=settings.schema.json
@@ -69,8 +69,8 @@ limits:
 
 WORKERS: Final = f"""# Settings of the workers on Kafka
 
-`otel-reliability kafka assemble` and `kafka aggregate` read the same file: the settings of the whole, of `service` the doors
-`metrics` and `pages` with what guards them, and below `kafka` those that follow. In the environment these begin with
+`otel-reliability kafka assemble` and `kafka aggregate` read the same file: the settings of the engine, the endpoints `metrics`
+and `ui` of `service` with their protection, and below `kafka` those that follow. In the environment these begin with
 `{config.KAFKA_PREFIX}` (`kafka.session_timeout` is `{variable("session_timeout", config.KAFKA_PREFIX)}`).
 """
 
@@ -83,7 +83,7 @@ def settings_page() -> str:
 
 
 def _sections(prefix: str, kind: type[Struct]) -> Iterator[str]:
-    """A table of the struct's own settings, then those of its sections."""
+    """Yield a table of the struct's own settings, then those of its sections."""
     parts = list(public_fields(kind))
     rows = "".join(
         f"| `{prefix}{one.path}` | {_allowed(one.type)} | {_default(one)} | {one.description} |\n"
@@ -101,7 +101,7 @@ def _sections(prefix: str, kind: type[Struct]) -> Iterator[str]:
 
 
 def _allowed(kind: Any) -> str:
-    """What a setting can be, in words."""
+    """Return what a setting can be, in words."""
     if isinstance(kind, UnionType):
         return f"{_allowed(kind.types[0])}, or nothing"
     if isinstance(kind, VarTupleType):
@@ -116,7 +116,7 @@ def _allowed(kind: Any) -> str:
 
 
 def _default(one: Field) -> str:
-    """A default, as a user would write it."""
+    """Return a default as a user would write it."""
     if one.default is None:
         return "nothing"
     if one.default in ((), {}):
@@ -129,23 +129,48 @@ def _default(one: Field) -> str:
 
 
 def metrics() -> str:
-    """The page of all metrics."""
+    """Return the page of all metrics."""
     page: Callable[[], str] = runpy.run_path(str(HERE / "metric_pages.py"))["page"]
     return BEHIND + page()
 
 
 def performance() -> str:
-    """The page of costs, from what was measured."""
+    """Return the page of costs, from the measurements."""
     page: Callable[[], str] = runpy.run_path(str(HERE / "performance_page.py"))["page"]
     return MEASURED + page()
 
 
+def http_api() -> str:
+    """Return the page of the service's HTTP API."""
+    page: Callable[[], str] = runpy.run_path(str(HERE / "http_api.py"))["page"]
+    return BEHIND + page()
+
+
+def openapi() -> str:
+    """Return the OpenAPI document of the service's HTTP API."""
+    document: Any = runpy.run_path(str(HERE / "http_api.py"))["DOCUMENT"]
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
 def settings_schema() -> str:
-    """The schema of a settings file, for editors."""
+    """Return the schema of a settings file, for editors."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
+def _of_reference(name: str) -> Callable[[], str]:
+    def page() -> str:
+        write: Callable[[], str] = runpy.run_path(str(HERE / "reference_pages.py"))[name]
+        return BEHIND + write()
+
+    return page
+
+
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "reference/cli.md": _of_reference("cli"),
+    "reference/http-api.md": http_api,
+    "reference/openapi.json": openapi,
+    "reference/prometheus.md": _of_reference("prometheus"),
+    "reference/python-api.md": _of_reference("python_api"),
     "reference/settings.md": settings_page,
     "reference/metrics.md": metrics,
     "explanation/performance.md": performance,

@@ -57,7 +57,7 @@ def test_q26_kinds_by_name() -> None:
 
 
 def test_q27_output_that_is_the_total_loses_the_input() -> None:
-    """ADK 1.5 writes the total as output; the response's JSON gives it away. Without that JSON it cannot be told."""
+    """ADK 1.5 writes the total as output; the response's JSON gives it away. Without that JSON the total cannot be split."""
     total = '{"usage_metadata":{"prompt_token_count":229,"total_token_count":241}}'
 
     assert model(llm(response=total, input=229, output=241)).tokens == Tokens(229, 12)

@@ -76,7 +76,7 @@ def test_q30_a_span_that_died_tells_what_it_was_asked() -> None:
 
 
 def test_q30_without_content_the_tools_are_unobservable() -> None:
-    """A call happened that nobody can name: no empty path is claimed."""
+    """A call without a name happened, so the path is unobservable, not empty."""
     found = run(component("Agent", name="support_agent"), component("ToolInvoker", 2, 1))
 
     assert (found.tools, found.path) == (Tools.UNOBSERVABLE, None)

@@ -61,7 +61,7 @@ def test_q04_a_langsmith_chain_is_an_agent_where_it_bears_the_name() -> None:
 
 
 def test_q19_a_chain_that_bears_its_agents_name_is_an_agent() -> None:
-    """LangChain JS never says AGENT: `metadata` (JSON) tells whose callback it is; a node has another name."""
+    """LangChain JS never says AGENT: `metadata` (JSON) names whose callback it is; a node has another name."""
     attributes = {"openinference.span.kind": "CHAIN", "metadata": '{"lc_agent_name":"billing","thread_id":"conv-7"}'}
     named = read(span(name="billing", attributes=attributes, scope=OPENINFERENCE))
     node = read(span(name="model_request", attributes=attributes, scope=OPENINFERENCE))
@@ -72,7 +72,7 @@ def test_q19_a_chain_that_bears_its_agents_name_is_an_agent() -> None:
 
 
 def test_q20_a_langfuse_chain_that_langchain_told_is_a_graph() -> None:
-    """Under Langfuse `ls_integration` tells the callbacks' chains from the user's own observations."""
+    """Under Langfuse `ls_integration` separates the callbacks' chains from the user's own observations."""
     attributes = {
         "langfuse.observation.type": "chain",
         "langfuse.observation.metadata.ls_integration": "langgraph",

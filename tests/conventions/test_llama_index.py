@@ -49,7 +49,7 @@ def test_q31_a_summary_cut_short_loses_arguments_first() -> None:
 
 
 def test_q31_without_a_summary_the_tools_are_unobservable() -> None:
-    """With content off nobody can name the call: no empty path is claimed."""
+    """With content off the call has no name, and the path is unobservable, not empty."""
     found = run(span(1, name="FunctionAgent.run", scope=SCOPE), seen("FunctionAgent.call_tool", summary=None))
 
     assert (found.tools, found.path) == (Tools.UNOBSERVABLE, None)

@@ -38,12 +38,12 @@ def test_q13_the_group_is_the_session_but_for_null() -> None:
 
 
 def test_q13_a_function_fails_by_level() -> None:
-    """The default failure handler returns a message; level 17 and `error` tell."""
+    """The default failure handler returns a message; level 17 and `error` mark it."""
     assert call(logfire("Function: {name}", name="search", **{"logfire.level_num": 17})).failed
     assert call(logfire("Function: {name}", name="search", error='{"message":"x"}')).failed
     assert not call(logfire("Function: {name}", name="search", **{"logfire.level_num": 9})).failed
 
 
 def test_q13_what_names_an_operation_is_otel_genai() -> None:
-    """pydantic-ai writes templates too; its spans are told by their operation."""
+    """pydantic-ai writes templates too; its spans are recognized by their operation."""
     assert model(logfire("chat {model}", **{OPERATION: "chat", "gen_ai.usage.input_tokens": 3})).tokens.input == 3

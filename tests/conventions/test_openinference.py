@@ -110,7 +110,7 @@ def test_call_ids_stand_under_several_keys() -> None:
 
 
 def test_q02_an_agent_without_a_name_is_a_container() -> None:
-    """OpenAI Agents: `workflow` says AGENT and names nobody; the agents below are siblings."""
+    """OpenAI Agents: `workflow` says AGENT without a name; the agents below are siblings."""
     assert invocation(seen("AGENT", "workflow", "openai_agents"), Kind.WORKFLOW).name is None
     assert invocation(seen("AGENT", "triage", "openai_agents", agent__name="triage")).name == "triage"
 
@@ -170,7 +170,7 @@ def step(
 
 
 def test_q10_without_a_finish_mark_the_step_limit_ended_it() -> None:
-    """At its step limit smolagents ends OK; only the missing `final_answer` directly below tells."""
+    """At its step limit smolagents ends OK; only the missing `final_answer` directly below shows it."""
     stopped = run(*smolagents(step(2, "search")))
     finished = run(*smolagents(step(2, "search"), step(3, "FinalAnswerTool", attributes={"tool.name": "final_answer"})))
 
@@ -188,7 +188,7 @@ def test_q11_a_managed_agent_is_also_a_tool_call() -> None:
 
 
 def test_q16_of_event_spans_the_start_is_the_call() -> None:
-    """BeeAI tells events as spans: `.start-N` is the call, what follows it is nothing."""
+    """BeeAI emits events as spans: `.start-N` is the call, what follows it is nothing."""
     beeai = {"scope": "beeai"}
 
     assert call(seen("TOOL", "tool.search.wikipedia.start-12", **beeai)).name == "tool.search.wikipedia"
@@ -263,7 +263,7 @@ def test_q35_an_sdk_that_traces_itself_tells_the_same_call_again() -> None:
 
 
 def test_q38_older_smolagents_name_classes() -> None:
-    """Up to 1.17 every agent is `ToolCallingAgent`: the manager's table and the call tell who is who."""
+    """Up to 1.17 every agent is `ToolCallingAgent`: the manager's table and the call identify them."""
     managed = {
         "smolagents.managed_agents.0.name": "billing_agent",
         "smolagents.managed_agents.1.name": "policy_agent",
@@ -282,7 +282,7 @@ def test_q38_older_smolagents_name_classes() -> None:
 
 
 def test_q38_totals_that_run_on_over_turns_are_absent() -> None:
-    """With `reset` false the totals are those of all turns so far; with the input hidden nobody can tell."""
+    """With `reset` false the totals are those of all turns so far; with the input hidden they are unknown."""
     counts = {"llm.token_count.prompt": 100}
     for given in ('{"task":"x","reset":false}', "__REDACTED__"):
         (root,) = smolagents(attributes={"input.value": given, **counts})
@@ -313,7 +313,7 @@ def test_a_kind_that_is_no_text_is_not_recognised() -> None:
     "scope", ["openinference.instrumentation.openai_agents", "@arizeai/openinference-instrumentation-openai-agents"]
 )
 def test_q43_openai_agents_without_agent_name_are_named_by_their_node(scope: str) -> None:
-    """OpenAI Agents up to 0.6, and in JavaScript: the root AGENT bears the workflow's name and no node; the agents do."""
+    """OpenAI Agents up to 0.6, and in JavaScript: the root AGENT has the workflow's name and no node; the agents do."""
     root = span(1, name="Support workflow", scope=scope, attributes={KIND: "AGENT"}, start=0, end=9)
     first = span(
         2, 1, name="triage", scope=scope, attributes={KIND: "AGENT", "graph.node.id": "triage"}, start=1, end=3

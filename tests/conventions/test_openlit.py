@@ -26,7 +26,7 @@ def test_q23_the_operation_decides_not_the_tool_name() -> None:
 
 
 def test_q24_crew_and_task_are_containers_the_agent_names_the_run() -> None:
-    """All three say invoke_agent; only the agent's span has a name. CrewAI's tools are never told: unobservable."""
+    """All three say invoke_agent; only the agent's span has a name. CrewAI's tools are never emitted: unobservable."""
     crew = {OPERATION: "invoke_agent", "gen_ai.system": "crewai"}
     spans = (
         span(1, name="refund_crew", attributes=crew, scope=CREWAI, end=9),
@@ -55,7 +55,7 @@ def test_q24_a_model_call_alone_says_that_its_tools_are_silent() -> None:
 
 
 def test_q25_a_failed_agent_has_only_its_name() -> None:
-    """The name is weak, and so is the evidence: whatever its tools did, they are not told."""
+    """The name is weak, and so is the evidence: its tools are not in the telemetry."""
     facts = invocation(span(name="invoke_agent refund_crew", scope=CREWAI))
 
     assert (facts.name, facts.weak, facts.emits_no_tools) == ("refund_crew", True, True)

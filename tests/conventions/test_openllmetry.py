@@ -78,7 +78,7 @@ def test_q12_elsewhere_the_input_is_the_arguments() -> None:
 
 @pytest.mark.parametrize("request_type", ["chat", "completion", "response"])
 def test_q36_older_model_spans_name_no_operation(request_type: str) -> None:
-    """Up to 0.46 only `llm.request.type` tells a model call; the tokens stand under the old names."""
+    """Up to 0.46 only `llm.request.type` marks a model call; the tokens stand under the old names."""
     usage = {"gen_ai.usage.prompt_tokens": 100, "gen_ai.usage.completion_tokens": 10}
 
     assert model(span(attributes={"llm.request.type": request_type, **usage})).tokens == Tokens(100, 10)

@@ -20,7 +20,7 @@ def seen(
 
 
 def test_q03_the_agents_name_is_the_function_id() -> None:
-    """`ai.generateText` is the agent; its usage repeats its children's and counts only where they tell none."""
+    """`ai.generateText` is the agent; its usage repeats its children's and counts only where they have none."""
     root = seen("ai.generateText", {"ai.telemetry.functionId": "support", **USAGE})
     step = seen("ai.generateText.doGenerate", USAGE, 2, 1)
     silent = seen("ai.generateText.doGenerate", None, 2, 1)

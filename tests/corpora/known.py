@@ -13,15 +13,15 @@ RAW: Final = frozenset(
 )
 """Model loops without any agent span, and the far end of another service's tool calls: nothing to rebuild."""
 
-_NO_TOKENS: Final = "no span tells token counts"
-_NO_SESSION: Final = "no span tells the conversation"
-_NO_TOOLS: Final = "no span and no message tells tool calls; the path is unobservable, not empty"
-UNTIL_USING_SESSION: Final = "the conversation is told only under OpenInference's `using_session`"
-_CLASS_ONLY: Final = "the agent's name stands nowhere but in texts; the class names the run"
-_MESSAGES_ONLY: Final = "calls stand in messages only, which do not say how they ended"
+_NO_TOKENS: Final = "no span has token counts"
+_NO_SESSION: Final = "no span has the conversation"
+_NO_TOOLS: Final = "neither spans nor messages have tool calls; the path is unobservable, not empty"
+UNTIL_USING_SESSION: Final = "the conversation is emitted only under OpenInference's `using_session`"
+_CLASS_ONLY: Final = "the agent's name is in texts only; the run is named after the class"
+_MESSAGES_ONLY: Final = "calls are in messages only, which do not say how they ended"
 _ROOT_NEVER_EXPORTED: Final = "the root of a run that dies is never exported, and only it has the name"
 _RUNS_ON: Final = "totals run on over the turns of one agent object, so those of later turns are absent"
-_SUB_AGENT_A_TASK: Final = "a sub-agent is a transparent task: its steps bear the agent above"
+_SUB_AGENT_A_TASK: Final = "a sub-agent is a transparent task: its steps have the name of the agent above"
 
 NOT_HELD: Final[dict[tuple[str, str], str]] = {
     ("autogen-native", "session"): _NO_SESSION,
@@ -45,7 +45,7 @@ NOT_HELD: Final[dict[tuple[str, str], str]] = {
     ("ms_agent_framework-native", "session"): _NO_SESSION,
     ("openai_agents-openinference_nocontent", "session"): UNTIL_USING_SESSION,
     ("openai_agents-openllmetry_pluschat", "session"): _NO_SESSION,
-    ("openai_agents-otelgenai", "hand-offs"): "no span tells a hand-off; the agents stand side by side",
+    ("openai_agents-otelgenai", "hand-offs"): "there is no span of a hand-off; the agents are siblings",
     ("smolagents-openinference", "session"): UNTIL_USING_SESSION,
     ("smolagents-otelgenai", "agents of steps"): _NO_TOOLS,
     ("smolagents-otelgenai", "failed calls"): _NO_TOOLS,
@@ -64,7 +64,7 @@ EXCEPTIONS: Final[dict[tuple[str, str, str], str]] = {
         "claude_agent_sdk-openinference",
         "handoff-06",
         "agents of steps",
-    ): "a sub-agent bears the name of the tool that calls it; its own stands in that tool's arguments",
+    ): "a sub-agent has the name of the tool that calls it; its own is in that tool's arguments",
     ("claude_agent_sdk-openinference", "handoff-06", "tokens"): "the tokens of a sub-agent's turns are in no span",
     (
         "dspy-openinference",
@@ -88,7 +88,7 @@ EXCEPTIONS: Final[dict[tuple[str, str, str], str]] = {
     ): "the root of a run that dies is never exported, and only it has the name",
     ("mastra-otel_exporter", "llm_error-14", "agents of steps"): _ROOT_NEVER_EXPORTED,
     ("ms_agent_framework-native", "workflow-13", "agent"): "a workflow has no name; its first agent names the run",
-    ("smolagents117-openinference", "llm_error-14", "tokens"): "a run that dies tells no totals",
+    ("smolagents117-openinference", "llm_error-14", "tokens"): "a run that dies has no totals",
     ("smolagents117-openinference", "turn2-10", "tokens"): _RUNS_ON,
     ("smolagents117-openinference", "turn2-18", "tokens"): _RUNS_ON,
     ("smolagents117-openinference", "turn3-11", "tokens"): _RUNS_ON,

@@ -42,14 +42,14 @@ Conventions of a scope are asked about spans of that scope only, and before the 
 """
 
 SHOWN: Final = """
-## What each instrumentation tells
+## What each instrumentation contains
 
 Recordings of real frameworks against fake models, compared run by run with what the program that made them knew: clean runs,
 retries, parallel calls, hand-offs, sub-agents, crashes, conversations, remote parents, concurrency. The tests hold every cell.
 
 - *exact*: in every run that has it, whether content (prompts, arguments, results) is captured or not.
 - *content*: exact where content is captured; without it absent, never wrong, but for tokens of Google ADK 1.5 [{adk}].
-- — : not in the telemetry. *n of m*: exact in n of the m runs whose telemetry holds it. The numbers tell why.
+- — : not in the telemetry. *n of m*: exact in n of the m runs whose telemetry holds it. The notes give the reasons.
 - An empty cell: no run of the recording has it.
 
 """
@@ -58,7 +58,7 @@ RAW_LOOPS: Final = """
 ## Where there is nothing to rebuild
 
 Model calls in traces of their own, without an agent span, make no runs: they are counted, and `inspect` names them. A tool
-server's own spans are the far end of calls that the client tells.
+server's own spans are the other end of calls that the client reports.
 
 | recording | instrumentation |
 |---|---|
@@ -67,18 +67,18 @@ server's own spans are the far end of calls that the client tells.
 QUIRKED: Final = """
 ## Quirks
 
-What breaks a plain reading, and what is made of it. The code cites these numbers; each has a small span in `tests/conventions/`.
+What misleads a plain reading, and the rule for it. The code cites these numbers; each has a small span in `tests/conventions/`.
 
 | | where | what |
 |---|---|---|
 """
 
 FOOT: Final = """
-## What no instrumentation tells
+## What no instrumentation contains
 
 - *Soft errors*: a tool that returns an error as its result looks like a success. `tools.soft_errors` names the results that
   mean failure.
-- *Success*: an end without an error is `completed`, which is no success. Say it with `reliability.run.success`, an evaluation, or
+- *Success*: an end without an error is `completed`, which is no success. Set `reliability.run.success`, an evaluation, or
   `mapping.outcome`.
 - *Context windows*: no convention has an attribute for them. `context_limits` in the settings, or the extra `prices`.
 - *Confidence*: `reliability.run.confidence`, or `mapping.confidence`.
@@ -89,7 +89,7 @@ that was given none; such sessions have one run each.
 """
 
 SOURCE: Final = re.compile(r"Sources?: (.+?)\.(?: |$)")
-_ADK: Final = "without the model's response, its output tokens cannot be told from the total"
+_ADK: Final = "without the model's response, its output tokens cannot be separated from the total"
 
 
 class Notes:

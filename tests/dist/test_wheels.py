@@ -111,10 +111,10 @@ def test_readme_works_from_wheels_in_an_empty_environment(tmp_path: Path) -> Non
 
 def _attach(installed: Installed) -> None:
     """Run the line of code and the environment variable; each prints the agent's numbers."""
-    snippet, _ = blocks("1. Attach it to an agent", ["python"])
+    snippet, _ = blocks("1. In the agent's process", ["python"])
     (installed.work / "agent.py").write_text(AGENT)
     (installed.work / "own.py").write_text(PROVIDERS + snippet + AGENT)
-    [line] = (block for block in blocks("1. Attach it to an agent", ["sh"]) if "agent.py" in block)
+    [line] = (block for block in blocks("1. In the agent's process", ["sh"]) if "agent.py" in block)
 
     for script in ("python own.py", line):
         assert '"agent.reliability.score"' in installed.shell(script)
@@ -122,7 +122,7 @@ def _attach(installed: Installed) -> None:
 
 def _serve(installed: Installed) -> None:
     """Start the service, send it the demo's spans, and read what it shows; only the ports are others."""
-    serve, demo, _ = blocks("2. Run it beside a Collector", ["sh"])
+    serve, demo = blocks("2. As a service", ["sh"])
     places = {name: f"{HOST}:{free_port()}" for name in ("GRPC", "HTTP", "UI", "METRICS")}
     env = {**installed.env, **{f"OTEL_RELIABILITY_SERVICE_{name}": place for name, place in places.items()}}
     service = subprocess.Popen(["bash", "-c", f"exec {serve}"], cwd=installed.work, env=env, stderr=subprocess.DEVNULL)
@@ -150,7 +150,7 @@ def _report(installed: Installed) -> None:
     """Report on the file that the demo leaves, and hold it to the gate's target."""
     installed.shell("otel-reliability demo --once")
     commands = [
-        block for block in blocks("3. Report on recorded traces", sorted(SHELLS)) if "demo-spans.jsonl" in block
+        block for block in blocks("3. On recorded spans", sorted(SHELLS)) if "demo-spans.jsonl" in block
     ]
 
     shown = "".join(map(installed.shell, commands))

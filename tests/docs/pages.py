@@ -1,4 +1,4 @@
-"""The pages people read, and what stands in them."""
+"""The pages people read: their links, headings and commands."""
 
 from __future__ import annotations
 
@@ -6,34 +6,46 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-FOLDERS: Final = ("*.md", "docs/**/*.md", "collector_config/*.md", "docker/*.md")
-PAGES: Final = tuple(page for pattern in FOLDERS for page in sorted(ROOT.glob(pattern)))
+PATTERNS: Final = ("*.md", "docs/**/*.md", "collector_config/*.md", "docker/*.md", "native/*.md")
+PAGES: Final = tuple(page for pattern in PATTERNS for page in sorted(ROOT.glob(pattern)))
 
-FENCE: Final = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FENCE: Final = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+SHELLS: Final = frozenset({"sh", "bash", "console"})
+SHELL: Final = re.compile(
+    r"(?:<!-- not run: (?P<why>[^>]+?) -->\s*)?^ *```(?:sh|bash|console)\b[^\n]*\n(?P<block>.*?)^ *```",
+    re.DOTALL | re.MULTILINE,
+)
 HEADING: Final = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 TARGET: Final = re.compile(r"\]\(([^)\s]+)\)|\b(?:src|srcset|href)=\"([^\"]+)\"")
 ELSEWHERE: Final = re.compile(r"[a-z]+:")
-SHELLS: Final = frozenset({"sh", "bash", "console"})
 ENDS: Final = frozenset({"|", ">", "&&", "&", ";"})
-"""What stands behind a command."""
+"""Words that end a command."""
 PROGRAM: Final = "otel-reliability"
 
 
+class Shell(NamedTuple):
+    """A shell block of a page: its commands, and why no test runs it (empty if one does)."""
+
+    page: Path
+    commands: list[list[str]]
+    why: str
+
+
 def name(page: Path) -> str:
-    """The page from the root of the project."""
+    """Return the page's path from the root of the project."""
     return page.relative_to(ROOT).as_posix()
 
 
 def prose(page: Path) -> str:
-    """The page without its blocks of code."""
+    """Return the page without its blocks of code."""
     return FENCE.sub("", page.read_text(encoding="utf-8"))
 
 
 def targets(page: Path) -> Iterator[str]:
-    """Where its links and pictures lead, within the project."""
+    """Yield the targets of its links and pictures within the project."""
     for found in TARGET.finditer(prose(page)):
         target = found[1] or found[2]
         if not ELSEWHERE.match(target):
@@ -41,12 +53,12 @@ def targets(page: Path) -> Iterator[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """What links to sections of the page may name, by the rule of those who show it."""
+    """Return the anchors of its headings."""
     return {slug(heading) for heading in HEADING.findall(prose(page))}
 
 
 def slug(heading: str) -> str:
-    """A heading as an anchor.
+    """Return a heading as an anchor.
 
     >>> slug("`service.tls`: who may come, and how?")
     'servicetls-who-may-come-and-how'
@@ -54,20 +66,32 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-def commands(page: Path) -> Iterator[list[str]]:
-    """What the page has its readers type after our name, as arguments."""
-    for language, block in FENCE.findall(page.read_text(encoding="utf-8")):
-        if language in SHELLS:
-            for line in block.replace("\\\n", " ").splitlines():
-                yield from _of_line(line)
+def shells(page: Path) -> Iterator[Shell]:
+    """Yield the shell blocks of a page."""
+    for found in SHELL.finditer(page.read_text(encoding="utf-8")):
+        lines = _lines(found["block"].replace("\\\n", " "))
+        yield Shell(page, [command for line in lines for command in _split(line)], (found["why"] or "").strip())
 
 
-def _of_line(line: str) -> Iterator[list[str]]:
-    said: list[str] = []
-    for word in [*shlex.split(line, comments=True), ";"]:
-        if word in ENDS:
-            if said[:1] == [PROGRAM]:
-                yield said[1:]
-            said = []
+def _lines(block: str) -> Iterator[list[str]]:
+    """Yield the words of each line; a quoted text may span lines."""
+    pending = ""
+    for line in block.splitlines():
+        pending += line
+        try:
+            yield shlex.split(pending, comments=True)
+        except ValueError:
+            pending += "\n"
         else:
-            said.append(word)
+            pending = ""
+
+
+def _split(words: list[str]) -> Iterator[list[str]]:
+    command: list[str] = []
+    for word in [*words, ";"]:
+        if word in ENDS:
+            if command:
+                yield command
+            command = []
+        else:
+            command.append(word)

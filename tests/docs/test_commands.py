@@ -1,8 +1,9 @@
-"""What the pages have their readers type can be typed, and what they show is what is shown."""
+"""Commands on the pages: each can be parsed, and each runs in a test or says why not."""
 
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import click
@@ -16,51 +17,79 @@ from otel_reliability.report.recording import Recording, for_report
 from tests.cli.command_line import call
 from tests.docs import pages
 
-README = pages.ROOT / "README.md"
 RECORDING = "demo-spans.jsonl"
-COMMANDS = [(page, command) for page in pages.PAGES for command in pages.commands(page)]
+SHELLS = [shell for page in pages.PAGES for shell in pages.shells(page)]
+OURS = [(shell, command[1:]) for shell in SHELLS for command in shell.commands if command[0] == pages.PROGRAM]
+RUN = [(shell, command) for shell, command in OURS if not shell.why]
 
 
-@pytest.mark.parametrize(("page", "command"), COMMANDS, ids=[f"{pages.name(p)}-{' '.join(c)}" for p, c in COMMANDS])
-def test_every_command_is_one_of_ours(page: Path, command: list[str]) -> None:
+def names(commands: list[tuple[pages.Shell, list[str]]]) -> list[str]:
+    """Return the names of the cases."""
+    return [f"{pages.name(shell.page)}-{' '.join(command)}" for shell, command in commands]
+
+
+@pytest.mark.parametrize(("shell", "command"), OURS, ids=names(OURS))
+def test_command_is_accepted(shell: pages.Shell, command: list[str]) -> None:
     """Its name, its options and their values are such as the program takes."""
-    words, found, told = list(command), app, pages.PROGRAM
+    words, found, name = list(command), app, pages.PROGRAM
     while isinstance(found, click.Group):
-        told, found, words = found.resolve_command(click.Context(found), words)
+        name, found, words = found.resolve_command(click.Context(found), words)
 
     assert found is not None
-    assert found.make_context(told, words).params is not None
+    assert found.make_context(name, words).params is not None
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=pages.name)
+def test_block_that_is_not_run_says_why(page: Path) -> None:
+    """Only commands of this program are run; `<!-- not run: reason -->` stands above every other block."""
+    unexplained = [
+        command
+        for shell in pages.shells(page)
+        if not shell.why
+        for command in shell.commands
+        if command[0] != pages.PROGRAM
+    ]
+
+    assert not unexplained
 
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the demo leaves."""
-    path = tmp_path_factory.mktemp("readme") / RECORDING
+    """Return the file that the demo leaves."""
+    path = tmp_path_factory.mktemp("pages") / RECORDING
     record(path)
     return path
 
 
-@pytest.mark.parametrize(
-    "command", [command for command in pages.commands(README) if RECORDING in command], ids=" ".join
-)
-def test_the_readme_s_commands_on_a_recording_do_their_work(
-    command: list[str], recording: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("shell", "command"), RUN, ids=names(RUN))
+def test_command_succeeds(
+    shell: pages.Shell,
+    command: list[str],
+    recording: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As they are pasted, where the demo ran."""
-    monkeypatch.chdir(recording.parent)
+    """Every file of spans that it names is the demo's recording."""
+    monkeypatch.chdir(tmp_path)
+    for word in command:
+        if word.endswith(".jsonl"):
+            shutil.copy(recording, tmp_path / word)
     done = call(capsys, *command)
 
-    assert done.code == 0
+    assert done.code == 0, done.err
     assert done.out.strip()
 
 
-def test_the_readme_shows_the_demo_as_it_is(recording: Path) -> None:
-    """Each agent with the score that the demo's service tells of the runs that the demo leaves."""
+def test_getting_started_shows_the_demo_as_it_is(recording: Path) -> None:
+    """Each agent has the score that the demo's service reports for the runs that the demo leaves."""
     settings = configured(str(recording.parent)).engine
-    told = Recording(for_report(settings, settings.windows[0]))
-    told.read(recording)
-    shown = re.findall(r"^(\w+) .*? (\d+|–) +\d+$", README.read_text(encoding="utf-8"), re.MULTILINE)
+    rebuilt = Recording(for_report(settings, settings.windows[0]))
+    rebuilt.read(recording)
+    page = (pages.ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^(\w+) .*? (\d+|–) +\d+$", page, re.MULTILINE)
 
     assert sorted(shown) == sorted(
-        (card.key.agent, "–" if card.score is None else f"{card.score:.0f}") for card in report_of(told.close()).agents
+        (card.key.agent, "–" if card.score is None else f"{card.score:.0f}")
+        for card in report_of(rebuilt.close()).agents
     )

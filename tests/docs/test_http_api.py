@@ -1,0 +1,57 @@
+"""The OpenAPI document describes the routes of the service, and its answers."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from typing import Any, cast
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from otel_reliability.config import Settings
+from otel_reliability.engine import Engine
+from otel_reliability.model.run import CloseReason
+from otel_reliability.service.api import Agents
+from otel_reliability.service.http import OtlpHttp
+from otel_reliability.service.site import Site
+from otel_reliability.service.web import Api, Metrics, Probes
+from otel_reliability.testing import agent, tool
+from tests.docs.pages import ROOT
+
+DOCUMENT: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "http_api.py"))["DOCUMENT"]
+ABSENT = cast("Any", None)
+
+
+def test_document_names_every_route() -> None:
+    """Each path with its method, and no other."""
+    parts = (
+        Api(ABSENT, ABSENT, ABSENT),
+        Probes(ABSENT, ABSENT),
+        Metrics(ABSENT, ABSENT, ABSENT),
+        Site(ABSENT, ABSENT, ABSENT, ABSENT, ABSENT),
+        OtlpHttp(ABSENT, ABSENT),
+    )
+    routes = {(route.method.lower(), re.sub(r":[^}]*", "", route.path)) for part in parts for route in part.routes()}
+
+    assert routes == {(method, path) for path, methods in DOCUMENT["paths"].items() for method in methods}
+
+
+@pytest.mark.parametrize("runs", [0, 7])
+def test_list_of_agents_follows_its_schema(runs: int) -> None:
+    """With and without agents."""
+    engine = Engine(Settings(), wall=None)
+    for number in range(runs):
+        engine.receive(
+            [
+                agent(10 * number + 1, trace=number + 1),
+                tool(10 * number + 2, 10 * number + 1, "search", trace=number + 1),
+            ]
+        )
+    engine.flush(CloseReason.END_OF_INPUT)
+    schema = DOCUMENT["paths"]["/api/v1/agents"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    validator: Any = Draft202012Validator({**schema, "components": DOCUMENT["components"]})
+    answer = Agents(engine).page(limit=10)
+
+    assert [fault.message for fault in validator.iter_errors(answer)] == []
+    assert bool(answer["agents"]) == bool(runs)
