@@ -117,6 +117,21 @@ PATHS: Final[dict[str, Any]] = {
         _query("namespace", "string", "Only this `service.namespace`."),
         _query("environment", "string", "Only this `deployment.environment.name`."),
     ),
+    "/api/v1/agents/{service}/{agent}/gate": _get(
+        "API",
+        "Check targets of one agent, as `otel-reliability gate` does.",
+        {
+            "200": _answer("The targets with value, bound, runs and state: held, failed or no data.", {"type": "object"}),
+            "400": _answer("A target cannot be read, or is not one of an agent."),
+            "404": _answer("No agent of that service and name has runs here."),
+            "503": _LATER,
+        },
+        *_NAMES,
+        _query("require", "array", "Targets like `score>=80`; repeatable."),
+        _query("min_runs", "integer", "Runs that a target needs; default: those that a score needs."),
+        _query("namespace", "string", "Only this `service.namespace`."),
+        _query("environment", "string", "Only this `deployment.environment.name`."),
+    ),
     "/metrics": _get(
         "Metrics",
         "Get all metrics.",

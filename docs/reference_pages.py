@@ -72,7 +72,7 @@ One value per agent and window.
 
 def cli() -> str:
     """Return the page of all commands, with their help."""
-    parent = click.Context(app, info_name="otel-reliability", terminal_width=WIDTH)
+    parent = click.Context(app, info_name="otel-reliability", terminal_width=WIDTH, help_option_names=["-h", "--help"])
     return f"{CLI}\n{_block(ABOUT)}\n" + "\n".join(_commands(app, parent, "##"))
 
 

@@ -21,7 +21,7 @@ SHELL: Final = re.compile(
 HEADING: Final = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 TARGET: Final = re.compile(r"\]\(([^)\s]+)\)|\b(?:src|srcset|href)=\"([^\"]+)\"")
 ELSEWHERE: Final = re.compile(r"[a-z]+:")
-ENDS: Final = frozenset({"|", ">", "&&", "&", ";"})
+ENDS: Final = frozenset({"|", "&&", "&", ";"})
 """Words that end a command."""
 PROGRAM: Final = "otel-reliability"
 
@@ -88,6 +88,7 @@ def _lines(block: str) -> Iterator[list[str]]:
 
 def _split(words: list[str]) -> Iterator[list[str]]:
     command: list[str] = []
+    words = words[: words.index(">")] if ">" in words else words
     for word in [*words, ";"]:
         if word in ENDS:
             if command:

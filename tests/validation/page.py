@@ -48,7 +48,10 @@ What follows for you:
 PREDICTED: Final = """
 ![A point a task: how far apart the effects of its attempts are, and how many fail](validation-tasks.svg)
 
-## Whether an agent changed
+## What a change alarm promises
+
+At most one false alarm in `change.runs_per_false_alarm` runs on average (default 10,000), for an agent whose runs come in random
+order. An alarm means *different by more than chance*, not *worse*.
 
 ### False alarms
 
