@@ -151,7 +151,8 @@ def _prose(doc: str) -> str:
 
 def prometheus() -> str:
     """Return the page of all series: the gauges of windows, then the instruments by group."""
-    return PROMETHEUS + "".join(_gauge(spec) for spec in metrics.ALL_SPECS if spec.emitted) + "\n" + "\n".join(_instruments())
+    gauges = "".join(_gauge(spec) for spec in metrics.ALL_SPECS if spec.emitted)
+    return "\n".join((PROMETHEUS + gauges, *_instruments()))
 
 
 def _gauge(spec: MetricSpec) -> str:
