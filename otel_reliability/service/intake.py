@@ -10,10 +10,9 @@ from __future__ import annotations
 import threading
 import zlib
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
-from typing import Final
+from typing import Final, Self
 
 from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused, overload
 from otel_reliability.service.decoded import Decoder
@@ -47,17 +46,8 @@ class RequestBudget:
         """Return the bytes that are reserved."""
         return self._used
 
-    @contextmanager
-    def reserve(self, size: int = 0) -> Generator[Reservation]:
-        """Reserve bytes for as long as the context lasts. Raise `Refused` if the budget does not allow it."""
-        reservation = self.reservation(size)
-        try:
-            yield reservation
-        finally:
-            reservation.release()
-
-    def reservation(self, size: int = 0) -> Reservation:
-        """Return a reservation that the caller ends with `release`. Raise `Refused` if the budget does not allow it."""
+    def reserve(self, size: int = 0) -> Reservation:
+        """Reserve bytes until `release`, or as long as a `with` lasts. Raise `Refused` if the budget does not allow it."""
         reservation = Reservation(self)
         reservation.grow(size)
         with self._lock:
@@ -94,6 +84,12 @@ class Reservation:
 
     def __init__(self, budget: RequestBudget) -> None:
         self._budget, self.size = budget, 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     def grow(self, size: int) -> None:
         """Reserve further bytes. Raise `Refused` if the budget does not allow it; what is reserved stays."""

@@ -16,13 +16,3 @@ def test_only_the_holder_sees_it_stand_still() -> None:
         assert clock.moment() == Moment(1.0, 2)
         assert other.submit(clock).result() == 5.0
     assert clock.moment() == Moment(5.0, EPOCH_NS + 5 * 10**9)
-
-
-def test_it_goes_on_from_where_it_is_told() -> None:
-    """The Unix time is the machine's in any case."""
-    fake = FakeClock(5.0)
-    clock = Clock(fake, fake.wall)
-    clock.resume(100.0)
-    fake.advance(1.5)
-    assert clock() == 101.5
-    assert clock.wall() == fake.wall()

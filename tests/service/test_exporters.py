@@ -59,7 +59,7 @@ def test_an_exporter_tries_again_when_it_was_told_to(connect: Connect) -> None:
             pass
         exporter = connect(running)
         budget = running.service.intake.budget
-        place = budget.reservation(budget.capacity)
+        place = budget.reserve(budget.capacity)
         requests = running.service.intake.requests
 
         with ThreadPoolExecutor(1) as pool:

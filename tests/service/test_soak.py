@@ -7,11 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
-import pytest
-
-from tests.service import soak
-from tests.service.soak import OF_WORKERS, PAGE, RESULTS, ROOT, TRIALS, main, page
-from tests.trial import Trial
+from tests.service.soak import OF_WORKERS, PAGE, RESULTS, ROOT, TRIALS, page
 
 
 def test_the_page_says_what_the_results_say() -> None:
@@ -30,15 +26,3 @@ def test_every_trial_is_a_test() -> None:
     )
     assert collected.returncode == 0, collected.stdout
     assert all(any(line.startswith(test) for line in collected.stdout.splitlines()) for test in wanted)
-
-
-def test_a_trial_that_fails_is_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With when and on what; an unknown one is bad usage."""
-    kept: dict[str, object] = {}
-    monkeypatch.setattr(soak, "keep", kept.__setitem__)
-    trials = [Trial("none", "nothing", "0", ("tests/service/no_such_test.py",))]
-    assert main([], trials) == 1
-    assert main(["something else"], trials) == 2
-    found = kept["none"]
-    assert isinstance(found, dict)
-    assert found["outcome"] == "failed"

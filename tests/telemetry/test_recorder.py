@@ -3,12 +3,12 @@ from __future__ import annotations
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings, TelemetrySettings
-from otel_reliability.model.run import AgentKey, ModelCall, Outcome, Run, RunChange, RunEvent
+from otel_reliability.model.run import ModelCall, Outcome, Run, RunChange, RunEvent
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.instruments import Recorded
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.recorder import Recorder, RunReadings, readings_of
-from otel_reliability.testing import KEY, at, call, run, trace_id
+from otel_reliability.testing import KEY, at, call, run
 from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
 from tests.telemetry.meters import Collected, Meters
 
@@ -107,21 +107,6 @@ def test_agents_beyond_the_limit_share_counters_and_have_no_histograms() -> None
     assert found.value("runs", gen_ai__agent__name="__other__") == 1
     assert found.value("tool_calls", gen_ai__agent__name="__other__", gen_ai__tool__name="__other__") == 1
     assert not found.points("run.token_pressure")
-
-
-def test_a_nested_run_shares_no_call_with_the_run_above() -> None:
-    """The call that both runs hold is counted once, for the agent that took it."""
-    worker = AgentKey("", "shop", "test", "worker")
-    ask, search = call("ask", 1), call("search", 2, agent="worker")
-    top = run([], 1, tool_calls=(ask, search), end_ns=at(110))
-    below = run(
-        [], 2, tool_calls=(search,), key=worker, nested=True, trace_id=trace_id(1), start_ns=at(102), end_ns=at(103)
-    )
-    found = recorded(top, below)
-
-    assert found.value("tool_calls", gen_ai__tool__name="ask", gen_ai__agent__name="agent") == 1
-    assert found.value("tool_calls", gen_ai__tool__name="search", gen_ai__agent__name="worker") == 1
-    assert sum(found.values("tool_calls", "gen_ai.tool.name").values()) == 2
 
 
 def test_revisions_are_counted_by_agent() -> None:

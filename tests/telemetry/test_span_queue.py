@@ -230,19 +230,6 @@ def test_a_span_with_events_takes_no_slot() -> None:
     assert [isinstance(field, AgentSpan) for field in held(queue)].count(True) == MAX_TEXTS
 
 
-def test_one_free_slot_is_given_back_when_two_are_needed() -> None:
-    """A span takes all its slots or none."""
-    queue, _ = made()
-    two = ended({**TOOL, ARGUMENTS: "a" * 2_000, "gen_ai.tool.call.result": "b" * 2_000})
-    one = ended({**TOOL, ARGUMENTS: "a" * 2_000})
-    for _ in range(MAX_TEXTS - 1):
-        queue.put(one)
-    queue.put(two)
-    queue.put(one)
-
-    assert [isinstance(field, AgentSpan) for field in held(queue)].count(True) == 1
-
-
 def call_message(size: int) -> dict[str, Any]:
     """A model's answer that asks for a tool, with so much text beside it."""
     call = {"type": "tool_call", "id": "1", "name": "search", "arguments": "{}"}
