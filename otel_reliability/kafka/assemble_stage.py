@@ -24,6 +24,8 @@ from otel_reliability.telemetry.instruments import Point
 
 _HEX: Final = 32
 _Reads: TypeAlias = Callable[[Message], Decoded]
+Counts: TypeAlias = Counter[tuple[str, tuple[tuple[str, str], ...]]]
+"""Numbers by instrument and labels."""
 
 
 class AssembleStage:
@@ -37,7 +39,7 @@ class AssembleStage:
             self._signals[kafka.logs] = OtlpSignal.LOGS
         self._decode = Decoder(reader)
         self._partitions: dict[int, AssemblePartition] = {}
-        self._before = StageCounts()
+        self._before = Counts()
         self.name = "assemble"
         self.inputs: Sequence[str] = tuple(self._signals)
         self.output: str = kafka.runs
@@ -52,7 +54,7 @@ class AssembleStage:
         """Give a partition up."""
         gone = self._partitions.pop(number, None)
         if gone is not None:
-            self._before.add(gone.numbers)
+            self._before.update(gone.counts())
 
     def load(self, seconds: float) -> bool:
         """Return True: traces are assembled again when their partition is taken over."""
@@ -68,11 +70,10 @@ class AssembleStage:
 
     def numbers(self) -> Iterable[Point]:
         """Yield dispositions of spans, and counts of what could not be joined. Partitions that were given up stay counted."""
-        partitions = list(self._partitions.values())
-        total = StageCounts()
-        for one in (self._before, *(partition.numbers for partition in partitions)):
-            total.add(one)
-        yield from total.points()
+        partitions, total = list(self._partitions.values()), self._before.copy()
+        for one in partitions:
+            total.update(one.counts())
+        yield from ((name, number, dict(labels)) for (name, labels), number in total.items())
         yield names.KAFKA_TRACES.name, sum(len(one.traces) for one in partitions), {"state": "open"}
 
     def _read(self, message: Message) -> Decoded:
@@ -80,31 +81,6 @@ class AssembleStage:
             return self._decode(self._signals[message.topic], Encoding.PROTOBUF, message.value)
         except Refused as refused:
             raise Unusable(refused.reason, str(refused)) from None
-
-
-class StageCounts:
-    """Counts of a partition."""
-
-    def __init__(self) -> None:
-        self.spans: Counter[tuple[str, str]] = Counter()
-        self.apart: Counter[str] = Counter()
-        self.records: Counter[str] = Counter()
-
-    def add(self, other: StageCounts) -> None:
-        """Add the counts of another."""
-        self.spans.update(other.spans)
-        self.apart.update(other.apart)
-        self.records.update(other.records)
-
-    def points(self) -> Iterator[Point]:
-        """Yield them as self-telemetry."""
-        for (disposition, reason), number in self.spans.items():
-            labels: dict[str, str | bool] = {"disposition": disposition, **({"reason": reason} if reason else {})}
-            yield names.SPANS.name, number, labels
-        for what, number in self.apart.items():
-            yield names.KAFKA_APART.name, number, {"what": what}
-        for change, number in self.records.items():
-            yield names.KAFKA_RECORDS.name, number, {"change": change}
 
 
 class AssemblePartition:
@@ -115,14 +91,17 @@ class AssemblePartition:
         self._read = read
         self._counted: Counter[tuple[str, str]] = Counter()
 
-    @property
-    def numbers(self) -> StageCounts:
-        """Return the counts so far."""
-        found = StageCounts()
-        found.spans = self._counted + Counter(
-            {what: number for what, number in self.traces.accounts.items() if what[0] in DISPOSITIONS}
-        )
-        found.apart, found.records = Counter(self.traces.apart), Counter(self.traces.records)
+    def counts(self) -> Counts:
+        """Return the counts so far, by instrument and labels."""
+        known = {what: number for what, number in self.traces.accounts.items() if what[0] in DISPOSITIONS}
+        found = Counts()
+        for (disposition, reason), number in (self._counted + Counter(known)).items():
+            labels = (("disposition", disposition), *((("reason", reason),) if reason else ()))
+            found[names.SPANS.name, labels] = number
+        for what, number in self.traces.apart.items():
+            found[names.KAFKA_APART.name, (("what", what),)] = number
+        for change, number in self.traces.records.items():
+            found[names.KAFKA_RECORDS.name, (("change", change),)] = number
         return found
 
     def take(self, message: Message, now: float) -> Iterable[Outgoing]:

@@ -33,37 +33,8 @@ class KeyValues(Protocol):
         ...
 
 
-class MemoryValues:
-    """A store that lives as long as the object, for tests and benchmarks."""
-
-    def __init__(self) -> None:
-        self.kept: dict[bytes, bytes] = {}
-
-    def get(self, key: bytes) -> bytes | None:
-        """Return the value of a key."""
-        return self.kept.get(key)
-
-    def put(self, key: bytes, value: bytes) -> None:
-        """Set the value of a key."""
-        self.kept[key] = value
-
-    def drop(self, key: bytes) -> None:
-        """Delete a key."""
-        self.kept.pop(key, None)
-
-    def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield everything, by key."""
-        return iter(sorted(self.kept.items()))
-
-
 class PartitionValues:
-    """Plain data by the name of what they are and a plain key, on a store. `damaged` counts values that could not be read.
-
-    >>> values = PartitionValues(MemoryValues())
-    >>> values.put("run", ["a", 1], {"end": 7})
-    >>> values.get("run", ["a", 1])
-    {'end': 7}
-    """
+    """Plain data by the name of what they are and a plain key, on a store. `damaged` counts values that could not be read."""
 
     def __init__(self, store: KeyValues) -> None:
         self.damaged = 0

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from otel_reliability.model.limit import Limit
 from otel_reliability.service.health import Memory, Readiness
 from otel_reliability.service.intake import Intake
-from otel_reliability.service.outlets import Outlets
 from otel_reliability.service.persistence import Volatile
 from otel_reliability.service.state import State
 from otel_reliability.service.writer import Writer
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry import self as self_telemetry
 from otel_reliability.telemetry.instruments import Point
+from otel_reliability.telemetry.otlp import OtlpPush
 from otel_reliability.telemetry.self import Health
 
 _OF_A_HOST: Final = frozenset({names.QUEUE_LENGTH.name, names.QUEUE_CAPACITY.name})
@@ -32,10 +32,10 @@ class ServiceTelemetry:
         readiness: Readiness,
         persistence: Volatile,
         memory: Memory,
-        outlets: Outlets,
+        push: Callable[[], OtlpPush | None],
     ) -> None:
         self._state, self._writer, self._intake, self._readiness = state, writer, intake, readiness
-        self._persistence, self._memory, self._outlets = persistence, memory, outlets
+        self._persistence, self._memory, self._push = persistence, memory, push
         self.collect_duration = 0.0
         """Seconds that the last scrape or export took to write."""
 
@@ -46,10 +46,11 @@ class ServiceTelemetry:
         yield from (point for point in found or () if point[0] not in _OF_A_HOST)
         yield from self._receivers()
         yield from self_telemetry.of_limits(self._limits())
-        for sink, sent in self._outlets.sent().items():
-            for outcome, number in sent.outcomes.items():
-                yield names.EXPORTS.name, number, {"sink": sink, "outcome": outcome}
-            yield names.EXPORT_DURATION.name, sent.duration, {"sink": sink}
+        push, sink = self._push(), {"sink": "metrics"}
+        if push is not None:
+            for outcome, number in dict(push.outcomes).items():
+                yield names.EXPORTS.name, number, {**sink, "outcome": outcome}
+            yield names.EXPORT_DURATION.name, push.duration, sink
 
     def _receivers(self) -> Iterator[Point]:
         for (signal, transport, outcome), number in dict(self._intake.requests).items():

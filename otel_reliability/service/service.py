@@ -29,7 +29,6 @@ from otel_reliability.service.health import RECOVERING, Memory, Readiness
 from otel_reliability.service.http import TRANSPORT as HTTP
 from otel_reliability.service.http import OtlpHttp
 from otel_reliability.service.intake import Intake, RequestBudget
-from otel_reliability.service.outlets import Outlets
 from otel_reliability.service.persistence import Persistent, Volatile
 from otel_reliability.service.self_telemetry import ServiceTelemetry
 from otel_reliability.service.series_recording import SeriesRecording
@@ -39,7 +38,7 @@ from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.web import Api, Metrics, Probes, Web, http_context
 from otel_reliability.service.writer import CHECK_INTERVAL_S, Progress, Writer
 from otel_reliability.telemetry.exposition import Exposition
-from otel_reliability.telemetry.otlp import resource_attributes
+from otel_reliability.telemetry.otlp import OtlpPush, is_push_configured, protocol_of, resource_attributes
 from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.telemetry.registry import Registry
 from otel_reliability.ui.live import Histories
@@ -116,9 +115,11 @@ class Service:
         )
         memory = Memory(settings.memory, self.readiness)
         self.state.watchers.append(memory)
-        self.outlets = Outlets(settings, env)
+        self.push: OtlpPush | None = None
+        """The export of metrics, once state is loaded."""
+        self._env = env
         self.own = ServiceTelemetry(
-            self.state, self.writer, self.intake, self.readiness, self.persistence, memory, self.outlets
+            self.state, self.writer, self.intake, self.readiness, self.persistence, memory, lambda: self.push
         )
         self.exposition = Exposition(self.engine, self.book, self.own)
         self._tokens = tokens = AccessTokens(settings.token, settings.token_file)
@@ -155,7 +156,8 @@ class Service:
         done = await loop.run_in_executor(None, self.writer.stop, self.settings.drain)
         if not done:
             _logger.error("The queue could not be drained within %g s.", self.settings.drain)
-        await loop.run_in_executor(None, self.outlets.stop, PATIENCE)
+        if self.push is not None:
+            await loop.run_in_executor(None, self.push.stop, PATIENCE)
         await self._web.close()
         self._threads.shutdown(wait=True)
         self._painter.shutdown(wait=True)
@@ -164,7 +166,9 @@ class Service:
         """Push metrics once state is loaded, and check that the writer makes progress."""
         while RECOVERING in self.readiness.reasons:  # noqa: ASYNC110 (a thread sets it)
             await asyncio.sleep(POLL)
-        self.outlets.start(self.exposition, self.resource)
+        endpoint, env = self.settings.push, self._env
+        if is_push_configured(endpoint, env):
+            self.push = OtlpPush(self.exposition, self.resource, endpoint=endpoint, protocol=protocol_of(env))
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
             self.progress.check()

@@ -12,9 +12,9 @@ from typing import Any, Final, TypeAlias
 
 from opentelemetry.context import Context
 from opentelemetry.metrics import CallbackOptions, CallbackT, Meter, Observation
+from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from otel_reliability.model.run import Run
-from otel_reliability.telemetry.exemplar import NO_SPAN, context_of
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.names import Instrument
 
@@ -24,6 +24,8 @@ Point: TypeAlias = tuple[str, float, Attributes]
 Snapshot: TypeAlias = dict[str, list[Observation]]
 
 _OBSERVE: Final = Guard("a collection")
+_NO_SPAN: Final = set_span_in_context(INVALID_SPAN, Context())
+"""A context without a span. In place of an empty context the SDK would use the host's current span on this thread."""
 
 
 class Recorded:
@@ -31,7 +33,7 @@ class Recorded:
 
     def __init__(self, meter: Meter, specs: Iterable[Instrument]) -> None:
         self._made: dict[str, Any] = {spec.name: _create(meter, spec) for spec in specs}
-        self._last: tuple[Run | None, Context] = (None, NO_SPAN)
+        self._last: tuple[Run | None, Context] = (None, _NO_SPAN)
 
     def add(self, spec: Instrument, amount: int, attributes: Attributes, run: Run | None = None) -> None:
         """Raise a counter."""
@@ -45,16 +47,25 @@ class Recorded:
         """Return the context of a run, which is measured several times in succession."""
         known, context = self._last
         if known is not run:
-            context = context_of(run)
+            context = _context_of(run)
             self._last = (run, context)
         return context
+
+
+def _context_of(run: Run | None) -> Context:
+    """Return a context whose current span is the run's root; `_NO_SPAN` if the root never arrived."""
+    if run is None or run.root_span_id is None:
+        return _NO_SPAN
+    trace_id, span_id = int.from_bytes(run.trace_id), int.from_bytes(run.root_span_id)
+    root = SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+    return set_span_in_context(NonRecordingSpan(root), Context())
 
 
 def snapshot(points: Iterable[Point]) -> Snapshot:
     """Return the points by instrument."""
     found: defaultdict[str, list[Observation]] = defaultdict(list)
     for name, value, attributes in points:
-        found[name].append(Observation(value, attributes, NO_SPAN))
+        found[name].append(Observation(value, attributes, _NO_SPAN))
     return dict(found)
 
 

@@ -293,3 +293,31 @@ def http_endpoint(endpoint: str) -> str:
 def resource_attributes() -> dict[str, str]:
     """Return the attributes of `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`."""
     return {key: str(value) for key, value in OTELResourceDetector().detect().attributes.items()}
+
+
+def is_push_configured(endpoint: str | None, env: Mapping[str, str]) -> bool:
+    """Return whether an endpoint is named, and OpenTelemetry's variables do not switch its use off.
+
+    >>> env = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://box:4317"}
+    >>> is_push_configured(None, env), is_push_configured(None, {**env, "OTEL_METRICS_EXPORTER": "none"})
+    (True, False)
+    """
+    if endpoint is not None:
+        return True
+    disabled = env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    exporters = {one.strip() for one in (env.get("OTEL_METRICS_EXPORTER", "").strip() or "otlp").split(",")}
+    return not disabled and "otlp" in exporters and any(env.get(name, "").strip() for name in _ENDPOINTS)
+
+
+def protocol_of(env: Mapping[str, str]) -> Protocol:
+    """Return the protocol that OpenTelemetry's variables name; gRPC where they name none.
+
+    >>> protocol_of({"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"})
+    'http/protobuf'
+    """
+    found = next((value for name in _PROTOCOLS if (value := env.get(name, "").strip())), "grpc")
+    return "grpc" if found == "grpc" else "http/protobuf"
+
+
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
 from otel_reliability.kafka.messages import Outgoing
-from otel_reliability.kafka.partition_values import MemoryValues
 from otel_reliability.kafka.readings import Readings
 from otel_reliability.kafka.traces import Traces
 from otel_reliability.model.crossing import alone
@@ -22,6 +21,25 @@ from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
 Told: TypeAlias = AgentSpan | Evaluation
 BEGIN: Final = 1_800_000_000.0
 """When the clock of these streams begins: what the builders make is past by then."""
+
+
+class MemoryValues:
+    """A store that lives as long as the object."""
+
+    def __init__(self) -> None:
+        self.kept: dict[bytes, bytes] = {}
+
+    def get(self, key: bytes) -> bytes | None:
+        return self.kept.get(key)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self.kept[key] = value
+
+    def drop(self, key: bytes) -> None:
+        self.kept.pop(key, None)
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        return iter(sorted(self.kept.items()))
 
 
 @dataclass

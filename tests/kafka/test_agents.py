@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.kafka import partition_values
 from otel_reliability.kafka.messages import Outgoing, write
-from otel_reliability.kafka.partition_values import MemoryValues
 from otel_reliability.kafka.readings import Readings
 from otel_reliability.kafka.self_telemetry import Expositions
 from otel_reliability.model.record import BadRecord, RunRecord
@@ -18,7 +17,7 @@ from otel_reliability.model.run import AgentKey, RunChange
 from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.testing import run
 from tests.kafka.expected import numbers_of
-from tests.kafka.streams import BEGIN
+from tests.kafka.streams import BEGIN, MemoryValues
 
 SETTINGS = Settings(hash_key="00" * 16)
 

@@ -9,7 +9,6 @@ from dashboards.alerts import ALERTS
 from otel_reliability.config import Settings
 from otel_reliability.kafka.assemble_stage import AssembleStage
 from otel_reliability.kafka.messages import Message
-from otel_reliability.kafka.partition_values import MemoryValues
 from otel_reliability.kafka.self_telemetry import Expositions, WorkerTelemetry
 from otel_reliability.kafka.worker import Account
 from otel_reliability.service.health import Readiness
@@ -17,7 +16,7 @@ from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.testing import traces_protobuf
 from tests.dashboards.asking import questions
-from tests.kafka.streams import BEGIN
+from tests.kafka.streams import BEGIN, MemoryValues
 from tests.service.running import run_of
 
 ASKED = re.compile(r"otel_reliability_kafka_\w+")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from otel_reliability.config import AssemblySettings, Settings
-from otel_reliability.kafka.partition_values import MemoryValues
 from otel_reliability.kafka.traces import Traces
 from otel_reliability.model.run import RunChange
 from otel_reliability.model.span import AgentSpan, Evaluation, Notes
 from otel_reliability.testing import agent, model, tool, trace_id
-from tests.kafka.streams import Assembling
+from tests.kafka.streams import Assembling, MemoryValues
 
 SETTINGS = Settings(assembly=AssemblySettings(linger=2.0, idle_timeout=20.0, reopen=60.0), hash_key="00" * 16)
 RUN = (tool(2, 1, "search"), agent(1))

@@ -101,7 +101,10 @@ def _seconds(raw: bytes | None) -> float | None:
 
 def _message(kind: str, body: bytes, into: Any) -> Any:
     """The message of an answer in the encoding of its request."""
-    return Parse(body, into) if kind == JSON else type(into).FromString(body)
+    if kind == JSON:
+        return Parse(body, into)
+    into.ParseFromString(body)
+    return into
 
 
 def written(kind: str, spans: Iterable[RawSpan]) -> bytes:
