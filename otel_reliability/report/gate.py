@@ -233,8 +233,9 @@ def render(results: Sequence[TargetResult], unchanged: Sequence[Unchanged], cons
         _print_more(one.finding.change.note, console)
     console.print()
     console.print(Text(summary([*results, *unchanged]), "bold"))
-    for sentence in (*flagged(results), *filter(None, [warning(results)])):
-        console.print(Text(f"⚠ {sentence}", "yellow"))
+    for sentence in (*(f"⚠ {one}" for one in flagged(results)), warning(results)):
+        if sentence:
+            console.print(Text(sentence, "yellow"))
 
 
 def _print(sentence: str, state: TargetState, console: Console) -> None:
