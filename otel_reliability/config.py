@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
@@ -26,6 +26,7 @@ from otel_reliability.loading import (
     Points,
     Seconds,
     Text,
+    Url,
     Weight,
     checked,
     contradiction,
@@ -51,6 +52,16 @@ SERVICE_PREFIX: Final = PREFIX + "SERVICE_"
 """Prefix of the service's own variables; they are no settings of an engine either."""
 KAFKA_PREFIX: Final = PREFIX + "KAFKA_"
 """Prefix of the variables of the workers on Kafka."""
+TraceUrl: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^https?://[^/:\s].*\{trace_id\}",
+        extra={
+            "allowed": "a URL that contains {trace_id}",
+            "remedy": "write it like http://jaeger:16686/trace/{trace_id}",
+        },
+    ),
+]
 
 
 class WindowSettings(Struct, frozen=True):
@@ -302,6 +313,15 @@ class TelemetrySettings(Struct, frozen=True):
     instrumentations that do not."""
 
 
+class UISettings(Struct, frozen=True):
+    """Addresses that pages, reports and alerts link to."""
+
+    url: Url | None = None
+    """Address of the UI as people open it, such as `https://reliability.example.com`; alerts then link to it."""
+    trace_url: TraceUrl | None = None
+    """Address of a trace in your trace store, with `{trace_id}` in place of its id; pages and reports then link to it."""
+
+
 class Settings(Struct, frozen=True):
     """All settings of one engine, validated as a whole.
 
@@ -325,6 +345,7 @@ class Settings(Struct, frozen=True):
     limits: LimitSettings = LimitSettings()
     change: ChangeSettings = ChangeSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+    ui: UISettings = UISettings()
     agent_key: tuple[Text, ...] = ()
     """Resource or span attributes that are part of an agent's identity, such as service.version."""
     context_limits: Mapping[str, Count] = {}

@@ -63,6 +63,16 @@ HexKey: TypeAlias = Annotated[
     ),
 ]
 
+Url: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^https?://[^/:\s]",
+        extra={
+            "allowed": "a URL with http or https, a host and a port",
+            "remedy": "write it like http://127.0.0.1:4317",
+        },
+    ),
+]
 
 Internal: TypeAlias = Annotated[int, Meta(ge=0, extra={"internal": True})]
 """A number that code may set and users cannot: it has no place in files, variables or docs."""

@@ -89,7 +89,7 @@ def command(
         case "html":
             from otel_reliability.ui import report_file  # noqa: PLC0415  the other formats need no pages
 
-            write(report_file.render(report))
+            write(report_file.render(report, choice.settings.ui.trace_url))
         case "markdown":
             from otel_reliability.report import markdown  # noqa: PLC0415  the other formats need no templates
 

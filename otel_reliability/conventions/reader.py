@@ -172,6 +172,8 @@ class Reader:
         self._last_session: tuple[Any, Session | None] = (b"", None)
         self._scopes: dict[str, Scope] = {}
         self._memory = 0
+        self.on_unknown: Callable[[RawSpan], bool] | None = None
+        """Called with a span that no convention knows; True: it wants the next one of the same scope and keys, too."""
         self.generation = 0
         """How often everything was forgotten: what others remember by plans of before is void."""
 
@@ -322,11 +324,16 @@ class Reader:
         """Ask the conventions what a span is; whether the spans that agree with it in what the plan asks for share the answer."""
         view = SpanView(span, scope.name)
         answers = (convention.read(view) for convention in _asked(scope, plan, span.name))
-        answer = next((answer for answer in answers if answer is not None), NOTHING)
+        answer = next((answer for answer in answers if answer is not None), None)
+        is_unknown = answer is None
+        answer = answer or NOTHING
         if plan.has_fingerprints:
             answer = fingerprints.completed(answer, plan.keys, self.hasher)
         template = self._templates.made(answer, plan.keys, span.status)
-        return template, not plan.has_learned(view, span, named=scope.is_named(span.name) is not None)
+        is_shared = not plan.has_learned(view, span, named=scope.is_named(span.name) is not None)
+        if is_unknown and self.on_unknown is not None and self.on_unknown(span):
+            is_shared = False
+        return template, is_shared
 
     def scope(self, name: str) -> Scope:
         """Return what is known of an instrumentation scope."""

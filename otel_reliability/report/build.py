@@ -52,7 +52,6 @@ from otel_reliability.report.view import (
     TokenPressure,
 )
 from otel_reliability.statistics.intervals import Interval
-from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.recent_sessions import LAST, RecentSessions
 from otel_reliability.windows.session import SessionScores
 from otel_reliability.windows.window import AgentWindow
@@ -71,7 +70,7 @@ class AgentSource(NamedTuple):
     """The data of one agent that its view is built from.
 
     `window` holds the runs that are examined (at least one), `rows` all that count and `readings` their numbers: a service
-    examines only the newest of a long window. `recent` are whole runs with their path distance, oldest first.
+    examines only the newest of a long window. `recent` are whole runs, oldest first.
     """
 
     key: AgentKey
@@ -80,7 +79,7 @@ class AgentSource(NamedTuple):
     readings: Mapping[str, Reading]
     left_out: int
     sessions: Sequence[SessionScores]
-    recent: Sequence[tuple[Run, float | None]] = ()
+    recent: Sequence[Run] = ()
     history: Sequence[ScorePoint] = ()
     change: ChangeView | None = None
 
@@ -176,14 +175,7 @@ def _recorded(recording: Recording, key: AgentKey, since_ns: int, *, for_people:
     source = AgentSource(key, window, rows, window.readings(), window.turnover + window.refused, sessions)
     if not for_people:
         return source
-    recent = recent_runs(state, state.first_window)
-    return source._replace(recent=recent, history=recorded_history(rows, recording.settings))
-
-
-def recent_runs(state: AgentState, window: AgentWindow) -> list[tuple[Run, float | None]]:
-    """Return the last whole runs, each with the distance of its path from the others of the window."""
-    rows = ((run, state.row(run.run_id)) for run in state.recent)
-    return [(run, None if row is None else window.path_distance(row).value) for run, row in rows]
+    return source._replace(recent=tuple(state.recent), history=recorded_history(rows, recording.settings))
 
 
 def _by_reason(counts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
@@ -240,7 +232,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         one_sided=one_sided(len(baseline), known, outcomes[Outcome.SUCCESS]),
         task_outcomes=_task_outcomes(baseline),
         paths=Counter((row.task, row.path.names) for row in baseline if row.path is not None),
-        distances=[run.value for run in distances],
+        distances={run.run_id: run.value for run in distances},
         pressures=[TokenPressure(row.run_id, row.pressure) for row in baseline if row.pressure is not None],
         retried=_retried(baseline),
         history=source.history,
@@ -341,7 +333,7 @@ def _baseline(
     pairs = [(olds[source.key], source, view) for source, view in news if source.key in olds]
     return Baseline(
         agents=[
-            _compared(old, agent_view(old, settings, max_runs_for_intervals), new, view, settings)
+            compared(old, agent_view(old, settings, max_runs_for_intervals), new, view, settings)
             for old, new, view in pairs
         ],
         only_before=[key for key in olds if key not in keys],
@@ -358,13 +350,14 @@ def _groups_compared(sources: Sequence[AgentSource], views: Sequence[AgentView],
     found: list[AgentComparison] = []
     for every in groups.values():
         (_, first, old), *later = sorted(every, key=lambda group: (group[0], group[1].key))
-        found += [_compared(first, old, source, view, settings) for _, source, view in later]
+        found += [compared(first, old, source, view, settings) for _, source, view in later]
     return Baseline(found, [], []) if found else None
 
 
-def _compared(
+def compared(
     before: AgentSource, old: AgentView, after: AgentSource, new: AgentView, settings: Settings
 ) -> AgentComparison:
+    """Compare the runs of two sources of one agent, whose views are `old` and `new`."""
     clear: dict[str, bool | None] = {}
     if _has_intervals(old) and _has_intervals(new):
         tested = differences(before.rows, after.rows, settings)

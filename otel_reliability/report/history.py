@@ -38,11 +38,13 @@ class History:
     (50, 4)
     """
 
-    __slots__ = ("_ns", "_scores", "_stride", "_wait")
+    __slots__ = ("_ns", "_scores", "_stride", "_wait", "acknowledged")
 
     def __init__(self) -> None:
         self._ns, self._scores = array("q"), array("d")
         self._stride = self._wait = 1
+        self.acknowledged = 0
+        """When the last change that somebody acknowledged was detected (ns)."""
 
     @property
     def points(self) -> list[ScorePoint]:
@@ -51,7 +53,7 @@ class History:
 
     def data(self) -> list[Any]:
         """Return the history as plain data."""
-        return [self._stride, self._wait, list(self._ns), list(self._scores)]
+        return [self._stride, self._wait, list(self._ns), list(self._scores), self.acknowledged]
 
     @classmethod
     def of(cls, data: Sequence[Any]) -> History:
@@ -59,6 +61,7 @@ class History:
         found = cls()
         found._stride, found._wait = data[:2]
         found._ns, found._scores = array("q", data[2]), array("d", data[3])
+        found.acknowledged = data[4] if len(data) > 4 else 0
         return found
 
     def is_due(self) -> bool:

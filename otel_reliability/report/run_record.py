@@ -27,6 +27,7 @@ def record(run: Run) -> dict[str, Any]:
         "trace_id": run.trace_id.hex(),
         "root_span_id": None if run.root_span_id is None else run.root_span_id.hex(),
         **key_object(run.key),
+        "fingerprints": _fingerprints(run),
         "session_id": run.session_id,
         "task_id": run.task_id,
         "trial": run.trial,
@@ -48,6 +49,14 @@ def record(run: Run) -> dict[str, Any]:
         "outcome_source": run.outcome_source,
         "closed_by": run.closed_by.value,
     }
+
+
+def _fingerprints(run: Run) -> dict[str, list[str]]:
+    """Return what the telemetry shows of how the agent is made: values by kind."""
+    found: dict[str, list[str]] = {}
+    for kind, value in run.fingerprints:
+        found.setdefault(kind, []).append(value)
+    return found
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

@@ -269,7 +269,7 @@ def _spreads(agent: AgentView) -> Iterator[RenderableType]:
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_row(heading("How runs differ"), Text("0        1", "dim"))
-    distances, pressures = agent.distances, [one.share for one in agent.pressures]
+    distances, pressures = list(agent.distances.values()), [one.share for one in agent.pressures]
     if any(distances):
         half = f"half of {count(len(distances), 'run')} up to {number(median(distances))}"
         table.add_row("path distance", spark.spread(distances), f"{half}, at most {number(max(distances))}")

@@ -202,7 +202,8 @@ class ChangeView:
     """The result of change detection for an agent.
 
     `evidence` is what stands behind the sentence: alarms of one recording, tests of two. `state` is one of changed, watching,
-    learning, none (no result) or off; `since` is the command line that shows the agent since its last change.
+    learning, none (no result) or off; `since` is the command line that shows the agent since its last change;
+    `acknowledged`: whether somebody has seen the last one.
     """
 
     verdict: Result
@@ -212,6 +213,7 @@ class ChangeView:
     evidence: Mapping[str, Any] = field(default_factory=dict[str, Any], metadata=MERGED)
     marks: tuple[ChangeMark, ...] = field(default=(), metadata=HIDDEN)
     since: str = field(default="", metadata=HIDDEN)
+    acknowledged: bool = field(default=False, metadata=HIDDEN)
 
 
 # --- One agent, all agents --------------------------------------------------------------------------------------------
@@ -248,7 +250,7 @@ class AgentView:
 
     `runs` leaves perturbed runs out; `start` and `end` are those of its first and last run. `runs_left_out` counts the runs that
     did not fit into the window. Of the hidden fields, `history` is the score over time (oldest first), `recent` the last whole
-    runs with their path distance (oldest first), `paths` the number of baseline runs by (task, path).
+    runs (oldest first), `distances` path distances by run id, `paths` the number of baseline runs by (task, path).
     """
 
     key: AgentKey = field(metadata=MERGED)
@@ -278,11 +280,11 @@ class AgentView:
     one_sided: bool = field(metadata=HIDDEN)
     task_outcomes: Mapping[str | None, tuple[int, int]] = field(metadata=HIDDEN)
     paths: Mapping[tuple[str | None, tuple[str, ...]], int] = field(metadata=HIDDEN)
-    distances: Sequence[float] = field(metadata=HIDDEN)
+    distances: Mapping[str, float] = field(metadata=HIDDEN)
     pressures: Sequence[TokenPressure] = field(metadata=HIDDEN)
     retried: Sequence[RetriedTool] = field(metadata=HIDDEN)
     history: Sequence[ScorePoint] = field(default=(), metadata=HIDDEN)
-    recent: Sequence[tuple[Run, float | None]] = field(default=(), metadata=HIDDEN)
+    recent: Sequence[Run] = field(default=(), metadata=HIDDEN)
 
     @property
     def agent(self) -> str:

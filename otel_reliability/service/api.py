@@ -18,6 +18,7 @@ from otel_reliability.report.text import instant
 from otel_reliability.report.view import ChangeView, ReportView
 from otel_reliability.ui.agent_list import UNNAMED, top_penalty
 from otel_reliability.ui.live import Histories, headed, live_view, snapshot
+from otel_reliability.ui.runs import RunChoice, RunStore
 from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.agents import AgentRegistry
 
@@ -29,10 +30,10 @@ class UnknownAgent(ReliabilityError):
 
 
 class Agents:
-    """Reads agents of an engine, each as of one moment. `histories` add scores over time."""
+    """Reads agents of an engine, each as of one moment, and their whole runs. `histories` add scores over time."""
 
-    def __init__(self, engine: Engine, histories: Histories | None = None) -> None:
-        self._engine, self._histories = engine, histories
+    def __init__(self, engine: Engine, runs: RunStore, histories: Histories | None = None) -> None:
+        self._engine, self._runs, self._histories = engine, runs, histories
 
     def page(self, limit: int, offset: int = 0) -> Object:
         """Return a line for each agent, in the order in which they were first seen."""
@@ -72,24 +73,39 @@ class Agents:
         return document(check(report, targets, min_runs or settings.metrics.min_runs), [])
 
     def _found(self, service: str, agent: str, namespace: str | None, environment: str | None) -> list[AgentSource]:
-
-        def is_meant(key: AgentKey) -> bool:
-            return (
-                (key.service_name or UNNAMED, key.agent or UNNAMED) == (service, agent)
-                and namespace in {None, key.service_namespace}
-                and environment in {None, key.environment}
-            )
-
-        keys = filter(is_meant, self._engine.read(lambda agents: agents.keys()) or [])
+        keys = self._meant(service, agent, namespace, environment)
         found = [self._engine.read(lambda agents, key=key: snapshot(self._engine, agents, key)) for key in keys]
-        if not any(found):
-            raise UnknownAgent("no agent of that service and name has runs here")
         return [one for one in found if one is not None]
+
+    def runs(
+        self,
+        service: str,
+        agent: str,
+        choice: RunChoice,
+        *,
+        namespace: str | None = None,
+        environment: str | None = None,
+    ) -> Object:
+        """Return the last whole runs of all agents of that name that are chosen. Raise `UnknownAgent` if there is none."""
+        keys = self._meant(service, agent, namespace, environment)
+        return {"runs": [record(run) for key in keys for run in self._runs.last(key, choice)]}
+
+    def _meant(self, service: str, agent: str, namespace: str | None, environment: str | None) -> list[AgentKey]:
+        found = [
+            key
+            for key in self._engine.read(lambda agents: agents.keys()) or ()
+            if (key.service_name or UNNAMED, key.agent or UNNAMED) == (service, agent)
+            and namespace in {None, key.service_namespace}
+            and environment in {None, key.environment}
+        ]
+        if not found:
+            raise UnknownAgent("no agent of that service and name has runs here")
+        return found
 
     def _details(self, found: AgentSource) -> Object:
         settings = self._engine.settings
         agent = live_view(found, settings)
-        recent = [{**record(run), "path_distance": distance} for run, distance in agent.recent]
+        recent = [{**record(run), "path_distance": agent.distances.get(run.run_id)} for run in agent.recent]
         change = None if agent.change is None else _change(agent.change)
         return {**plain(agent), "change": change, "recent_runs": recent}
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import gc
 import logging
+import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -111,6 +112,13 @@ class Volatile:
         """Return the size of the database and its limit, where there is one."""
         return ()
 
+    def runs(self, key: AgentKey, most: int, since_ns: int, until_ns: int) -> list[Run]:
+        """Return the newest stored runs of an agent that ended between two times, at most so many. Any thread may ask."""
+        return []
+
+    def changed(self) -> None:
+        """Note that a stored part changed without a request."""
+
     def close(self) -> None:
         """Record what is left, and end."""
         self._state.recording.record()
@@ -164,6 +172,23 @@ class Persistent(Volatile):
         """Return the size of the database and its limit."""
         if self._store is not None and self._limit is not None:
             yield Limit("state_bytes", self.used, self._limit, self.refused)
+
+    def runs(self, key: AgentKey, most: int, since_ns: int, until_ns: int) -> list[Run]:
+        """Return the newest stored runs of an agent that ended between two times, at most so many. Any thread may ask."""
+        question = (
+            "SELECT body FROM run WHERE agent = (SELECT id FROM agent WHERE key = ?) AND end_ns BETWEEN ? AND ? "
+            "ORDER BY end_ns DESC, run_id DESC LIMIT ?"
+        )
+        try:
+            with closing(sqlite3.connect(f"{self._directory.database.resolve().as_uri()}?mode=ro", uri=True)) as db:
+                rows = db.execute(question, (pack(key), since_ns, until_ns, most)).fetchall()
+        except sqlite3.Error:  # the writer finds out what is wrong with it
+            return []
+        return list(self._intact(unpack_run, rows))
+
+    def changed(self) -> None:
+        """Note that a stored part changed without a request."""
+        self._has_changed = True
 
     # --- Requests -----------------------------------------------------------------------------------------------------
 

@@ -43,6 +43,8 @@ from otel_reliability.telemetry.prometheus import Prometheus
 from otel_reliability.telemetry.registry import Registry
 from otel_reliability.ui.live import Histories
 from otel_reliability.ui.rendering import Endpoints
+from otel_reliability.ui.runs import RunStore
+from otel_reliability.ui.unknown import UnknownSpans
 
 _logger = logging.getLogger("otel_reliability.service")
 
@@ -125,7 +127,8 @@ class Service:
         self._tokens = tokens = AccessTokens(settings.token, settings.token_file)
         self._working: asyncio.Task[None] | None = None
         self._threads, self._painter = ThreadPoolExecutor(READERS, "reader"), ThreadPoolExecutor(1, "ui")
-        self._site = Site(self.engine, self._histories, self._painter, self.readiness, self._receiver_endpoints)
+        self._runs = RunStore(self.engine, self.persistence.runs)
+        self._site = None if self._histories is None else self._site_of(self._histories)
         self._web = Web(tokens, http_context(settings.tls), partial(self.intake.count, None, HTTP))
         self._grpc = OtlpGrpc(self.intake, self.readiness, tokens, max_connection_age=settings.max_connection_age)
 
@@ -182,15 +185,29 @@ class Service:
     def _endpoints(self) -> Mapping[str, tuple[HostPort, list[web.RouteDef]]]:
         """Return the HTTP endpoints that are open, each with its routes."""
         probes = Probes(self.readiness, self.healthy).routes()
-        api = Api(Agents(self.engine, self._histories), self._threads, self.readiness).routes()
+        api = Api(Agents(self.engine, self._runs, self._histories), self._threads, self.readiness).routes()
         metrics = Metrics(Prometheus(self.exposition, self.resource), self._threads, self.readiness).routes()
         endpoints = (
             ("http", self.settings.http, OtlpHttp(self.intake, self._threads).routes()),
             ("metrics", self.settings.metrics, metrics),
-            ("ui", self.settings.ui, [*probes, *api, *self._site.routes()]),
+            ("ui", self.settings.ui, [*probes, *api, *(() if self._site is None else self._site.routes())]),
         )
         found = ((name, parse_address(address), routes) for name, address, routes in endpoints)
         return {name: (place, routes) for name, place, routes in found if place is not None}
+
+    def _site_of(self, histories: Histories) -> Site:
+        unknown = UnknownSpans()
+        self.engine.reader.on_unknown = unknown.wants
+        return Site(
+            self.engine,
+            histories,
+            self._runs,
+            unknown,
+            self._painter,
+            self.readiness,
+            self._receiver_endpoints,
+            self.persistence.changed,
+        )
 
     def _receiver_endpoints(self, host: str) -> Endpoints:
         """Return the addresses of the OTLP receivers for a client that reaches this machine by that name."""

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from otel_reliability.loading import Bytes, Internal, InternalSeconds, Seconds, Secret, Text
+from otel_reliability.loading import Bytes, Internal, InternalSeconds, Seconds, Secret, Text, Url
 from otel_reliability.service.addresses import LISTENS
 
 Address: TypeAlias = Annotated[
@@ -20,16 +20,6 @@ Address: TypeAlias = Annotated[
         extra={
             "allowed": "a host and a port, or off",
             "remedy": "write it like 127.0.0.1:4317, or 0.0.0.0:4317 for every interface",
-        },
-    ),
-]
-Url: TypeAlias = Annotated[
-    str,
-    Meta(
-        pattern=r"^https?://[^/:\s]",
-        extra={
-            "allowed": "a URL with http or https, a host and a port",
-            "remedy": "write it like http://127.0.0.1:4317",
         },
     ),
 ]

@@ -1,4 +1,4 @@
-"""The pages: `/` for all agents, `/agents/{service}/{agent}` for one, and the few files they bring along."""
+"""The pages: `/` for all agents, `/agents/{service}/{agent}` for one and its runs below it, `/alerts` is the runbook."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Executor
 from functools import partial
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -21,9 +22,11 @@ from otel_reliability.report.text import seconds
 from otel_reliability.report.view import AgentView
 from otel_reliability.service.health import RECOVERING, Readiness
 from otel_reliability.ui import rendering
-from otel_reliability.ui.agent_list import UNNAMED, AgentLine, TableChoice, id_of, line_of, list_of
+from otel_reliability.ui.agent_list import UNNAMED, AgentLine, TableChoice, address, id_of, line_of, list_of
 from otel_reliability.ui.live import Histories, live_view, snapshot
 from otel_reliability.ui.rendering import Endpoints
+from otel_reliability.ui.runs import MAX_COMPARED, RunChoice, RunStore
+from otel_reliability.ui.unknown import UnknownSpans
 from otel_reliability.windows.agents import AgentRegistry
 
 T = TypeVar("T")
@@ -37,6 +40,7 @@ SHARE: Final = 4.0
 MOST_KEPT: Final = 64
 """Agents whose page is kept for a moment."""
 YEAR: Final = 365 * 86_400
+AGENT: Final = "/agents/{service}/{agent}"
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -47,9 +51,13 @@ _RECOVERING: Final = "State is being loaded after a restart. This page reloads b
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
+
+
+AgentPage: TypeAlias = Callable[[AgentView, web.Request], str | None]
+"""Makes the page of an agent that a request asks for; None: what it names is not there."""
 
 
 class Made(NamedTuple, Generic[T]):
@@ -79,41 +87,84 @@ class TimedCache(Generic[T]):
             self._made.popitem(last=False)
         return found
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self._made.clear()
+
 
 class Site:
-    """Makes pages. `histories` hold scores over time; `thread` is the one thread on which pages are made;
-    `endpoints` returns where spans can be sent, for a client that knows this machine by a name.
+    """Makes pages. `histories` hold scores over time; `runs` finds whole runs; `thread` makes pages, one at a time;
+    `endpoints` returns where spans can be sent, for a client that knows this machine by a name; `changed` is called when
+    something is to be stored.
     """
 
     def __init__(
         self,
         engine: Engine,
-        histories: Histories | None,
+        histories: Histories,
+        runs: RunStore,
+        unknown: UnknownSpans,
         thread: Executor,
         readiness: Readiness,
         endpoints: Callable[[str], Endpoints],
+        changed: Callable[[], None],
     ) -> None:
-        self._engine, self._thread, self._readiness, self._endpoints = engine, thread, readiness, endpoints
-        self._histories = histories
+        self._engine, self._histories, self._runs, self._unknown = engine, histories, runs, unknown
+        self._thread, self._readiness, self._endpoints, self._changed = thread, readiness, endpoints, changed
         self._lines: TimedCache[list[AgentLine]] = TimedCache(1)
         self._views: TimedCache[AgentView | None] = TimedCache(MOST_KEPT)
+        self._made: TimedCache[str] = TimedCache(MOST_KEPT)
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes."""
+        pages = {
+            "": self._agent_page,
+            "/runs": self._runs_page,
+            "/runs/{run}": self._run_page,
+            "/compare": self._compare_page,
+        }
         return [
             web.get("/", self._fleet),
-            web.get("/agents/{service}/{agent}", self._agent),
+            *(web.get(f"{AGENT}{path}", partial(self._of_agent, page)) for path, page in pages.items()),
+            web.post(f"{AGENT}/acknowledge", self._acknowledge),
+            web.get("/alerts", self._alerts),
             web.get("/static/{name:[a-zA-Z0-9./]+}", self._asset),
         ]
 
     async def _fleet(self, request: web.Request) -> web.Response:
-        return await self._answer(
-            request, partial(self._fleet_page, TableChoice.of(request.query), request.url.host or "")
-        )
+        make = partial(self._fleet_page, TableChoice.of(request.query), request.url.host or "")
+        return await self._answer(request, make)
 
-    async def _agent(self, request: web.Request) -> web.Response:
-        names = request.match_info["service"], request.match_info["agent"]
-        return await self._answer(request, partial(self._agent_page, *names, request.query.get("id", "")))
+    async def _of_agent(self, page: AgentPage, request: web.Request) -> web.Response:
+        def make() -> tuple[int, str]:
+            key = self._meant(request)
+            view = None if key is None else self._views.of(key, partial(self._read_view, key))
+            text = None if view is None else page(view, request)
+            if text is None:
+                return 404, rendering.message_page("Not found", "No such agent or run is kept here.")
+            return 200, text
+
+        return await self._answer(request, make)
+
+    async def _alerts(self, request: web.Request) -> web.Response:
+        return await self._answer(request, lambda: (200, rendering.alerts_page()))
+
+    async def _acknowledge(self, request: web.Request) -> web.Response:
+        """Note that a reader has seen the last change. Only pages of this service may ask for it."""
+        if urlsplit(request.headers.get("Origin", "")).netloc != request.host:
+            raise web.HTTPForbidden(reason="only a page of this service may do this")
+        loop = asyncio.get_running_loop()
+        key = await loop.run_in_executor(self._thread, self._meant, request)
+        if key is None:
+            raise web.HTTPNotFound
+
+        def note(_: AgentRegistry) -> None:
+            self._histories.acknowledge(key)
+
+        await loop.run_in_executor(self._thread, self._engine.read, note)
+        self._changed()
+        self._views.clear()
+        return web.Response(status=303, headers={**HEADERS, "Location": address(key)})
 
     async def _asset(self, request: web.Request) -> web.Response:
         asset = rendering.assets().get(request.match_info["name"])
@@ -129,11 +180,11 @@ class Site:
             status, text = 503, rendering.message_page("Not yet", _RECOVERING, poll=rendering.POLL)
         else:
             status, text = await asyncio.get_running_loop().run_in_executor(self._thread, make)
-        tag = f'"{hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=10).hexdigest()}"'
+        body = text.encode("utf-8", "replace")
+        tag = f'"{hashlib.blake2b(body, digest_size=10).hexdigest()}"'
         headers = {**HEADERS, "ETag": tag}
         if status == 200 and request.headers.get("If-None-Match") == tag:
             return web.Response(status=304, headers=headers)
-        body = text.encode("utf-8", "replace")
         response = web.Response(
             status=status, body=body, headers={**headers, "Content-Type": "text/html; charset=utf-8"}
         )
@@ -145,18 +196,31 @@ class Site:
     def _fleet_page(self, choice: TableChoice, host: str) -> tuple[int, str]:
         agents = list_of(self._lines.of("", self._read_lines), choice)
         window = window_words(self._engine.settings.windows[0])
-        return 200, rendering.agents_page(agents, self._endpoints(host), window=window)
+        unknown = self._unknown.lines()
+        return 200, rendering.agents_page(agents, self._endpoints(host), window=window, unknown=unknown)
 
-    def _agent_page(self, service: str, agent: str, id_: str) -> tuple[int, str]:
-        key = self._meant(service, agent, id_)
-        view = None if key is None else self._views.of(key, partial(self._read_view, key))
-        if view is None:
-            return 404, rendering.message_page("No such agent", "No agent of that service and name has runs here.")
+    def _agent_page(self, agent: AgentView, request: web.Request) -> str:
         window = window_words(self._engine.settings.windows[0])
-        return 200, rendering.agent_page(view, window=window)
+        return rendering.agent_page(agent, window=window, trace_url=self._engine.settings.ui.trace_url)
 
-    def _meant(self, service: str, agent: str, id_: str) -> AgentKey | None:
+    def _runs_page(self, agent: AgentView, request: web.Request) -> str:
+        runs, choice = self._runs.last(agent.key), RunChoice.of(request.query)
+        return rendering.runs_page(agent, runs, choice, trace_url=self._engine.settings.ui.trace_url)
+
+    def _run_page(self, agent: AgentView, request: web.Request) -> str | None:
+        wanted = request.match_info["run"]
+        run = next((run for run in self._runs.last(agent.key, most=MAX_COMPARED) if run.run_id == wanted), None)
+        return None if run is None else rendering.run_page(agent, run, trace_url=self._engine.settings.ui.trace_url)
+
+    def _compare_page(self, agent: AgentView, request: web.Request) -> str:
+        def make() -> str:
+            return rendering.compare_page(agent, self._runs, request.query, self._engine.settings)
+
+        return self._made.of((agent.key, request.query_string), make)
+
+    def _meant(self, request: web.Request) -> AgentKey | None:
         """The agent with that id; else the first of that service and name. A name that no address can hold has its id alone."""
+        service, agent, id_ = (*map(request.match_info.get, ("service", "agent")), request.query.get("id", ""))
         keys = self._keys()
         named = [key for key in keys if (service, agent) == (key.service_name or UNNAMED, key.agent or UNNAMED)]
         chosen = (key for key in (*named, *keys) if id_of(key) == id_) if id_ else iter(())
@@ -175,15 +239,10 @@ class Site:
     def _some_lines(self, keys: list[AgentKey], registry: AgentRegistry) -> list[AgentLine]:
         states = ((key, registry.agent(key)) for key in keys)
         return [
-            line_of(state, () if self._histories is None else self._histories.of(key), changed=self._changed(key))
+            line_of(state, self._histories.of(key), changed=self._histories.is_changed(key))
             for key, state in states
             if state is not None
         ]
-
-    def _changed(self, key: AgentKey) -> bool:
-        monitor = self._engine.monitor
-        detector = None if monitor is None else monitor.detector(key)
-        return detector is not None and bool(detector.alarms)
 
     def _read_view(self, key: AgentKey) -> AgentView | None:
         def ask(registry: AgentRegistry) -> AgentSource | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import json
 import ssl
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from aiohttp import web
 
@@ -22,6 +24,7 @@ from otel_reliability.service.health import RECOVERING, Readiness
 from otel_reliability.service.http import guarding
 from otel_reliability.service.settings import TLSSettings
 from otel_reliability.telemetry.prometheus import OPENMETRICS, TEXT, Prometheus
+from otel_reliability.ui.runs import RunChoice
 
 
 def http_context(tls: TLSSettings) -> ssl.SSLContext | None:
@@ -101,6 +104,8 @@ PROBES: Final = frozenset({HEALTH, READY})
 """Paths that need no token."""
 
 _LEVEL: Final = 1
+FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+"""Signs with which a cell begins that a spreadsheet runs."""
 
 
 class Metrics:
@@ -158,33 +163,44 @@ AGENT: Final = "/api/v1/agents/{service}/{agent}"
 
 class Api:
     """`/api/v1/agents`: all agents with their scores; below it one agent, with readings, recent runs and diverging paths, and
-    below that `gate?require=TARGET`.
+    below that `gate?require=TARGET`, and `runs` for its last runs. Lists are CSV with `?format=csv`.
     """
 
     def __init__(self, agents: Agents, threads: Executor, readiness: Readiness) -> None:
         self._agents, self._threads, self._readiness = agents, threads, readiness
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/api/v1/agents", self._list), web.get(AGENT, self._one), web.get(f"{AGENT}/gate", self._gate)]
+        return [
+            web.get("/api/v1/agents", self._list),
+            web.get(AGENT, self._one),
+            web.get(f"{AGENT}/gate", self._gate),
+            web.get(f"{AGENT}/runs", self._runs),
+        ]
 
     async def _list(self, request: web.Request) -> web.Response:
         self._check()
         limit, offset = _whole(request, "limit", 1_000), _whole(request, "offset", 0)
-        return _json(await self._ask(partial(self._agents.page, limit=min(limit, 1_000), offset=offset)))
+        found = await self._ask(partial(self._agents.page, limit=min(limit, 1_000), offset=offset))
+        return _csv("agents", found["agents"]) if request.query.get("format") == "csv" else _json(found)
 
     async def _one(self, request: web.Request) -> web.Response:
-        return await self._about_one(request, self._agents.details)
+        return _json(await self._about_one(request, self._agents.details))
 
     async def _gate(self, request: web.Request) -> web.Response:
         requirements, min_runs = request.query.getall("require", ()), _whole(request, "min_runs", 0)
-        return await self._about_one(request, partial(self._agents.gate, requirements=requirements, min_runs=min_runs))
+        ask = partial(self._agents.gate, requirements=requirements, min_runs=min_runs)
+        return _json(await self._about_one(request, ask))
 
-    async def _about_one(self, request: web.Request, ask: Callable[..., Any]) -> web.Response:
+    async def _runs(self, request: web.Request) -> web.Response:
+        found = await self._about_one(request, partial(self._agents.runs, choice=RunChoice.of(request.query)))
+        return _csv("runs", found["runs"]) if request.query.get("format") == "csv" else _json(found)
+
+    async def _about_one(self, request: web.Request, ask: Callable[..., Any]) -> Any:
         self._check()
         named = {name: request.query[name] for name in ("namespace", "environment") if name in request.query}
         service, agent = request.match_info["service"], request.match_info["agent"]
         try:
-            return _json(await self._ask(partial(ask, service=service, agent=agent, **named)))
+            return await self._ask(partial(ask, service=service, agent=agent, **named))
         except UnknownAgent as error:
             raise web.HTTPNotFound(reason=str(error)) from None
         except ReliabilityError as error:
@@ -198,6 +214,30 @@ class Api:
 
     async def _ask(self, ask: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, ask)
+
+
+def _csv(name: str, rows: Sequence[Mapping[str, Any]]) -> web.Response:
+    """Return rows as a CSV file, nested objects as columns of their own. Text that a spreadsheet would run is quoted."""
+    flat = [dict(_columns(row)) for row in rows]
+    text = io.StringIO()
+    table = csv.DictWriter(text, list(dict.fromkeys(column for row in flat for column in row)))
+    table.writeheader()
+    table.writerows(flat)
+    headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+    return web.Response(text=text.getvalue(), content_type="text/csv", charset="utf-8", headers=headers)
+
+
+def _columns(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            yield from _columns(cast("Mapping[str, Any]", value), f"{prefix}{name}.")
+            continue
+        cell = " → ".join(map(_part, cast("list[Any]", value))) if isinstance(value, list) else value
+        yield prefix + name, f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+
+
+def _part(value: Any) -> str:
+    return str(cast("dict[str, Any]", value)["name"] if isinstance(value, dict) else value)
 
 
 def _whole(request: web.Request, name: str, default: int) -> int:

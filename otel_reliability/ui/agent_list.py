@@ -71,9 +71,19 @@ class AgentLine(NamedTuple):
     @property
     def path(self) -> str:
         """The address of its page."""
-        names = (self.key.service_name, self.key.agent)
-        parts = (UNNAMED if name in UNADDRESSABLE else quote(name, safe="", errors="replace") for name in names)
-        return f"/agents/{'/'.join(parts)}?id={self.id}"
+        return address(self.key)
+
+
+def address(key: AgentKey, page: str = "", **query: str) -> str:
+    """Return the address of an agent, or of a page below it.
+
+    >>> address(AgentKey("", "shop", "prod", "a/b"), "/runs", flag="loop")
+    '/agents/shop/a%2Fb/runs?id=01ffb9ab4c&flag=loop'
+    """
+    names = (key.service_name, key.agent)
+    parts = (UNNAMED if name in UNADDRESSABLE else quote(name, safe="", errors="replace") for name in names)
+    chosen = {name: value for name, value in query.items() if value}
+    return f"/agents/{'/'.join(parts)}{page}?{urlencode({'id': id_of(key), **chosen}, errors='replace')}"
 
 
 Ask: TypeAlias = Callable[[str], Reading | ReadingView]

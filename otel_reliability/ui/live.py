@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from otel_reliability.change.detector import Evidence, Status
@@ -11,13 +12,15 @@ from otel_reliability.change.sentences import of_alarm, of_evidence
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.record import agent_key
-from otel_reliability.model.run import AgentKey, RunChange, RunEvent
-from otel_reliability.report.build import AgentSource, agent_view, recent_runs
+from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
+from otel_reliability.report.build import AgentSource, agent_view, compared
 from otel_reliability.report.changes import marks
 from otel_reliability.report.history import MIN_RUNS, History
 from otel_reliability.report.text import clean, count, seconds
-from otel_reliability.report.view import AgentView, ChangeView, ScorePoint
+from otel_reliability.report.view import AgentComparison, AgentView, ChangeView, ScorePoint
 from otel_reliability.windows.agents import AgentRegistry
+from otel_reliability.windows.paths import PathTable
+from otel_reliability.windows.rows import row_of
 from otel_reliability.windows.window import AgentWindow
 
 MAX_EXAMINED: Final = 500
@@ -57,6 +60,28 @@ class Histories:
         """Return the points of an agent, oldest first."""
         history = self._histories.get(key)
         return () if history is None else tuple(history.points)
+
+    def acknowledge(self, key: AgentKey) -> None:
+        """Note that somebody has seen the last change of an agent."""
+        history = self._histories.get(key) or self._begin(key)
+        history.acknowledged = self._last_alarm(key)
+        self._changed[key] = None
+
+    def is_changed(self, key: AgentKey) -> bool:
+        """Return whether an agent changed and nobody has seen that yet."""
+        history = self._histories.get(key)
+        return self._last_alarm(key) > (0 if history is None else history.acknowledged)
+
+    def change(self, key: AgentKey) -> ChangeView:
+        """Return what the detector of an agent reports, and whether somebody has seen it."""
+        found = change_of(self._engine, key)
+        return replace(found, acknowledged=found.state == "changed" and not self.is_changed(key))
+
+    def _last_alarm(self, key: AgentKey) -> int:
+        """Return when the last change of an agent was detected (ns); 0 without one."""
+        monitor = self._engine.monitor
+        detector = None if monitor is None else monitor.detector(key)
+        return 0 if detector is None or not detector.alarms else detector.alarms[-1].noticed_ns
 
     def changes(self) -> Iterator[tuple[Any, Any]]:
         """Yield the histories that changed since this was last asked for, by agent; None for an agent that expired."""
@@ -118,9 +143,9 @@ def snapshot(
         readings=window.readings() if window.runs > MAX_EXAMINED else {},
         left_out=window.turnover + window.refused,
         sessions=engine.sessions.scores(key),
-        recent=recent_runs(state, window),
+        recent=tuple(state.recent),
         history=() if histories is None else histories.of(key),
-        change=change_of(engine, key),
+        change=change_of(engine, key) if histories is None else histories.change(key),
     )
 
 
@@ -131,6 +156,21 @@ def live_view(found: AgentSource, settings: Settings) -> AgentView:
         window.insert(row)
     source = found._replace(window=window, readings=found.readings or window.readings())
     return agent_view(source, settings, MAX_RUNS_FOR_INTERVALS)
+
+
+def comparison(key: AgentKey, before: Sequence[Run], after: Sequence[Run], settings: Settings) -> AgentComparison:
+    """Compare two groups of runs of one agent, each of at least one."""
+    paths = PathTable()
+    old, new = (_source(key, runs, paths, settings) for runs in (before, after))
+    views = (agent_view(each, settings, MAX_RUNS_FOR_INTERVALS) for each in (old, new))
+    return compared(old, next(views), new, next(views), settings)
+
+
+def _source(key: AgentKey, runs: Sequence[Run], paths: PathTable, settings: Settings) -> AgentSource:
+    window = AgentWindow(WindowSettings("chosen", last=len(runs)), settings)
+    for run in sorted(runs, key=lambda run: (run.end_ns, run.run_id)):
+        window.insert(row_of(run, paths))
+    return AgentSource(key, window, window.rows(), window.readings(), 0, ())
 
 
 def change_of(engine: Engine, key: AgentKey) -> ChangeView:

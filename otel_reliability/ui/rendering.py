@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from heapq import nsmallest
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markupsafe import Markup, escape
 
+from otel_reliability import dashboards
 from otel_reliability.change.sentences import moment
+from otel_reliability.config import Settings
 from otel_reliability.metrics.sessions import reliability_band
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.metrics.stability.tiers import rounded
+from otel_reliability.model.row import BASELINE
+from otel_reliability.model.run import AgentKey, Outcome, Run
 from otel_reliability.report import groups, words
 from otel_reliability.report.history import MIN_RUNS
 from otel_reliability.report.reasons import UNUSUAL, splits
@@ -34,13 +43,28 @@ from otel_reliability.report.text import (
     percent,
     place,
     route,
+    seconds,
 )
-from otel_reliability.report.view import AgentView, Cost, ScoreReason, SessionView
-from otel_reliability.ui.agent_list import AgentLine, AgentList, id_of
+from otel_reliability.report.view import AgentComparison, AgentView, Compared, Cost, ScoreReason, SessionView
+from otel_reliability.ui.agent_list import AgentLine, AgentList, address, id_of
 from otel_reliability.ui.charts import curve, pressure_chart
 from otel_reliability.ui.flow import COMMON, Flow, Steps, flow_of
-from otel_reliability.ui.live import headed
-from otel_reliability.ui.runs import DEGREES, call_lines, run_lines
+from otel_reliability.ui.live import comparison, headed
+from otel_reliability.ui.runs import (
+    DEGREES,
+    FLAGS,
+    MAX_COMPARED,
+    RunChoice,
+    RunStore,
+    call_lines,
+    default_sides,
+    made_of,
+    run_lines,
+    steps_of,
+    tokens,
+    versions_of,
+)
+from otel_reliability.ui.unknown import UnknownLines
 
 HERE: Final = Path(__file__).parent
 STATIC: Final = HERE / "static"
@@ -61,6 +85,10 @@ SORTS: Final[Mapping[str, str]] = {
     "last": "latest run",
 }
 """Names of the orders of the table."""
+SIDES: Final = ("before.", "after.")
+"""Prefixes of the two sides of a comparison in an address."""
+_TRACE: Final = re.compile(r"\b([0-9a-f]{32})\b")
+_WORD_ENDS: Final = re.compile(r"(?<=[_./:@-])(?=\w)|(?<=[a-z])(?=[A-Z])")
 POLL: Final = 3_000
 """Milliseconds after which a page asks whether it is still current."""
 MAX_FLOWS: Final = 3
@@ -106,15 +134,80 @@ def _asset(file: Path) -> Asset:
     return Asset(body, TYPES[file.suffix], hashlib.blake2b(body, digest_size=6).hexdigest())
 
 
-def agents_page(agents: AgentList, endpoints: Endpoints, *, window: str) -> str:
+def agents_page(agents: AgentList, endpoints: Endpoints, *, window: str, unknown: UnknownLines | None = None) -> str:
     """Return the page of all agents."""
     facts = endpoints._asdict()
-    return _page("agents.html", agents=agents, link=_link, sorts=SORTS, window=window, **facts)
+    return _page("agents.html", agents=agents, link=_link, sorts=SORTS, window=window, unknown=unknown, **facts)
 
 
-def agent_page(agent: AgentView, *, window: str) -> str:
+def agent_page(agent: AgentView, *, window: str, trace_url: str | None = None) -> str:
     """Return the page of one agent."""
-    return _page("agent.html", agent=agent, since=f"The score of the {window}, over at most a week.")
+    since = f"The score of the {window}, over at most a week."
+    return _agent_page("agent.html", agent, trace_url, here="", since=since)
+
+
+def runs_page(agent: AgentView, runs: Sequence[Run], choice: RunChoice, *, trace_url: str | None = None) -> str:
+    """Return the page of the last runs of an agent, those that are chosen."""
+    return _agent_page(
+        "runs.html",
+        agent,
+        trace_url,
+        here="Runs",
+        lines=run_lines(agent, [run for run in runs if choice.holds(run)]),
+        total=len(runs),
+        choice=choice,
+        fields=RunChoice._fields,
+        outcomes=[outcome.value for outcome in Outcome],
+        flags=list(FLAGS),
+        versions=versions_of(runs),
+        export=partial(_export, agent.key, choice),
+    )
+
+
+def run_page(agent: AgentView, run: Run, *, trace_url: str | None = None) -> str:
+    """Return the page of one run: its facts and its steps."""
+    facts = (
+        ("Outcome", run.outcome.value if run.outcome is not Outcome.UNKNOWN else ""),
+        ("Duration", seconds(run.duration_s)),
+        ("Tokens", tokens(run.input_tokens, run.output_tokens)),
+        ("Context used", "" if run.token_pressure is None else percent(run.token_pressure)),
+        ("Cost", "" if run.cost is None else f"{run.cost:,.4g}"),
+        ("Tool calls", "" if run.tool_calls is None else f"{len(run.tool_calls):,}"),
+        ("Retries", "" if run.retries is None else f"{run.retries:,}"),
+        ("Model calls", f"{len(run.model_calls):,}"),
+        ("Task", clean(run.task_id or "")),
+        ("Session", clean(run.session_id or "")),
+        ("Made of", ", ".join(clean(name) for name in made_of(run))),
+        ("Condition", "" if run.condition == BASELINE else clean(run.condition)),
+    )
+    [line] = run_lines(agent, [run])
+    return _agent_page("run.html", agent, trace_url, here="Run", run=run, line=line, facts=facts, steps=steps_of(run))
+
+
+def compare_page(agent: AgentView, store: RunStore, query: Mapping[str, str], settings: Settings) -> str:
+    """Return the page that compares two versions or two times of an agent."""
+    runs = store.last(agent.key, most=MAX_COMPARED)
+    choices = [RunChoice.of(query, prefix) for prefix in SIDES]
+    if not any(any(choice) for choice in choices):
+        choices = default_sides(runs)
+    sides = [store.last(agent.key, choice, MAX_COMPARED) for choice in choices]
+    each = comparison(agent.key, sides[0], sides[1], settings) if all(sides) else None
+    titled = list(zip(SIDES, ("Before", "After"), choices, sides, strict=True))
+    return _agent_page(
+        "compare.html", agent, None, here="Compare", poll=0, sides=titled, versions=versions_of(runs), each=each
+    )
+
+
+def alerts_page() -> str:
+    """Return the runbook of the alerts that the package ships, each with an id that alerts link to."""
+    text = files(dashboards).joinpath(dashboards.RUNBOOK).read_text(encoding="utf-8")
+    made = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
+    runbook = re.sub("<h2>(.*?)</h2>", lambda title: f'<h2 id="{_anchor(title[1])}">{title[1]}</h2>', made)
+    return _page("alerts.html", poll=0, runbook=Markup(runbook))  # noqa: S704  a file of ours, not data of spans
+
+
+def _anchor(title: str) -> str:
+    return re.sub(r"[^a-z0-9-]", "", title.lower().replace(" ", "-"))
 
 
 def message_page(title: str, text: str, *, poll: int = 0) -> str:
@@ -124,11 +217,22 @@ def message_page(title: str, text: str, *, poll: int = 0) -> str:
 
 def report_page(name: str, **facts: Any) -> str:
     """Return a page that is a file of its own."""
-    return templates().get_template(name).render(poll=0, **facts)
+    return templates().get_template(name).render(poll=0, address=None, **facts)
+
+
+def _agent_page(name: str, agent: AgentView, trace_url: str | None, **facts: Any) -> str:
+    return _page(name, agent=agent, address=partial(address, agent.key), trace_url=trace_url, **facts)
+
+
+def _export(key: AgentKey, choice: RunChoice, form: str) -> str:
+    """Return the address of the chosen runs as a file."""
+    where = {"namespace": key.service_namespace, "environment": key.environment}
+    query = urlencode({"format": form, **where, **{name: value for name, value in choice._asdict().items() if value}})
+    return f"/api/v1{address(key, '/runs').partition('?')[0]}?{query}"
 
 
 def _page(name: str, **facts: Any) -> str:
-    return templates().get_template(name).render(static=_static, **{"poll": POLL, **facts})
+    return templates().get_template(name).render(static=_static, **{"poll": POLL, "trace_url": None, **facts})
 
 
 def _link(line: AgentLine) -> str:
@@ -212,6 +316,47 @@ def _worst_sessions(agent: AgentView) -> list[SessionView]:
     return nsmallest(MAX_SESSIONS, agent.sessions, key=order)
 
 
+def _moved(each: AgentComparison, whole: bool = False) -> tuple[list[tuple[str, Compared, str, str]], int]:
+    """Return (name, number, how it changed, its style) of each number that moved, and how many stayed the same.
+
+    `whole` adds those that changed without a direction.
+    """
+    moved, same = words.moved(each)
+    shown = {name: one for name, one in each.metrics.items() if one.verdict != "same"} if whole else moved
+    return [(name, one, words.compared(name, one), _style(one)) for name, one in shown.items()], len(same)
+
+
+def _style(one: Compared) -> str:
+    return one.verdict if one.more_than_chance is not False and one.verdict in {"better", "worse"} else "chance"
+
+
+def _breakable(name: str) -> Markup:
+    """Return a name that a line may break behind the signs that part its words, and only there.
+
+    >>> _breakable("refund_agent-v2")
+    Markup('refund_<wbr>agent-<wbr>v2')
+    """
+    parts = _WORD_ENDS.split(name)
+    return Markup("<wbr>").join(escape(part) for part in parts)
+
+
+def _traces(text: str, url: str | None, digits: int = 32) -> Markup:
+    """Return text whose trace ids are links to the trace store, where its address is known, shortened to so many digits.
+
+    >>> str(_traces("a" * 32 + " 3x", "http://jaeger/trace/{trace_id}", 4))
+    '<a href="http://jaeger/trace/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" rel="noreferrer"><code>aaaa</code></a> 3x'
+    """
+
+    def shown(found: str) -> Markup:
+        code = Markup('<code title="trace {}">{}</code>').format(found, found[:digits])
+        if url is None:
+            return code
+        return Markup('<a href="{}" rel="noreferrer">{}</a>').format(url.replace("{trace_id}", found), code)
+
+    parts = _TRACE.split(text)
+    return Markup("").join(shown(part) if at % 2 else escape(part) for at, part in enumerate(parts))
+
+
 def _known(agent: AgentView, names: Sequence[str]) -> list[str]:
     return [name for name in names if agent.metrics[name].value is not None]
 
@@ -225,7 +370,7 @@ def _tasks(agent: AgentView) -> list[Any]:
 
 
 def _calls(agent: AgentView) -> list[Any]:
-    return list(call_lines(run for run, _ in agent.recent))
+    return list(call_lines(agent.recent))
 
 
 def _sentence(text: str) -> str:
@@ -246,6 +391,10 @@ def _score(value: float | None) -> str:
 
 _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "agent_name": agent_name,
+    "breakable": _breakable,
+    "chance": words.about_chance,
+    "moved": _moved,
+    "traces": _traces,
     "band": reliability_band,
     "calls": _calls,
     "chart": _chart,

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from markupsafe import Markup
 
-from otel_reliability.report import words
 from otel_reliability.report.markdown import fates
 from otel_reliability.report.terminal import worst_first
 from otel_reliability.report.text import count, span_of_time
-from otel_reliability.report.view import AgentComparison, ReportView
+from otel_reliability.report.view import ReportView
 from otel_reliability.ui.agent_list import AgentLine, line_of_view, tier_counts
 from otel_reliability.ui.rendering import assets, report_page
 
@@ -23,8 +21,8 @@ STYLES: Final = ("vendor/uplot/uPlot.min.css", "page.css")
 SCRIPTS: Final = ("vendor/uplot/uPlot.iife.min.js", "chart.js")
 
 
-def render(report: ReportView) -> str:
-    """Return the report on a recording."""
+def render(report: ReportView, trace_url: str | None = None) -> str:
+    """Return the report on a recording. `trace_url`: the address of a trace, with `{trace_id}`, where traces have one."""
     agents = worst_first(report.agents)
     lines = [line_of_view(agent) for agent in agents]
     style, script = (Markup("\n").join(map(_inside, names)) for names in (STYLES, SCRIPTS))
@@ -39,7 +37,8 @@ def render(report: ReportView) -> str:
         tiers=tier_counts(lines),
         link=_link,
         about_report=_about(report),
-        compared=[] if report.baseline is None else [(each, *_moved(each)) for each in report.baseline.agents],
+        compared=() if report.baseline is None else report.baseline.agents,
+        trace_url=trace_url,
     )
 
 
@@ -67,17 +66,3 @@ def _about(report: ReportView) -> list[str]:
         unread = ", ".join(f"{number:,} {reason}" for reason, number in sorted(report.problems.items()))
         found.append(f"could not be read: {unread}")
     return [*found, *report.notes]
-
-
-def _moved(each: AgentComparison) -> tuple[Sequence[Any], int]:
-    """Return (name, number, how it changed, its style) of each number that moved, and how many stayed the same."""
-    moved, _ = words.moved(each)
-    rows = [
-        (name, one, words.compared(name, one), _style(one.verdict, clear=one.more_than_chance is not False))
-        for name, one in moved.items()
-    ]
-    return rows, len(each.metrics) - len(moved)
-
-
-def _style(verdict: str, *, clear: bool) -> str:
-    return verdict if clear and verdict in {"better", "worse"} else "chance"

@@ -1,16 +1,20 @@
-"""The last runs of an agent, each with its path, how unusual that is, and where it leaves the common one; and their tools."""
+"""The last runs of an agent: which are chosen, how unusual each path is, where it leaves the common one, and the steps of one."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Final, NamedTuple, TypeAlias
 
-from otel_reliability.model.run import Outcome, Run, ToolCall
-from otel_reliability.report.text import clean, number, percent, seconds, trace_of
+from otel_reliability.config import MetricSettings
+from otel_reliability.engine import Engine
+from otel_reliability.model.run import FINGERPRINTS, AgentKey, ModelCall, Outcome, Run, ToolCall
+from otel_reliability.report.text import clean, instant, number, percent, seconds, trace_of
 from otel_reliability.report.view import AgentView
 from otel_reliability.ui.flow import COMMON, Steps, common_path
+from otel_reliability.windows.agents import AgentRegistry
 
 MAX_STEPS: Final = 14
 """Steps of a path that are shown."""
@@ -33,7 +37,7 @@ class Step(NamedTuple):
 
 
 class RunLine(NamedTuple):
-    """One run. `degree` is how unusual its path is, from 0 to 4; None: there is no other to compare it with."""
+    """One run. `degree` is how unusual its path is, from 0 to 4; None: the window has no other to compare it with."""
 
     trace: str
     end_ns: int
@@ -48,12 +52,18 @@ class RunLine(NamedTuple):
     no_path: str
     retries: int
     pressure: str
+    id: str
+    flags: tuple[str, ...]
+    version: str
 
 
-def run_lines(agent: AgentView) -> list[RunLine]:
-    """Return the last runs, the newest first."""
+def run_lines(agent: AgentView, runs: Sequence[Run] | None = None) -> list[RunLine]:
+    """Return these runs of an agent, or its last whole ones, the newest first."""
     common = common_paths(agent)
-    return [_run_line(run, distance, common) for run, distance in reversed(agent.recent)]
+    return [
+        _run_line(run, agent.distances.get(run.run_id), common)
+        for run in (agent.recent[::-1] if runs is None else runs)
+    ]
 
 
 def common_paths(agent: AgentView) -> CommonPaths:
@@ -82,7 +92,7 @@ def _run_line(run: Run, distance: float | None, common: CommonPaths) -> RunLine:
         duration=seconds(run.duration_s),
         distance=number(distance),
         degree=degree,
-        words="no other run to compare with" if degree is None else DEGREES[degree],
+        words="not compared" if degree is None else DEGREES[degree],
         steps=tuple(
             Step(clean(name, MAX_NAME), clean(name, 200), at == differs_at) for at, name in enumerate(path[:MAX_STEPS])
         ),
@@ -90,6 +100,9 @@ def _run_line(run: Run, distance: float | None, common: CommonPaths) -> RunLine:
         no_path="tools not observable" if run.path is None else "no tool called" if not path else "",
         retries=run.retries or 0,
         pressure="" if run.token_pressure is None else percent(run.token_pressure),
+        id=run.run_id,
+        flags=flags_of(run),
+        version=", ".join(clean(value, MAX_NAME) for kind, value in run.fingerprints if kind == "version"),
     )
 
 
@@ -143,3 +156,206 @@ def _call_line(tool: str, calls: list[ToolCall]) -> CallLine:
         repeats=sum(call.repeat for call in calls),
         share=0.0,
     )
+
+
+# --- Choosing runs ------------------------------------------------------------------------------------------------------
+
+MAX_RUNS: Final = 200
+"""Runs of one agent that a page lists."""
+MAX_COMPARED: Final = 2_000
+"""Runs of one agent among which a page finds one, or those of two versions or times."""
+MAX_NS: Final = 2**63 - 1
+FLAGS: Final[Mapping[str, Callable[[Run], bool]]] = {
+    "failed calls": lambda run: any(not call.ok for call in run.tool_calls or ()),
+    "retry explosion": lambda run: (run.longest_retry_chain or 0) >= MetricSettings().retry_threshold,
+    "loop": lambda run: any(call.repeat for call in run.tool_calls or ()),
+    "token pressure": lambda run: (run.token_pressure or 0.0) > MetricSettings.pressure_flag,
+    "incomplete": lambda run: run.incomplete,
+}
+"""What a run can be marked with."""
+
+
+def flags_of(run: Run) -> tuple[str, ...]:
+    """Return the flags of a run.
+
+    >>> from otel_reliability.testing import call, run
+    >>> flags_of(run(["pay"], tool_calls=(call("pay", ok=False),), token_pressure=0.9))
+    ('failed calls', 'token pressure')
+    """
+    return tuple(flag for flag, holds in FLAGS.items() if holds(run))
+
+
+class RunChoice(NamedTuple):
+    """The filters of a list of runs; times are ISO 8601, UTC where they name no zone, and `path` is a part of the path."""
+
+    outcome: str = ""
+    flag: str = ""
+    path: str = ""
+    version: str = ""
+    since: str = ""
+    until: str = ""
+
+    @classmethod
+    def of(cls, query: Mapping[str, str], prefix: str = "") -> RunChoice:
+        """Read the query of an address. Invalid values are ignored.
+
+        >>> RunChoice.of({"flag": "loop", "since": "2026-01-31", "until": "soon"})
+        RunChoice(outcome='', flag='loop', path='', version='', since='2026-01-31', until='')
+        """
+        given = {name: query.get(prefix + name, "").strip()[:300] for name in cls._fields}
+        return cls(**{name: value for name, value in given.items() if VALID[name](value)})
+
+    @property
+    def between(self) -> tuple[int, int]:
+        """The first and the last end of a run, in nanoseconds."""
+        return _ns(self.since) or 0, _ns(self.until) or MAX_NS
+
+    def holds(self, run: Run) -> bool:
+        """Return whether a run is chosen."""
+        since, until = self.between
+        return (
+            since <= run.end_ns <= until
+            and self.outcome in {"", run.outcome.value}
+            and (not self.version or self.version in made_of(run))
+            and (not self.flag or FLAGS[self.flag](run))
+            and (not self.path or self.path.casefold() in path_text(run).casefold())
+        )
+
+
+ALL_RUNS: Final = RunChoice()
+
+
+def path_text(run: Run) -> str:
+    """Return the path of a run as people write it: `search → book`."""
+    return " → ".join(run.path or ())
+
+
+def _ns(moment: str) -> int | None:
+    try:
+        found = datetime.fromisoformat(moment)
+    except ValueError:
+        return None
+    return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()) * 10**9
+
+
+def _is_time(text: str) -> bool:
+    return _ns(text) is not None
+
+
+VALID: Final[Mapping[str, Callable[[str], bool]]] = {
+    "outcome": {outcome.value for outcome in Outcome}.__contains__,
+    "flag": FLAGS.__contains__,
+    "path": bool,
+    "version": bool,
+    "since": _is_time,
+    "until": _is_time,
+}
+
+Stored: TypeAlias = Callable[[AgentKey, int, int, int], list[Run]]
+"""Return the newest stored runs of an agent that ended between two times (ns), at most so many."""
+
+
+class RunStore:
+    """The last whole runs of agents: those in memory, and those of the state directory where there is one."""
+
+    def __init__(self, engine: Engine, stored: Stored) -> None:
+        self._engine, self._stored = engine, stored
+
+    def last(self, key: AgentKey, choice: RunChoice = ALL_RUNS, most: int = MAX_RUNS) -> list[Run]:
+        """Return the newest runs that are chosen among the last `most` of the time that is chosen, the newest first."""
+        found = {run.run_id: run for run in self._stored(key, most, *choice.between)}
+        found |= {run.run_id: run for run in self._engine.read(lambda agents: _recent(agents, key)) or ()}
+        newest = sorted(found.values(), key=lambda run: (run.end_ns, run.run_id), reverse=True)
+        return [run for run in newest if choice.holds(run)][:most]
+
+
+def versions_of(runs: Iterable[Run]) -> list[str]:
+    """Return the versions, models, prompts and so on with which runs were made, those of the first run first.
+
+    >>> from otel_reliability.testing import run
+    >>> versions_of([run(fingerprints=(("model", "m"), ("version", "2"))), run(fingerprints=(("version", "1"),))])
+    ['2', 'model m', '1']
+    """
+    return list(dict.fromkeys(name for run in runs for name in made_of(run)))
+
+
+def made_of(run: Run) -> list[str]:
+    """Return what the telemetry shows of how the agent was made: its version, then `model …`, `prompt …` and so on."""
+    found = [value if kind == "version" else f"{kind} {value}" for kind, value in run.fingerprints]
+    return sorted(found, key=lambda name: name.startswith(tuple(f"{kind} " for kind in FINGERPRINTS)))
+
+
+def default_sides(runs: Sequence[Run]) -> list[RunChoice]:
+    """Return what is compared where nobody chose: the two newest versions, else the older and the newer half of the runs."""
+    versions = list(dict.fromkeys(value for run in runs for kind, value in run.fingerprints if kind == "version"))
+    if len(versions) > 1:
+        return [RunChoice(version=versions[1]), RunChoice(version=versions[0])]
+    middle = instant(runs[len(runs) // 2].end_ns)[:19] if runs else ""
+    return [RunChoice(until=middle), RunChoice(since=middle)]
+
+
+def _recent(agents: AgentRegistry, key: AgentKey) -> list[Run]:
+    state = agents.agent(key)
+    return [] if state is None else list(state.recent)
+
+
+# --- One run --------------------------------------------------------------------------------------------------------------
+
+
+class StepLine(NamedTuple):
+    """A call of a run: when it began after the run did, how long it took, what it was, and how it went."""
+
+    after: str
+    lasted: str
+    kind: str
+    name: str
+    agent: str
+    result: str
+    tokens: str
+
+
+def steps_of(run: Run) -> list[StepLine]:
+    """Return every tool call and model call of a run, in the order in which they began.
+
+    >>> from otel_reliability.testing import call, run
+    >>> [(step.name, step.result) for step in steps_of(run(["pay"], tool_calls=(call("pay", ok=False),)))]
+    [('pay', 'failed')]
+    """
+    found = [(call.start_ns, _step(run, call, "tool", call.name, _result(call), "")) for call in run.tool_calls or ()]
+    found += [
+        (
+            call.start_ns,
+            _step(
+                run,
+                call,
+                "model",
+                call.model or "unknown model",
+                "failed" if call.failed else "ok",
+                tokens(call.input_tokens, call.output_tokens),
+            ),
+        )
+        for call in run.model_calls
+    ]
+    return [step for _, step in sorted(found, key=lambda pair: pair[0])]
+
+
+def _step(run: Run, call: ToolCall | ModelCall, kind: str, name: str, result: str, tokens: str) -> StepLine:
+    after, lasted = (call.start_ns - run.start_ns) / 1e9, (call.end_ns - call.start_ns) / 1e9
+    agent = "" if call.agent == run.key.agent else clean(call.agent)
+    return StepLine(f"+{seconds(after)}", seconds(lasted), kind, clean(name), agent, result, tokens)
+
+
+def _result(call: ToolCall) -> str:
+    """Return how a tool call went, and whether it repeats one."""
+    again = f", retry {call.chain}" if call.retry else ", repeats a call that succeeded" if call.repeat else ""
+    return ("ok" if call.ok else "failed") + again
+
+
+def tokens(given: int | None, returned: int | None) -> str:
+    """Return the tokens of a call or a run; empty where none are known.
+
+    >>> tokens(1200, None), tokens(None, None)
+    ('1,200 in', '')
+    """
+    parts = [f"{number:,} {word}" for number, word in ((given, "in"), (returned, "out")) if number is not None]
+    return ", ".join(parts)

@@ -73,7 +73,7 @@ def test_whom_nobody_knows_is_a_page_too(running: Running) -> None:
     answer = running.get("ui", "/agents/shop/nobody")
 
     assert answer.status == 404
-    assert "No agent of that service and name has runs here." in answer.text
+    assert "No such agent or run is kept here." in answer.text
 
 
 @pytest.mark.parametrize("path", ["/", "/agents/shop/support", "/agents/shop/nobody", "/static/page.css"])

@@ -11,7 +11,7 @@ import pytest
 from otel_reliability.config import MetricSettings, Settings
 from otel_reliability.model.attributes import bounded
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
-from otel_reliability.report.build import AgentSource, agent_view, recent_runs
+from otel_reliability.report.build import AgentSource, agent_view
 from otel_reliability.report.view import AgentView, ScorePoint
 from otel_reliability.testing import call, run
 from otel_reliability.ui.agent_list import TableChoice, line_of_view, list_of
@@ -38,7 +38,7 @@ def view_of(*runs: Run) -> AgentView:
         window.readings(),
         left_out=0,
         sessions=(),
-        recent=recent_runs(state, window),
+        recent=tuple(state.recent),
         history=(ScorePoint(10**18, 80.0), ScorePoint(2 * 10**18, 60.0)),
     )
     return agent_view(source, SETTINGS, 0)

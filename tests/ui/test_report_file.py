@@ -84,9 +84,9 @@ def test_of_very_many_the_least_reliable_are_told_in_full(tmp_path: Path, monkey
     ]
     text = report_file.render(report(tmp_path, spans))
 
-    assert re.findall(r"<h2>(agent-\d)</h2>", text) == ["agent-0", "agent-2"]
+    assert re.findall(r"<h2>agent-<wbr>(\d)</h2>", text) == ["0", "2"]
     assert len(re.findall(r'href="#agent-', text)) == 2
-    assert all(f">agent-{at}<" in text for at in range(5))
+    assert all(f">agent-<wbr>{at}<" in text for at in range(5))
     assert "Shown in full: the 2 with the lowest scores." in text
 
 

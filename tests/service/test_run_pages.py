@@ -1,0 +1,164 @@
+"""Whole runs: their list, one of them, two groups side by side, files of them; and changes that somebody acknowledges."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from otel_reliability.model.span import RawSpan, Resource
+from otel_reliability.testing import span, traces_protobuf
+from tests.real.web import ask
+from tests.service.running import Running, run_of, runs_of, serving
+
+ENGINE = {
+    "metrics": {"min_runs": 2},
+    "change": {"runs_per_false_alarm": 100},
+    "ui": {"trace_url": "https://jaeger.example/trace/{trace_id}"},
+}
+PAGE = "/agents/shop/support"
+
+
+def made_by(version: str, spans: list[RawSpan]) -> list[RawSpan]:
+    """The same spans, of that version of the service, with arguments."""
+    resource = Resource.of({"service.name": "shop", "service.version": version})
+    arguments = {"gen_ai.tool.call.arguments": "{}"}
+    return [one._replace(resource=resource, attributes={**one.attributes, **arguments}) for one in spans]
+
+
+def send(running: Running, spans: list[RawSpan]) -> None:
+    """Let these runs happen."""
+    assert running.post("traces", traces_protobuf(spans)).status == 200
+    running.finalize()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service with a state directory that was sent 60 runs of one version, then 60 that differ of another."""
+    with serving(ENGINE, state=str(tmp_path_factory.mktemp("state"))) as found:
+        send(found, made_by("1.0", runs_of(60, ("search", "book"))))
+        send(found, made_by("2.0", runs_of(60, ("pay", "pay", "pay", "mail"), first=100)))
+        yield found
+
+
+def listed(running: Running, query: str = "") -> list[str]:
+    """The addresses of the runs in a list."""
+    return re.findall(rf'href="({PAGE}/runs/[^"]+)"', running.get("ui", f"{PAGE}/runs?{query}").text)
+
+
+@pytest.mark.parametrize(
+    ("query", "number"),
+    [
+        ("", 120),
+        ("version=2.0", 60),
+        ("path=search+%E2%86%92+book", 60),
+        ("flag=loop", 60),
+        ("outcome=success", 0),
+        ("flag=nothing&outcome=x&since=soon", 120),
+        ("version=2.0&path=search", 0),
+    ],
+)
+def test_runs_are_listed_and_filtered(running: Running, query: str, number: int) -> None:
+    """All that the state directory keeps, by what they are, what they did, and how they ended."""
+    assert len(listed(running, query)) == number
+
+
+def test_without_a_state_directory_the_last_twenty_runs_are_listed() -> None:
+    """Those that are in memory."""
+    with serving(ENGINE) as running:
+        send(running, runs_of(30))
+
+        assert len(listed(running)) == 20
+
+
+def test_a_run_has_a_page_with_its_steps(running: Running) -> None:
+    """Each call with its result; the trace leads to the user's own trace store."""
+    first = listed(running, "version=2.0")[0]
+    page = running.get("ui", first.replace("&amp;", "&")).text
+
+    assert len(re.findall(r"ok, repeats a call that succeeded", page)) == 2
+    assert "2.0" in page
+    assert re.search(r'href="https://jaeger.example/trace/[0-9a-f]{32}"', page)
+    assert running.get("ui", f"{PAGE}/runs/none").status == 404
+
+
+def test_two_versions_stand_side_by_side(running: Running) -> None:
+    """The last two, unless a reader chooses others, or two times."""
+    page = running.get("ui", f"{PAGE}/compare").text
+    same = running.get("ui", f"{PAGE}/compare?before.version=1.0&after.version=1.0").text
+    empty = running.get("ui", f"{PAGE}/compare?before.until=2001-01-01&after.version=1.0").text
+
+    assert re.findall(r'<option value="(\d.0)" selected', page) == ["1.0", "2.0"]
+    assert re.search(r"Repeated calls per run</th>.*?>0</td>.*?>2</td>", page)
+    assert "more than chance" in page
+    assert "better" not in same
+    assert "each side needs a run" in empty
+
+
+def test_runs_and_agents_are_files_for_a_spreadsheet(running: Running) -> None:
+    """One line each, and nothing in them is a formula."""
+    send(running, run_of(500, agent="=cmd()"))
+    runs = list(csv.DictReader(io.StringIO(running.get("ui", f"/api/v1{PAGE}/runs?format=csv&version=2.0").text)))
+    agents = list(csv.DictReader(io.StringIO(running.get("ui", "/api/v1/agents?format=csv").text)))
+    found = json.loads(running.get("ui", f"/api/v1{PAGE}/runs?version=2.0").body)["runs"]
+
+    assert [run["run_id"] for run in runs] == [run["run_id"] for run in found]
+    assert {(run["path"], run["fingerprints.version"]) for run in runs} == {("pay → pay → pay → mail", "2.0")}
+    assert {agent["agent"] for agent in agents} == {"support", "'=cmd()"}
+
+
+def test_a_change_is_acknowledged_once_and_stays_so(tmp_path: Path) -> None:
+    """By a page of the service only; over a restart, too; a table without it says what is new."""
+    with serving(ENGINE, state=str(tmp_path)) as running:
+        send(running, runs_of(80, ("search", "book")))
+        send(running, runs_of(40, ("a", "b", "c", "d", "e"), first=200))
+        target = running.url("ui", f"{PAGE}/acknowledge")
+        assert ">changed</span>" in running.get("ui", "/").text
+        assert "Acknowledge</button>" in running.get("ui", PAGE).text
+        assert ask(target, body=b"", headers={"Origin": "https://elsewhere.example"}).status == 403
+        own = f"http://{urlsplit(target).netloc}"
+        assert ask(target, body=b"", headers={"Origin": own}).status in {200, 303}
+        assert "Acknowledged." in running.get("ui", PAGE).text
+    with serving(ENGINE, state=str(tmp_path)) as running:
+        assert "Acknowledged." in running.get("ui", PAGE).text
+        assert ">changed</span>" not in running.get("ui", "/").text
+
+
+def test_spans_that_no_convention_recognizes_are_shown_with_their_mapping() -> None:
+    """The lines of a settings file that would recognize them; with these there is nothing left to show."""
+
+    def odd(trace: int) -> list[RawSpan]:
+        kinds = (
+            ("agent_run", {"my.kind": "agent", "my.agent.name": "x"}),
+            ("look", {"my.kind": "tool", "my.tool": "t"}),
+        )
+        return [
+            span(1 + at, at or None, trace=trace, name=name, scope="my_agents", attributes=facts)
+            for at, (name, facts) in enumerate(kinds)
+        ]
+
+    with serving() as running:
+        send(running, [*runs_of(2), *odd(50), *odd(51)])
+        page = running.get("ui", "/").text
+    with serving(
+        {"mapping": {"spans": [{"kind": "agent", "name": "agent_run"}, {"kind": "tool", "name": "look"}]}}
+    ) as running:
+        send(running, [*runs_of(2), *odd(50)])
+        mapped = running.get("ui", "/").text
+
+    assert "my_agents" in page
+    assert "mapping:\n  spans:\n    - kind: &#34;agent&#34;" in page
+    assert "no convention recognizes" not in mapped
+
+
+def test_alerts_lead_to_their_section_of_the_runbook(running: Running) -> None:
+    """Which the service itself shows."""
+    page = running.get("ui", "/alerts").text
+
+    assert '<h2 id="agenttierfell">AgentTierFell</h2>' in page
