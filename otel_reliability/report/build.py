@@ -29,7 +29,7 @@ from otel_reliability.report.findings import findings_of
 from otel_reliability.report.groups import ALL_SPECS, EVALUATION_FAMILIES
 from otel_reliability.report.history import recorded_history
 from otel_reliability.report.lazy import Lazy
-from otel_reliability.report.missing import missing_of
+from otel_reliability.report.missing import missing_of, models_without_limit
 from otel_reliability.report.recording import Recording
 from otel_reliability.report.text import clean, count, listed
 from otel_reliability.report.view import (
@@ -59,7 +59,6 @@ from otel_reliability.windows.window import AgentWindow
 DISPOSITIONS: Final = ("received", "used", "other", "late", "duplicate", "malformed", "refused")
 MAX_RUNS_FOR_INTERVALS: Final = 1_000
 """Runs of a window up to which intervals are computed by default: about 3 ms a run."""
-NO_LIMIT: Final = "the context limits of the models are not known"
 SAME_BELOW: Final = 1e-9
 """A difference smaller than this is the noise of adding floats."""
 CORRECTION: Final = "Holm"
@@ -199,7 +198,8 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     metrics = {name: _reading(readings[name], bounds.get(name)) for name in ALL_SPECS}
     pressure = metrics["token_budget_pressure"]
     if pressure.value is None and any(row.tokens is not None for row in baseline):
-        metrics["token_budget_pressure"] = replace(pressure, note=NO_LIMIT)
+        models = listed(models_without_limit(baseline)) or "the models"
+        metrics["token_budget_pressure"] = replace(pressure, note=f"no context limit is known for {models}")
     score, outcomes = metrics["score"].value, Counter(row.outcome for row in baseline)
     known = outcomes[Outcome.SUCCESS] + outcomes[Outcome.FAILURE]
     tasks = task_table(sample, settings)

@@ -82,7 +82,7 @@ REQUIRED_DATA: Final = (
     RequiredData(
         CONTEXT_LIMITS,
         "token budget pressure",
-        "--set 'context_limits=my-model*=128000'" + OR_PRICES,
+        "--set 'context_limits=my-model*=128000'",
         _each(lambda row: row.pressure is None, lambda row: row.tokens is not None or row.pressure is not None),
     ),
     RequiredData(
@@ -147,11 +147,14 @@ def missing_of(rows: Sequence[Row]) -> list[Gap]:
 
 def _with_models(gap: Gap, rows: Sequence[Row]) -> Gap:
     """Return the gap with the models whose context limit is not known."""
-    models = sorted({name for row in rows if row.baseline and _lacks_limit(row) for name in row.models})
-    known = f"--set 'context_limits={clean(models[0])}=128000'" if models else gap.remedy.partition(", or")[0]
-    unknown = f"not known of {listed(map(clean, models), 5)}: " if models else ""
-    return replace(gap, remedy=f"{unknown}{known}{OR_PRICES}")
+    models = models_without_limit(rows)
+    if not models:
+        return replace(gap, remedy=gap.remedy + OR_PRICES)
+    remedy = f"not known of {listed(models, 5)}: --set 'context_limits={models[0]}=128000'{OR_PRICES}"
+    return replace(gap, remedy=remedy)
 
 
-def _lacks_limit(row: Row) -> bool:
-    return row.pressure is None and row.tokens is not None
+def models_without_limit(rows: Sequence[Row]) -> list[str]:
+    """Return the models of baseline runs whose tokens are known, and whose context limit is not."""
+    unlimited = (row for row in rows if row.baseline and row.pressure is None and row.tokens is not None)
+    return sorted({clean(name) for row in unlimited for name in row.models})

@@ -29,7 +29,7 @@ from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import AgentKey, Outcome, Run
 from otel_reliability.report import groups, words
 from otel_reliability.report.history import MIN_RUNS
-from otel_reliability.report.reasons import UNUSUAL, splits
+from otel_reliability.report.reasons import UNUSUAL, WASTE, splits
 from otel_reliability.report.terminal import ordered_tasks
 from otel_reliability.report.text import (
     ABSENT,
@@ -274,6 +274,7 @@ def templates() -> Environment:
         specs=groups.ALL_SPECS,
         unusual=UNUSUAL,
         version=version("otel-reliability"),
+        waste=WASTE,
     )
     return found
 

@@ -51,7 +51,7 @@ def test_only_the_limit_is_called_unknown_where_tokens_are_known(tmp_path: Path)
     agent = agent_of(tmp_path, [*runs("a", "a"), *model_calls(1, 2)])
 
     assert "tokens" not in [gap.missing for gap in agent.missing]
-    assert agent.metrics["token_budget_pressure"].note == "the context limits of the models are not known"
+    assert agent.metrics["token_budget_pressure"].note == "no context limit is known for house-1"
     assert agent_of(tmp_path, runs("a", "a")).metrics["token_budget_pressure"].note == ""
 
 

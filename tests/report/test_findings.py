@@ -129,6 +129,26 @@ def test_retries_are_told_with_what_they_cost(tmp_path: Path) -> None:
     assert detail == "00000000000000000000000000000001  f retried 3×, 1.5 s, 1,234 tokens"
 
 
+def test_wasted_tokens_and_money_are_totalled(tmp_path: Path) -> None:
+    """Of retries and of repeated calls, over the window; money where the cost of runs is known."""
+    call = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 600, "gen_ai.usage.output_tokens": 400}
+    asking = [span(90 + at, 1, start=100.0 + at, end=100.1 + at, attributes=call) for at in range(3)]
+    spans = [
+        *runs("f f", failed="f", notes={"reliability.run.cost": 0.3}),
+        *asking,
+        *runs("a a", first=2),
+        *runs("b", first=3),
+    ]
+    sentence, details = reasons(tmp_path, spans)["Cost of retries and loops"]
+
+    assert sentence == "What calls that did no work cost, with the model calls that asked for them:"
+    assert details == (
+        "1 retry in 3 runs: 1,000 tokens, 500 ms, $0.1 in the 1 run whose cost is known",
+        "1 repeated call in 3 runs: 500 ms",
+    )
+    assert "Cost of retries and loops" not in reasons(tmp_path, runs("a", "a"))
+
+
 def test_odd_runs_are_told_with_their_task(tmp_path: Path) -> None:
     """The one that took another way, and the one that did nothing."""
     _, details = reasons(tmp_path, runs("a b", "a b", "a b", "x y z", "", task="t"))["Runs unlike the others"]
