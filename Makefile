@@ -28,7 +28,7 @@ IMAGE := --constraint requirements.lock $(filter-out --all-extras,$(LOCKED)) --n
 # What an example needs of us beside its framework.
 EXAMPLE := $(filter-out --all-extras,$(LOCKED)) --upgrade --extra cli --extra prices
 
-.PHONY: help demo test test-real coverage lint types components matrix docs validate bench soak lock dist clean
+.PHONY: help demo test test-real coverage lint types components matrix docs site validate bench soak lock dist clean
 
 #: Print this list.
 help:
@@ -79,6 +79,10 @@ docs: .venv/ready
 	$(BIN)/python docs/generate.py
 	$(BIN)/python dashboards/generate.py
 
+#: Build the documentation site into site/; fails on a broken link.
+site: .venv/ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
+
 #: Validate the metrics on public recordings and write docs/explanation/validation.md (15 minutes).
 validate: .venv/ready
 	$(BIN)/python -m tests.validation.page
@@ -128,7 +132,7 @@ dist: .venv/ready
 
 #: Remove environments, caches and build results.
 clean:
-	rm -rf .venv .venv-* .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* htmlcov dist build native/build native/*.c native/*.egg-info
+	rm -rf .venv .venv-* .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* htmlcov dist site build native/build native/*.c native/*.egg-info
 
 # A recipe that needs Python fails here with the remedy where there is none.
 python = $(if $(PYTHON),,$(error No Python from 3.11 to 3.14 with venv is on the path; on Debian: apt-get install python3-venv))

@@ -13,12 +13,12 @@ from benchmarks.shapes import RECORDED, SHAPES, WEB
 from benchmarks.worker import Cost, worker
 
 MAX_RATIO: Final = 3.0
-"""Limit of the dearest shape as a multiple of the cheapest."""
+"""Limit of the costliest shape as a multiple of the cheapest."""
 PARSE: Final = "bare ParseFromString of the same requests"
 
 
 def rows(rounds: int = ROUNDS) -> list[Row]:
-    """Return the costs of every shape, and of the dearest as a multiple of the cheapest."""
+    """Return the costs of every shape, and of the costliest as a multiple of the cheapest."""
     names = [*SHAPES, WEB, *([RECORDED] if CAPTURED.exists() else [])]
     found = list[Row]()
     for native in [True, False] if without_native.installed() else [False]:
@@ -39,8 +39,8 @@ def rows(rounds: int = ROUNDS) -> list[Row]:
 
 
 def _spread(costs: dict[str, list[Cost]], reader: str) -> Row:
-    """Return the dearest shape as a multiple of the cheapest."""
+    """Return the costliest shape as a multiple of the cheapest."""
     jobs = {name: [cost.job for cost in costs[name]] for name in SHAPES}
     ordered = sorted(jobs, key=lambda name: statistics.median(jobs[name]))
-    name = f"dearest shape ({ordered[-1]}) per span, {reader}"
+    name = f"costliest shape ({ordered[-1]}) per span, {reader}"
     return row(name, ratios(jobs[ordered[-1]], jobs[ordered[0]]), at_most=MAX_RATIO, against=f"cheapest ({ordered[0]})")

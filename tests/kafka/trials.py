@@ -24,7 +24,7 @@ TRIALS: Final = (
     Trial(
         "killed workers",
         "`kill -9` of any of three workers a stage at random moments under load, workers added and taken away, the broker killed "
-        "twice: the runs and numbers of one process that nobody disturbed",
+        "twice: the runs and numbers of one undisturbed process",
         "30 kills",
         (f"{_KILLED}::test_thirty_kills_while_workers_come_and_go_and_the_broker_is_restarted",),
     ),
@@ -42,7 +42,7 @@ TRIALS: Final = (
     ),
     Trial(
         "brokers away",
-        "at the start, for a minute in mid-stream, and at the end: told once, waited for, nothing lost",
+        "at the start, for a minute in mid-stream, and at the end: logged once, waited for, nothing lost",
         "a minute",
         (
             f"{_TROUBLE}::test_what_is_not_there_yet_is_told_and_waited_for[a minute]",
@@ -51,7 +51,7 @@ TRIALS: Final = (
     ),
     Trial(
         "denied",
-        "rights of every kind taken away and given back: told, waited for, nothing lost",
+        "rights of every kind taken away and given back: logged, waited for, nothing lost",
         "6 rights",
         (f"{_TROUBLE}::test_what_is_not_permitted_is_told_and_waited_for",),
     ),

@@ -73,7 +73,7 @@ TRIALS: Final = (
     Trial(
         "windows",
         "runs that come, change, become final and go at random: every number of every window is exactly what its rows alone give",
-        "100,000 changes, looked at 500 times",
+        "100,000 changes, checked 500 times",
         ("tests/windows/test_soak.py::test_a_hundred_thousand_runs_leave_nothing_behind",),
     ),
 )
@@ -165,12 +165,12 @@ def keep(name: str, result: Mapping[str, Any]) -> None:
         PAGE.write_text(page(results), encoding="utf-8")
 
 
-HEAD: Final = """# Long trials
+HEAD: Final = """# Soak tests
 
 <!-- Made by `python -m tests.service.soak` and `python -m tests.kafka.soak`, which `make soak` runs. -->
 
-What takes too long for every change is run now and then, and what came of it stands here, failures too. `load` is the load
-average of a quarter of an hour on that machine: how much else it had to do.
+Tests that take too long for every change run now and then; this page has their results, failures included. `load` is the load
+average of a quarter of an hour on that machine.
 
 ## Of the service
 
@@ -184,7 +184,7 @@ def page(results: Mapping[str, Any]) -> str:
     """The results as a page.
 
     >>> page({}).splitlines()[-1]
-    '| denied | rights of every kind taken away and given back: told, waited for, nothing lost | 6 rights | not run | | |'
+    '| denied | rights of every kind taken away and given back: logged, waited for, nothing lost | 6 rights | not run | | |'
     """
     service, workers = (
         "\n".join(_line(trial, results.get(trial.name)) for trial in some) for some in (TRIALS, OF_WORKERS)
