@@ -114,7 +114,7 @@ class OutcomeSettings(Struct, frozen=True):
 
 
 class MetricSettings(Struct, frozen=True):
-    """How metrics count."""
+    """Rules by which metrics count."""
 
     group_by: Literal["task", "none"] = "task"
     """Whether path metrics are computed per task, or over all runs of the window together."""
@@ -306,7 +306,7 @@ class ChangeSettings(Struct, frozen=True):
 
 
 class TelemetrySettings(Struct, frozen=True):
-    """What is emitted."""
+    """Metrics to emit."""
 
     standard_metrics: bool = False
     """Whether the semantic conventions' own `gen_ai.invoke_agent.*` and `gen_ai.execute_tool.duration` are emitted too, for

@@ -426,7 +426,7 @@ class Engine:
         self._keep(self._final, final)
 
     def _is_known(self, key: AgentKey) -> bool:
-        """Whether an agent is under the limit: beyond it, there are counters only."""
+        """Return whether an agent is under the limit: beyond it, there are counters only."""
         return self._agents.counted_as(key) != OTHER_AGENT
 
     def _keep(self, kept: deque[T], items: Iterable[T]) -> None:

@@ -359,7 +359,7 @@ def _refusal(kind: type[msgspec.Struct], given: Any, message: str, path: str) ->
 
 
 def _in_words(what: str) -> str:
-    """What msgspec expected, in words: "Expected `int` >= 1" is "a whole number >= 1"."""
+    """Return what msgspec expected, in words: "Expected `int` >= 1" is "a whole number >= 1"."""
     text = re.sub(r"^Expected |, got .*$| matching regex.*$", "", what)
     for name, word in (("int", "a whole number"), ("float", "a number"), ("str", "text"), ("bool", "true or false")):
         text = text.replace(f"`{name}`", word)

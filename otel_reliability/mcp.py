@@ -57,7 +57,7 @@ INSTRUCTIONS: Final = (
 
 
 class Source(Protocol):
-    """Where the answers come from: agents as the objects of the JSON report. Raises `ReliabilityError`."""
+    """The source of the answers: agents as the objects of the JSON report. Raises `ReliabilityError`."""
 
     def lines(self) -> Sequence[Object]:
         """Return the names and the score of each agent."""

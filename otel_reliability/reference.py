@@ -18,11 +18,11 @@ from otel_reliability.sources.otlp_json import read_file
 FIELD = "change.reference"
 
 
-class ByName(Mapping[AgentKey, Sequence[Observation]]):
+class ReferenceByName(Mapping[AgentKey, Sequence[Observation]]):
     """The units of a recording's agents, also for keys that are not in it: a recording of staging, say, is for production too.
 
     >>> staged, other = AgentKey("", "shop", "staging", "desk"), AgentKey("", "shop", "prod", "desk")
-    >>> ByName({staged: []}).matching(other) == staged, ByName({}).matching(other)
+    >>> ReferenceByName({staged: []}).matching(other) == staged, ReferenceByName({}).matching(other)
     (True, None)
     """
 
@@ -33,11 +33,11 @@ class ByName(Mapping[AgentKey, Sequence[Observation]]):
         self._several = frozenset(name for name, number in names.items() if number > 1)
 
     def matching(self, key: AgentKey) -> AgentKey | None:
-        """Whose units are those of this agent; None: nobody's."""
+        """Return the agent of the recording that this agent is compared with, or None."""
         return key if key in self._units else self._alone.get(key.agent)
 
     def is_ambiguous(self, key: AgentKey) -> bool:
-        """Whether several agents of the recording have that name, and none of them its service and environment."""
+        """Return whether several agents of the recording have that name, and none of them its service and environment."""
         return key not in self._units and key.agent in self._several
 
     def __getitem__(self, key: AgentKey) -> Sequence[Observation]:
@@ -78,7 +78,7 @@ def pinned_by(settings: Settings) -> Mapping[AgentKey, Sequence[Observation]]:
         raise ConfigurationError(
             FIELD, path, allowed, "give OTLP-JSON lines, as the Collector's file exporter writes them"
         )
-    return ByName(found)
+    return ReferenceByName(found)
 
 
 def _read(path: str, settings: Settings) -> dict[AgentKey, list[Observation]]:

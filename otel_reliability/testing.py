@@ -145,7 +145,7 @@ def span(
     resource: Resource = RESOURCE,
     trace_state: str = "",
 ) -> RawSpan:
-    """A span as a source gives it. It lasts a second unless told otherwise; its events happen as it starts.
+    """A span as a source gives it. It lasts one second by default; its events happen as it starts.
 
     >>> span(2, 1, attributes={"gen_ai.operation.name": "chat"}).parent_id.hex()
     '0000000000000001'
@@ -171,7 +171,7 @@ def span(
 
 
 class Place(TypedDict, total=False):
-    """What every agent span has beside its facts, by the names and in the units of `span`. All may be left out."""
+    """The fields of every agent span next to its facts, by the names and in the units of `span`. All may be left out."""
 
     trace: int
     start: float
@@ -188,7 +188,7 @@ class Place(TypedDict, total=False):
 
 
 def agent_span(kind: Kind, facts: Facts | None, number: int, parent: int | None, **place: Unpack[Place]) -> AgentSpan:
-    """A span in our vocabulary, of any kind. It lasts a second unless told otherwise."""
+    """A span in our vocabulary, of any kind. It lasts one second by default."""
     start, end = place.get("start", 0.0), place.get("end")
     return AgentSpan(
         trace_id=trace_id(place.get("trace", 1)),

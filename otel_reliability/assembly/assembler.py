@@ -140,7 +140,7 @@ class Assembler:
                 self._closing.hold_span_limit(buffer, now)
 
     def _belongs_to_closed(self, closed: dict[TraceId, ClosedIds], span: AgentSpan) -> bool:
-        """Return whether a span is, or hangs on, one of a final run; it is counted."""
+        """Return whether a span is one of a final run or connected with it; it is counted."""
         account = late.account_of(closed, span)
         if account is None:
             return False

@@ -1,4 +1,4 @@
-"""What is remembered of final runs, so that late spans and duplicates open no run: span ids, and little else."""
+"""The memory of final runs, so that late spans and duplicates open no run: span ids, and little else."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ClosedTraces:
         yield from self._records.items()
 
     def has_ids(self, trace_id: TraceId) -> bool:
-        """Whether runs of the trace are final."""
+        """Return whether runs of the trace are final."""
         record = self._records.get(trace_id)
         return record is not None and bool(record[1])
 

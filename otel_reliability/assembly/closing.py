@@ -1,4 +1,4 @@
-"""What becomes of the runs of a trace: closed, revised, withdrawn, final. Each time the trace is assembled as a whole, and the
+"""The life of the runs of a trace: closed, revised, withdrawn, final. Each time the trace is assembled as a whole, and the
 difference to what was emitted before is emitted; a late span needs no code of its own.
 """
 

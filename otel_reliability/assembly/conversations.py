@@ -30,7 +30,7 @@ from otel_reliability.model.span import (
 )
 
 MAX_GAP_NS: Final = 1_000_000_000
-"""Nanoseconds between a call of a span and the same of an event, which bears the time at which it was written."""
+"""Nanoseconds between a call of a span and the same of an event, with the time at which it was written."""
 MAX_NEAR: Final = 16
 """Spans that began before an event, and as many that began after it, that are compared with it."""
 _CALLS: Final = frozenset({Kind.TOOL, Kind.MODEL})
@@ -175,7 +175,7 @@ class _Conversations:
         return found
 
     def _is_inner(self, span: AgentSpan) -> bool:
-        """Whether an agent span of a conversation lies in another one of the same name: its steps are those of that one."""
+        """Return whether an agent span of a conversation lies in another one of its name: its steps are those of that one."""
         if _conversation_of(span) is None:
             return False
         above = self._agent_above(span)
@@ -352,7 +352,7 @@ def _renamed(span: AgentSpan, name: str) -> AgentSpan:
 
 
 def _distance(event: AgentSpan, span: AgentSpan) -> int | None:
-    """How far an event and a span without a common id are apart in time; None where they are not the same call."""
+    """Return how far an event and a span without a common id are apart in time; None where they are not the same call."""
     gap = max(span.start_ns - event.end_ns, event.start_ns - span.end_ns)
     if isinstance(event.facts, ModelFacts) and isinstance(span.facts, ModelFacts):
         one, two = event.facts.tokens, span.facts.tokens

@@ -99,7 +99,7 @@ class WaitingEvaluations:
 
     @property
     def listens(self) -> bool:
-        """Whether it must see every span: evaluations wait, or some have named a response."""
+        """Return whether it must see every span: evaluations wait, or some have named a response."""
         return self.count > 0 or self._responses is not None
 
     @property
@@ -159,7 +159,7 @@ class WaitingEvaluations:
                 waiting.pop(key)  # pyright: ignore[reportArgumentType]  # the key came from this very mapping
 
     def _has_room(self) -> bool:
-        """Whether one more may wait; it is counted either way."""
+        """Return whether one more may wait; it is counted either way."""
         if self.count >= self._limit:
             self._accounts[_LIMIT] += 1
             return False

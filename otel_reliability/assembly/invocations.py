@@ -40,7 +40,7 @@ class Invocation:
 
     @property
     def is_agent(self) -> bool:
-        """Whether it is an agent: by its kind, or a graph with nothing above it."""
+        """Return whether it is an agent: by its kind, or a graph with nothing above it."""
         if self.span[7] is _AGENT:
             return True
         return self.over is None and self.facts.agent_if_root and self.name is not None
@@ -124,7 +124,7 @@ def _name_of_top(node: Invocation, first: dict[Invocation, tuple[int, str]], wea
 
 
 def _is_same(node: Invocation, over: Invocation) -> bool:
-    """Whether it is not below a tool, and unnamed, a workflow, of an enclosing name, or the container's agent."""
+    """Return whether it is not below a tool, and unnamed, a workflow, of an enclosing name, or the container's agent."""
     root, name = over.root, node.name
     if root.depth >= MAX_NESTING:
         return True
@@ -136,7 +136,7 @@ def _is_same(node: Invocation, over: Invocation) -> bool:
 
 
 def _is_name_above(over: Invocation, name: str) -> bool:
-    """Whether an enclosing invocation has the name, up to the nearest tool."""
+    """Return whether an enclosing invocation has the name, up to the nearest tool."""
     here: Invocation | None = over
     for _ in range(MAX_NESTING):
         if here is None:

@@ -24,7 +24,7 @@ _NO_RUNS: Final[_Closed] = (b"", b"", b"", (), False)
 
 
 def account_of(closed: Mapping[TraceId, ClosedIds], span: AgentSpan) -> Account | None:
-    """Return how a span is counted that is, or hangs on, a span of a final run, or was to be the root of one; else None."""
+    """Return how a span of a final run, or one connected with it, or its missing root, is counted; None for others."""
     own = closed.get(span[0])
     if own is not None and span[1] in own.ids:
         return DUPLICATE
@@ -50,7 +50,7 @@ def add(closed: dict[TraceId, ClosedIds], span: AgentSpan, account: Account) -> 
 
 
 def hanging_on_closed(closed: Mapping[TraceId, ClosedIds], spans: Iterable[AgentSpan]) -> dict[SpanRef, Account]:
-    """Return the spans of a buffer that hang on final runs through spans that arrived after them."""
+    """Return the spans of a buffer that belong to final runs through spans that arrived after them."""
     children: dict[SpanRef, list[AgentSpan]] = {}
     pending: list[tuple[AgentSpan, Account]] = []
     connections: list[tuple[AgentSpan, Account]] = []
@@ -176,5 +176,5 @@ def _connections(buffer: TraceBuffer) -> dict[SpanRef, AgentSpan]:
 
 
 def _is_loose(span: AgentSpan) -> bool:
-    """Whether a span is no invocation, and more than a connection."""
+    """Return whether a span is no invocation, and more than a connection."""
     return span[7] not in _INVOCATIONS and is_kept(span)

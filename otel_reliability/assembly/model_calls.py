@@ -102,7 +102,7 @@ _MAX_CACHE: Final = 4096
 
 
 class ContextLimits:
-    """Context windows in tokens, by model name; None where nobody knows: then no pressure is claimed.
+    """Context windows in tokens, by model name; None where unknown: then no pressure is claimed.
 
     The table of prices is the `prices` extra (genai-prices), read offline; without it, configuration and spans speak alone.
 

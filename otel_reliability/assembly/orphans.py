@@ -38,7 +38,7 @@ class ImplicitRun(NamedTuple):
 
 
 class Orphans(NamedTuple):
-    """What becomes of the orphans of a tree.
+    """The result for the orphans of a tree.
 
     - `linked`: topmost spans, with the root of the run that encloses them in time.
     - `implicit`: runs without a root. `keyed`: those of lone work with a run key, by the hash of the key.
@@ -55,7 +55,7 @@ class Orphans(NamedTuple):
 
 
 class _Group:
-    """The orphans that hang on one reference, with all that lies below them."""
+    """The orphans with one reference, with all that lies below them."""
 
     def __init__(self, anchor: SpanRef, trace_id: TraceId) -> None:
         self.anchor, self.trace_id = anchor, trace_id
@@ -233,6 +233,6 @@ class _Enclosing:
 
 
 def _is_own_call(span: AgentSpan) -> bool:
-    """Whether a span is a tool call made here; SERVER and CONSUMER spans report the far end of a call."""
+    """Return whether a span is a tool call made here; SERVER and CONSUMER spans report the far end of a call."""
     facts = span.facts
     return isinstance(facts, ToolFacts) and bool(facts.calls) and span.span_kind not in (KIND_SERVER, KIND_CONSUMER)

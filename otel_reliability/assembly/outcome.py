@@ -1,4 +1,4 @@
-"""How a run ended, and which source says so. An end without an error is `completed`: unknown, not success."""
+"""The outcome of a run, and its source. An end without an error is `completed`: unknown, not success."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _without_root(tree: SpanTree, members: Sequence[int]) -> Result:
 
 
 def _has_failed(tree: SpanTree, spans: Sequence[int]) -> bool:
-    """Whether the last of these spans to end failed."""
+    """Return whether the last of these spans to end failed."""
     return bool(spans) and tree.spans[max(spans, key=lambda i: (tree.spans[i].end_ns, i))].failed
 
 

@@ -245,7 +245,7 @@ class RunBuilder:
     def _pressure(
         self, models: list[ModelSpan], tokens_in: int | None, tokens_out: int | None, limit: int | None
     ) -> float | None:
-        """The same share where the user gives the limit, or only the run's totals are known."""
+        """Return the pressure where the user gives the limit, or only the run's totals are known."""
         shares = [
             (facts.tokens.input + (facts.tokens.output or 0)) / window
             for _, facts in models
@@ -362,7 +362,7 @@ def _calls_of_agents(tree: SpanTree, root: Invocation) -> list[Step]:
 
 
 def _tools_of_messages(models: Sequence[ModelSpan]) -> Tools:
-    """Whether the messages hold every call that was asked for."""
+    """Return whether the messages hold every call that was asked for."""
     with_messages = [facts for _, facts in models if facts.messages]
     asked = [facts for _, facts in models if facts.asked_for_tools]
     captured = all(facts.calls for facts in asked) and (bool(asked) or len(with_messages) == len(models))

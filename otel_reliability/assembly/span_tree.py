@@ -162,7 +162,7 @@ class SpanTree:
         above[i] = below
 
     def _has_work_below(self, i: int) -> bool:
-        """Whether agent, model or tool work lies below a span."""
+        """Return whether agent, model or tool work lies below a span."""
         if self._working is None:
             self._working = found = set[int]()
             for j, span in enumerate(self.spans):
@@ -195,13 +195,13 @@ class SpanTree:
         return i
 
     def anchor(self, top: int) -> SpanRef:
-        """Return the reference that a topmost span hangs on: its missing parent, or itself."""
+        """Return the reference of a topmost span: its missing parent, or itself."""
         span = self.spans[top]
         missing = None if top in self.cut else parent_ref(span)
         return missing or (span.trace_id, span.span_id)
 
     def has_gap(self, top: int) -> bool:
-        """Whether a topmost span has a local parent that has not arrived."""
+        """Return whether a topmost span has a local parent that has not arrived."""
         return _position_of_top(self.spans[top]) is _BELOW_GAP
 
     @property
@@ -236,7 +236,7 @@ class SpanTree:
 
 
 def is_kept(span: AgentSpan) -> bool:
-    """Whether a span is more than a connection between others."""
+    """Return whether a span is more than a connection between others."""
     return span[7] is not _OTHER or span[13] is not None or bool(span[14])
 
 

@@ -150,7 +150,7 @@ def _without_overlapping_ids(steps: list[Step]) -> list[Step]:
 
 
 def _overlap(first: Step, second: Step) -> bool:
-    """Whether the later call started before the earlier ended; a call without duration overlaps only its equal."""
+    """Return whether the later call started before the earlier ended; a call without duration overlaps only its equal."""
     return second.start_ns < first.end_ns or (second.start_ns == first.start_ns and second.end_ns == first.end_ns)
 
 

@@ -69,7 +69,7 @@ class Alarm(NamedTuple):
 
     @property
     def since_observation(self) -> int:
-        """Where the change probably began, by the signal that names it."""
+        """The place where the change probably began, by the signal that names it."""
         return self.signals[0].since_observation
 
     def to_data(self) -> list[Any]:

@@ -40,7 +40,7 @@ class SignalTest(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether the sides differ in this signal by more than chance."""
+        """True if the sides differ in this signal by more than chance."""
         return self.p <= LEVEL
 
 

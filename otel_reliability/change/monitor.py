@@ -79,7 +79,7 @@ class Monitor:
 
     @property
     def unread(self) -> int:
-        """How many changes and change points wait to be emitted."""
+        """The number of changes and change points wait to be emitted."""
         return len(self._changes) + len(self._points)
 
     def take_changes(self) -> list[Change]:

@@ -45,7 +45,7 @@ class Reference:
 
     @property
     def full(self) -> bool:
-        """Whether the 40 observations are there."""
+        """True if the 40 observations are there."""
         return len(self.paths) >= SIZE
 
     def add(self, path: Steps | None) -> None:

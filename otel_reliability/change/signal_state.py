@@ -12,7 +12,7 @@ from otel_reliability.change.rank import Ranks
 
 
 class SignalState:
-    """What is known of one signal of one agent.
+    """The state of one signal of one agent.
 
     `evidence` is Shiryaev and Roberts' statistic `R ← (R + 1) · growth`: the sum, over all observations at which a change may
     have begun, of the money that a bet from there on would have made of 1. As each of them makes 1 on average while nothing

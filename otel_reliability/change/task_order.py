@@ -1,4 +1,4 @@
-"""Whether tasks come in blocks: then observations are not exchangeable, and there is no result on change.
+"""Recognizes tasks that come in blocks: then observations are not exchangeable, and there is no result on change.
 
 A benchmark that runs task 1 eight times, then task 2 eight times, changes its numbers every eight observations although the
 agent stays the same. Neighbours then share a task far more often than chance would have it.
@@ -64,7 +64,7 @@ class TaskOrder:
 
     @property
     def in_blocks(self) -> bool:
-        """Whether they come in blocks."""
+        """True if tasks come in blocks."""
         return in_blocks(self._latest)
 
     def to_data(self) -> list[int]:

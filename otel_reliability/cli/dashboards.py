@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from otel_reliability import dashboards
-from otel_reliability.dashboards import Place
+from otel_reliability.dashboards import Installation
 
 
 @click.command("dashboards")
@@ -54,6 +54,6 @@ def command(
 
     They query the metrics of the service and of the span processor, in every deployment mode.
     """
-    place = Place(datasource, datasource_name or datasource, path, runbooks)
-    for written in dashboards.write(directory, place, force=force):
+    installation = Installation(datasource, datasource_name or datasource, path, runbooks)
+    for written in dashboards.write(directory, installation, force=force):
         click.echo(written)

@@ -77,7 +77,7 @@ class Event(NamedTuple):
 
     - `conversation`: the id of the session; None: the event adds to the model call in whose span it was written. `prompt`: the
       id of the prompt it belongs to; None: the one current at its time.
-    - `identity`: what tells it from every other event of its conversation, besides its time.
+    - `identity`: what distinguishes it from every other event of its conversation, besides its time.
     - `facts`: of a call with its arguments and result as values still.
     - `duration_ms`: it ended at the time of the event and began so much earlier.
     - `subagent`: the id of the subagent that did it. `starts`: the id of the conversation that this call started.

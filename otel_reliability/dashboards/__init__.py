@@ -1,4 +1,4 @@
-"""Dashboards and alerts for Grafana and Prometheus, as files that the package ships, and what adapts them to a place."""
+"""Dashboards and alerts for Grafana and Prometheus, as files that the package ships, and what adapts them to an installation."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ PATH: Final = "/etc/grafana/dashboards"
 RUNBOOK: Final = "alerts.md"
 
 
-class Place(NamedTuple):
-    """What differs from one installation to the next: the data source, where Grafana sees its files, where runbooks are."""
+class Installation(NamedTuple):
+    """The parts that differ between installations: the data source, where Grafana sees its files, where runbooks are."""
 
     uid: str = UID
     name: str = NAME
@@ -35,20 +35,25 @@ class Place(NamedTuple):
     runbooks: str = RUNBOOK
 
 
-def adapted(place: Place) -> Iterator[tuple[PurePosixPath, str]]:
-    """Every file for a place, with its path below a folder."""
+def adapted(installation: Installation) -> Iterator[tuple[PurePosixPath, str]]:
+    """Every file for an installation, with its path below a folder."""
     for name, path in FILES.items():
-        yield path, _adapted(name, files(__name__).joinpath(name).read_text(encoding="utf-8"), place)
+        yield path, _adapted(name, files(__name__).joinpath(name).read_text(encoding="utf-8"), installation)
 
 
-def _adapted(name: str, text: str, place: Place) -> str:
+def _adapted(name: str, text: str, installation: Installation) -> str:
     if name.endswith(".json"):
-        return _dashboard(text, place)
-    text = _exchanged(text, f"path: {PATH}\n", f"path: {json.dumps(place.path)}\n", stays=place.path == PATH)
+        return _dashboard(text, installation)
     text = _exchanged(
-        text, f"datasourceUid: {UID}\n", f"datasourceUid: {json.dumps(place.uid)}\n", stays=place.uid == UID
+        text, f"path: {PATH}\n", f"path: {json.dumps(installation.path)}\n", stays=installation.path == PATH
     )
-    return text.replace(f"runbook_url: {RUNBOOK}#", f"runbook_url: {place.runbooks}#")
+    text = _exchanged(
+        text,
+        f"datasourceUid: {UID}\n",
+        f"datasourceUid: {json.dumps(installation.uid)}\n",
+        stays=installation.uid == UID,
+    )
+    return text.replace(f"runbook_url: {RUNBOOK}#", f"runbook_url: {installation.runbooks}#")
 
 
 def _exchanged(text: str, old: str, new: str, *, stays: bool) -> str:
@@ -56,18 +61,18 @@ def _exchanged(text: str, old: str, new: str, *, stays: bool) -> str:
     return text if stays else text.replace(old, new)
 
 
-def _dashboard(text: str, place: Place) -> str:
+def _dashboard(text: str, installation: Installation) -> str:
     """With this data source chosen, until a reader chooses another."""
     board: dict[str, Any] = json.loads(text)
     for variable in board["templating"]["list"]:
         if variable["type"] == "datasource":
-            variable["current"] = {"selected": True, "text": place.name, "value": place.uid}
+            variable["current"] = {"selected": True, "text": installation.name, "value": installation.uid}
     return json.dumps(board, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def write(folder: Path, place: Place, *, force: bool = False) -> list[Path]:
+def write(folder: Path, installation: Installation, *, force: bool = False) -> list[Path]:
     """Write them all below a folder. Nothing is written where one of them stands already, unless by `force`."""
-    told = [(folder / path, text) for path, text in adapted(place)]
+    told = [(folder / path, text) for path, text in adapted(installation)]
     standing = [path for path, _ in told if path.exists()]
     if standing and not force:
         raise ConfigurationError(

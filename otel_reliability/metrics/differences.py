@@ -29,7 +29,7 @@ class Difference(NamedTuple):
 
     @property
     def clear(self) -> bool:
-        """Whether it is larger than chance."""
+        """True if it is larger than chance."""
         return self.p is not None and self.p <= LEVEL
 
 

@@ -17,11 +17,11 @@ class Values(Protocol):
 class LazyAttributes(Mapping[str, Any]):
     """The attributes of one span or event: `raw` holds undecoded values by key, `memo` the value of every undecoded one.
 
-    They keep the whole request they came in alive, so whoever holds on to one must copy what it needs. `memo` is shared by
+    They keep the whole request they came in alive, so a holder of one must copy what it needs. `memo` is shared by
     the spans of a request: the small values that repeat (an operation, a tool's name) are decoded once. It goes when the
     request goes, so no content outlives it.
 
-    Whoever knows which keys it wants takes them from `raw` and looks them up in `memo`: both are calls in C.
+    Code that knows its keys takes them from `raw` and looks them up in `memo`: both are calls in C.
     """
 
     __slots__ = ("memo", "raw")

@@ -1,4 +1,4 @@
-"""What belongs to two traces: it is joined where one process has all of them, and not where work is given out by trace."""
+"""Data that belong to two traces: it is joined where one process has all of them, and not where work is given out by trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a metric says about a window, and what it is."""
+"""Readings of metrics about a window, and the specifications of metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A row: what a window keeps of a run, and all that a metric may look at.
+"""A row: the part of a run that a window keeps, and all that a metric may read.
 
 Rows are compact and self-contained: adding one and evicting it later see exactly the same facts, whatever happened since.
 """
@@ -27,7 +27,7 @@ class Path:
 
     `code` spells the path with one character a tool, so that edit distances run on plain strings; codes are comparable only
     between paths of one `windows.paths.PathTable`. What the characters stand for is looked up in what many paths have in
-    common; of a path with tools that share one, the names are kept. `held` is for whoever made it: how many rows have it. Two
+    common; of a path with tools that share one, the names are kept. `held` is the number of rows that have it. Two
     paths are the same if they are one object: hashing them by their names would cost more than most of what is done with them.
 
     >>> Path('!"!', {"!": "search", '"': "read"}).counts
@@ -49,7 +49,7 @@ class Path:
 
     @property
     def steps(self) -> Sequence[str]:
-        """The same as short as can be, and comparable as `code` is: a tool's character, and where others have it too its name."""
+        """The same, shortened, and comparable as `code` is: a tool's character, and where others have it too its name."""
         spelled = self._spelled
         if not isinstance(spelled, tuple):
             return self.code
@@ -141,5 +141,5 @@ class Row(NamedTuple):
 
     @property
     def baseline(self) -> bool:
-        """Whether the run was undisturbed: perturbed runs count for robustness only."""
+        """True if the run was undisturbed: perturbed runs count for robustness only."""
         return self.condition == BASELINE

@@ -11,7 +11,7 @@ from otel_reliability.model.span import Evaluation, SpanId, TraceId
 
 
 class Outcome(enum.Enum):
-    """How a run ended. COMPLETED: it ended without an error, which is *unknown* for every metric that needs outcomes."""
+    """The outcome of a run. COMPLETED: it ended without an error, which is *unknown* for every metric that needs outcomes."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -33,7 +33,7 @@ class CloseReason(enum.Enum):
 
 
 class Tools(enum.Enum):
-    """Where a run's tool calls were read from."""
+    """The source of a run's tool calls."""
 
     OBSERVED = "observed"
     MESSAGES = "messages"
@@ -45,7 +45,7 @@ FINGERPRINTS: Final = ("model", "version", "prompt", "tools", "framework")
 
 
 class AgentKey(NamedTuple):
-    """Whose run it is: what every window, series and report line is keyed by. Absent parts are empty."""
+    """The key of an agent, by which every window, series and report line is keyed by. Absent parts are empty."""
 
     service_namespace: str
     service_name: str
@@ -150,7 +150,7 @@ class Run(NamedTuple):
 
     @property
     def retries(self) -> int | None:
-        """How many tool calls were retries; None when the tools are unobservable."""
+        """The number of tool calls that were retries; None when the tools are unobservable."""
         return None if self.tool_calls is None else sum([call.retry for call in self.tool_calls])
 
     @property

@@ -31,7 +31,7 @@ KIND_CONSUMER: Final = 5
 
 
 class Resource(NamedTuple):
-    """Who sent a span. Made once a resource, shared by its spans.
+    """The sender of a span. Made once a resource, shared by its spans.
 
     Absent parts are empty strings, so that a key made of them always has the same shape. `scope_version` is the version of the
     instrumentation scope; a resource as received has none, as its spans are of several scopes.
@@ -82,7 +82,7 @@ class RawSpan(NamedTuple):
 
     `parent_remote` is True or False where the source knows whether the parent lives in another process (OTLP flags bits 8
     and 9, or the SDK's own context), None where it cannot know. `attributes` may decode its values when they are asked for;
-    whoever reads them must not expect more than `get`, `in` and iteration.
+    readers must not expect more than `get`, `in` and iteration.
     """
 
     trace_id: TraceId
@@ -116,7 +116,7 @@ class RawLog(NamedTuple):
 
 
 class Kind(enum.Enum):
-    """What a span is in our vocabulary."""
+    """The kind of a span in our vocabulary."""
 
     AGENT = "agent"
     WORKFLOW = "workflow"
@@ -130,7 +130,7 @@ class Kind(enum.Enum):
 
 
 class Call(NamedTuple):
-    """One tool call as a span or a message tells it. `name` None: a call happened, but nobody can name it.
+    """One tool call as a span or a message reports it. `name` None: a call happened, but no name is known.
 
     `arguments`, `result` and `effect` are keyed hashes (`conventions.hashing`), None where the telemetry does not hold them.
     `effect` is the hash of the arguments without free text, empty where they show that the call only reads.
@@ -145,24 +145,24 @@ class Call(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """Input (cached part included) and output tokens; None where not told."""
+    """Input (cached part included) and output tokens; None where not reported."""
 
     input: int | None = None
     output: int | None = None
 
 
 class InvocationFacts(NamedTuple):
-    """What an agent, workflow or chain span tells beyond its times.
+    """The facts of an agent, workflow or chain span beyond its times.
 
     A convention turns every quirk of its framework into one of these plain marks, so that assembly knows no framework:
 
     - `name`: the agent's (or the workflow's explicit) name. `weak`: taken only where nothing else names the run.
     - `fallback_name`: names the run where nothing better does (a class name).
     - `agent_if_root`: a chain or workflow that is the agent itself where nothing stands above it (a LangGraph graph).
-    - `tokens`: the invocation's own totals; None where they run on over turns or tell the last call only.
+    - `tokens`: the invocation's own totals; None where they run on over turns or cover the last call only.
     - `limit_reached`: the convention's mark of a run stopped by a limit of turns, steps or length.
     - `expects_finish`: without a finish mark directly below, the run was stopped by a limit.
-    - `call`: this invocation stands for its own tool call in the run above (no tool span tells it).
+    - `call`: this invocation stands for its own tool call in the run above (no tool span reports it).
     - `emits_no_tools`: its scope never emits tool spans.
     - `hides_failure`: its scope ends agent spans OK although the run failed.
     - `manages`: names of the agents it can call; `called_as`: the name under which it was called, where its own is only a class.
@@ -200,7 +200,7 @@ class RejectionFacts(NamedTuple):
 
 
 class ModelFacts(NamedTuple):
-    """What a model call tells. `calls` are the tool calls its messages asked for, where they are captured (`messages`).
+    """The facts of a model call. `calls` are the tool calls its messages asked for, where they are captured (`messages`).
 
     `prompt` and `tools` are keyed hashes of the system prompt and of the definitions of the tools.
     """
@@ -273,12 +273,12 @@ class Evaluation(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it says nothing: an evaluator that failed gives neither score nor label."""
+        """True if it is empty: an evaluator that failed gives neither score nor label."""
         return self.score is None and self.label is None
 
 
 class Notes(NamedTuple):
-    """What users add (`reliability.*`), read and checked. None: not said.
+    """The attributes that users add (`reliability.*`), read and checked. None: absent.
 
     `refused` names what was there and could not stand: `(attribute, reason)`; such evidence counts as absent.
     """

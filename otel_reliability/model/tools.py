@@ -48,8 +48,8 @@ _HARMLESS = re.compile(r"[\d&]?>(?:&\d|\s*/dev/null\b)")
 _WRITES = re.compile(r">|`|\$\(|<\(")
 
 
-class Verdict(NamedTuple):
-    """Whether calls of a tool count as effects, and the rule that said so."""
+class ToolEffect(NamedTuple):
+    """Effect or none of the calls of a tool, and the rule that decided."""
 
     effect: bool
     why: str
@@ -78,7 +78,7 @@ def words(name: str) -> tuple[str, ...]:
 
 
 def is_reading(name: str) -> bool:
-    """Whether a name says that the tool only looks.
+    """Return whether a name says that the tool only reads.
 
     >>> [is_reading(name) for name in ("get_order", "check_status", "check_in_guest", "web_search", "book_flight")]
     [True, True, False, True, False]
@@ -127,7 +127,7 @@ def only_reads(command: str) -> bool:
 
 
 def is_handover(name: str) -> bool:
-    """Whether a name hands the work to somebody else, which changes nothing by itself.
+    """Return whether a name hands the work over, which changes nothing by itself.
 
     >>> is_handover("transfer_to_human_agents"), is_handover("→billing"), is_handover("handle_refund")
     (True, True, False)
@@ -136,13 +136,13 @@ def is_handover(name: str) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def verdict(name: str, rules: ToolRules = DEFAULT_RULES) -> Verdict:
-    """Whether a call of this tool changes something, by the first rule that speaks.
+def classified(name: str, rules: ToolRules = DEFAULT_RULES) -> ToolEffect:
+    """Return whether a call of this tool changes something, by the first rule that applies.
 
-    >>> verdict("cancel_order")
-    Verdict(effect=True, why='no rule says that it only reads')
-    >>> verdict("cancel_order", ToolRules(reads=("cancel_*",)))
-    Verdict(effect=False, why='tools.reads: cancel_*')
+    >>> classified("cancel_order")
+    ToolEffect(effect=True, why='no rule says that it only reads')
+    >>> classified("cancel_order", ToolRules(reads=("cancel_*",)))
+    ToolEffect(effect=False, why='tools.reads: cancel_*')
     """
     for effect, setting, patterns in (
         (False, "tools.helpers", rules.helpers),
@@ -151,12 +151,12 @@ def verdict(name: str, rules: ToolRules = DEFAULT_RULES) -> Verdict:
     ):
         for pattern in patterns:
             if fnmatchcase(name, pattern):
-                return Verdict(effect, f"{setting}: {pattern}")
+                return ToolEffect(effect, f"{setting}: {pattern}")
     if is_handover(name):
-        return Verdict(False, "hands the work over")
+        return ToolEffect(False, "hands the work over")
     if is_reading(name):
-        return Verdict(False, "its name says that it reads")
-    return Verdict(True, NO_RULE)
+        return ToolEffect(False, "its name says that it reads")
+    return ToolEffect(True, NO_RULE)
 
 
 def has_effect(name: str, arguments_effect: bytes | None, rules: ToolRules = DEFAULT_RULES) -> bool:
@@ -169,7 +169,7 @@ def has_effect(name: str, arguments_effect: bytes | None, rules: ToolRules = DEF
     ... )
     (True, False, True)
     """
-    found = verdict(name, rules)
+    found = classified(name, rules)
     return found.effect and (arguments_effect != READS_ONLY or found.why != NO_RULE)
 
 

@@ -21,7 +21,7 @@ from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import moment, of_alarm, of_comparison, of_point, of_recording
 from otel_reliability.config import ChangeSettings
 from otel_reliability.model.run import AgentKey
-from otel_reliability.reference import ByName
+from otel_reliability.reference import ReferenceByName
 from otel_reliability.report.build import chosen
 from otel_reliability.report.json import plain
 from otel_reliability.report.text import agent_name, clean, count, instant, percent, place
@@ -166,7 +166,7 @@ def _since_command(key: AgentKey, found: RecordingResult) -> str:
 
 
 def _measured_against(key: AgentKey, pinned: UnitsOf) -> str:
-    if not isinstance(pinned, ByName):
+    if not isinstance(pinned, ReferenceByName):
         return PINNED if key in pinned else NOT_PINNED
     found = pinned.matching(key)
     if found is None:

@@ -23,7 +23,7 @@ from otel_reliability.model.crossing import LINK, RUN_KEY, crossing
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run, Tools
 from otel_reliability.model.span import EVALUATION, Kind, RawLog
-from otel_reliability.model.tools import ToolRules, Verdict, verdict
+from otel_reliability.model.tools import ToolEffect, ToolRules, classified
 from otel_reliability.report.missing import missing_of
 from otel_reliability.report.proposal import MAX_GROUPS, OTHERS, Proposal, Unknown
 from otel_reliability.report.terminal import INDENT, columns, dim, heading, missing_data
@@ -96,7 +96,7 @@ class ToolClass(NamedTuple):
 
     name: str
     calls: int
-    verdict: Verdict
+    rule: ToolEffect
 
 
 class UncaughtErrors(NamedTuple):
@@ -195,7 +195,7 @@ class Inspection:
     def tools(self) -> list[ToolClass]:
         """The tools that were called, the most called first, of equals the one that was called in the earliest run."""
         ordered = sorted(self._tools.items(), key=lambda item: (-item[1], self._first[item[0]]))
-        return [ToolClass(name, number, verdict(name, self._rules)) for name, number in ordered]
+        return [ToolClass(name, number, classified(name, self._rules)) for name, number in ordered]
 
     @property
     def mapping(self) -> list[dict[str, Any]]:
@@ -233,7 +233,7 @@ def as_json(inspection: Inspection) -> dict[str, Any]:
             for known in inspection.agents
         ],
         "tools": [
-            {"name": tool.name, "calls": tool.calls, "effect": tool.verdict.effect, "why": tool.verdict.why}
+            {"name": tool.name, "calls": tool.calls, "effect": tool.rule.effect, "why": tool.rule.why}
             for tool in inspection.tools
         ],
         "mapping": {"spans": inspection.mapping},
@@ -395,8 +395,8 @@ def _notes(known: AgentTelemetry) -> Iterator[str]:
 def _tools(inspection: Inspection) -> RenderableType:
     table = columns("Tools called", "the world", "because", "calls", numbers=1)
     for tool in inspection.tools[:MAX_LINES]:
-        effect = Text("changes it", "bold") if tool.verdict.effect else Text("only reads", "dim")
-        table.add_row(clean(tool.name), effect, tool.verdict.why, f"{tool.calls:,}")
+        effect = Text("changes it", "bold") if tool.rule.effect else Text("only reads", "dim")
+        table.add_row(clean(tool.name), effect, tool.rule.why, f"{tool.calls:,}")
     return Group(
         table, *_more(len(inspection.tools)), dim("To correct it, here or in a settings file:"), *_remedies(inspection)
     )
@@ -405,7 +405,7 @@ def _tools(inspection: Inspection) -> RenderableType:
 def _remedies(inspection: Inspection) -> Iterator[RenderableType]:
     """Yield the options that correct a classification, with a tool of the recording, ready to paste."""
     for effect, setting, means in ((True, "tools.reads", "only reads"), (False, "tools.effects", "changes it")):
-        name = next((tool.name for tool in inspection.tools if tool.verdict.effect is effect), None)
+        name = next((tool.name for tool in inspection.tools if tool.rule.effect is effect), None)
         if name is not None:
             line = shlex.quote(f"{setting}={json.dumps([clean(name)], ensure_ascii=False)}")
             yield Padding(Text.assemble((f"--set {line}", "cyan"), (f"  {clean(name)} {means}", "dim")), INDENT)

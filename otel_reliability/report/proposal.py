@@ -153,7 +153,7 @@ class Proposal:
         return [rule for (scope, kind, mark), groups in ranked for rule in self._rules(scope, kind, mark, groups)]
 
     def _kind_key(self, groups: Iterable[Group]) -> str | None:
-        """Return the key that tells most spans of a scope apart: by the number of kinds, then of spans."""
+        """Return the key that separates most spans of a scope: by the number of kinds, then of spans."""
         kinds: dict[str, set[str]] = {}
         spans: Counter[str] = Counter()
         for group in groups:

@@ -109,7 +109,7 @@ def _by_protobuf(raw: bytes) -> Any:
 
 
 def _is_shareable(value: Any) -> bool:
-    """Return whether nobody can change a value: it is no map, and holds none."""
+    """Return whether a value cannot change: it is no map, and holds none."""
     return type(value) is not dict and (
         type(value) is not tuple or all(map(_is_shareable, cast("tuple[Any, ...]", value)))
     )

@@ -16,10 +16,10 @@ class PathTable:
     """Distinct paths, counted by the rows that hold them: what no row holds is forgotten, and its characters used again.
 
     A path's names are its steps as the run has them: tool names in order, hand-offs as `→agent`. A hand-off is a step like
-    any other, since some frameworks tell it as a tool call and some do not.
+    any other, since some frameworks report it as a tool call and some do not.
 
     Names are not counted: when a new one comes, and as many paths have been forgotten as there are, those of no path are
-    looked for. Paths that somebody still has then keep what their characters stood for.
+    looked for. Paths that are still in use then keep what their characters stood for.
 
     >>> table = PathTable()
     >>> path = table.intern(("search", "read", "search"))
@@ -46,7 +46,7 @@ class PathTable:
         return len(self.paths)
 
     def intern(self, names: tuple[str, ...]) -> Path:
-        """The path of these names, held once more. Whoever is done with it says so by `release`."""
+        """Return the path of these names, held once more; `release` gives it back."""
         codes = self.codes
         try:
             code = "".join([codes[name] for name in names])
@@ -60,7 +60,7 @@ class PathTable:
         return path
 
     def begin(self, code: str, names: tuple[str, ...]) -> Path:
-        """A path that nobody holds yet: whoever asks for it does."""
+        """Add a path that has no holder yet."""
         shared = SHARED_CODE in code
         path = self.paths[names if shared else code] = Path(code, names if shared else self._names)
         return path

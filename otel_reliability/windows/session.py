@@ -21,7 +21,7 @@ MAX_CACHED: Final = 1_024
 
 
 class ClosedSession(NamedTuple):
-    """What gauges need of a closed session; sorted by the end of its last run.
+    """The part of a closed session that gauges need; sorted by the end of its last run.
 
     `evaluated_reliability` and `evaluated_consistency` count the traces evaluated for a score, `derived` names the signals
     that no evaluation gave.

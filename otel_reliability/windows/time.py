@@ -7,11 +7,11 @@ from typing import Final
 from otel_reliability.model.run import Run
 
 AHEAD_NS: Final = 300 * 10**9
-"""How far a run's end may lie ahead of the clock in live doors: clocks differ, but not by more than five minutes."""
+"""Limit for a run's end ahead of the clock in live modes: clocks differ, but not by more than five minutes."""
 
 
 def clamped(run: Run, wall_ns: int) -> Run:
-    """The run as a live door lets it in: it ends at most five minutes after now.
+    """Return the run as a live entry point accepts it: it ends at most five minutes after now.
 
     One stamp from a clock that leapt ahead would else push every other run out of a window by time.
     """

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from otel_reliability.dashboards import FILES, Place, adapted, write
+from otel_reliability.dashboards import FILES, Installation, adapted, write
 from otel_reliability.errors import ConfigurationError
 from tests.dashboards.asking import SHIPPED
 
-ELSEWHERE = Place("P1809", "Mimir", "/var/lib/grafana/boards", "https://wiki.example/alerts.md")
+ELSEWHERE = Installation("P1809", "Mimir", "/var/lib/grafana/boards", "https://wiki.example/alerts.md")
 
 
 def test_without_wishes_files_are_written_as_they_are_shipped(tmp_path: Path) -> None:
     """The place that is the default is the one that the files were made for."""
-    write(tmp_path, Place())
+    write(tmp_path, Installation())
 
     for name, path in FILES.items():
         assert (tmp_path / path).read_text(encoding="utf-8") == (SHIPPED / name).read_text(encoding="utf-8")
@@ -55,9 +55,9 @@ def test_paths_and_runbooks_are_named_wherever_they_stand() -> None:
 @pytest.mark.parametrize("uid", ["with: colon", 'a "quote"', "# no comment", "yes", "123"])
 def test_a_name_that_means_something_in_yaml_stays_a_name(uid: str) -> None:
     """Whatever the uid is, alerts ask the data source of that uid."""
-    told = {path.name: text for path, text in adapted(Place(uid))}
+    told = {path.name: text for path, text in adapted(Installation(uid))}
 
-    first = yaml.safe_load(dict(adapted(Place(uid)))[FILES["alerting.yaml"]])["groups"][0]["rules"][0]
+    first = yaml.safe_load(dict(adapted(Installation(uid)))[FILES["alerting.yaml"]])["groups"][0]["rules"][0]
     assert first["data"][0]["datasourceUid"] == uid
     assert json.loads(told["fleet.json"])
 
@@ -69,7 +69,7 @@ def test_what_stands_is_not_overwritten(tmp_path: Path) -> None:
     theirs.write_text("theirs")
 
     with pytest.raises(ConfigurationError, match="--force"):
-        write(tmp_path, Place())
+        write(tmp_path, Installation())
 
     assert theirs.read_text() == "theirs"
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [theirs]
@@ -77,10 +77,10 @@ def test_what_stands_is_not_overwritten(tmp_path: Path) -> None:
 
 def test_by_force_it_is(tmp_path: Path) -> None:
     """With `force` a second time writes all of them again."""
-    write(tmp_path, Place())
+    write(tmp_path, Installation())
     (tmp_path / FILES["rules.yaml"]).write_text("theirs")
 
-    written = write(tmp_path, Place(), force=True)
+    written = write(tmp_path, Installation(), force=True)
 
     assert sorted(written) == sorted(tmp_path / path for path in FILES.values())
     assert (tmp_path / FILES["rules.yaml"]).read_text().startswith("# Made")

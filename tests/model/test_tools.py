@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from otel_reliability.config import ToolSettings
 from otel_reliability.model.run import ToolCall
-from otel_reliability.model.tools import DEFAULT_RULES, ToolRules, effects_of, is_reading, only_reads, verdict, words
+from otel_reliability.model.tools import DEFAULT_RULES, ToolRules, classified, effects_of, is_reading, only_reads, words
 
 
 def call(name: str, effect: bytes | None = b"1", *, ok: bool = True) -> ToolCall:
     """A call of this tool."""
-    return ToolCall(name, ok, False, False, 0, "agent", 0, 1, None, None, effect, ok and verdict(name).effect)
+    return ToolCall(name, ok, False, False, 0, "agent", 0, 1, None, None, effect, ok and classified(name).effect)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_words_are_those_of_the_last_part(name: str, expected: tuple[str, ...]) 
 def test_names_that_read(name: str) -> None:
     """A first word of looking, or search, lookup, grep, query anywhere, makes a reading tool."""
     assert is_reading(name)
-    assert not verdict(name).effect
+    assert not classified(name).effect
 
 
 @pytest.mark.parametrize(
@@ -48,19 +48,19 @@ def test_names_that_read(name: str) -> None:
 )
 def test_names_that_change_something(name: str) -> None:
     """Anything not known to read changes something; `check in` and `check out` are deeds, words count as a whole."""
-    assert verdict(name).effect
+    assert classified(name).effect
 
 
 @pytest.mark.parametrize("name", ["transfer_to_human", "handoff_billing", "hand_over", "→billing"])
 def test_handing_the_work_over_changes_nothing(name: str) -> None:
     """A hand-off is no effect, whichever way it is told."""
-    assert verdict(name).why == "hands the work over"
+    assert classified(name).why == "hands the work over"
 
 
 def test_the_first_rule_that_speaks_decides() -> None:
     """Helpers stand before effects, effects before reads, the user's words before those of the name."""
     rules = ToolRules(helpers=("a*",), effects=("ab*", "get_*"), reads=("abc", "g*", "send"))
-    said = {name: verdict(name, rules) for name in ("abc", "get_x", "go", "send")}
+    said = {name: classified(name, rules) for name in ("abc", "get_x", "go", "send")}
     assert [said[name].effect for name in said] == [False, True, False, False]
     assert said["get_x"].why == "tools.effects: get_*"
 
@@ -86,7 +86,7 @@ def test_effects_are_the_changing_calls_that_did_not_fail() -> None:
 @given(st.text())
 def test_the_judgement_is_total(name: str) -> None:
     """Whatever a tool is called, there is a verdict with a reason."""
-    assert verdict(name).why
+    assert classified(name).why
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_the_judgement_is_total(name: str) -> None:
 )
 def test_coding_tools_that_only_read(name: str) -> None:
     """Commands of coding agents; as the first word of a longer name they are something else."""
-    assert not verdict(name).effect
-    assert verdict("open_ticket").effect
-    assert verdict("head_hunt").effect
+    assert not classified(name).effect
+    assert classified("open_ticket").effect
+    assert classified("head_hunt").effect
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from otel_reliability.change.result import Result
 from otel_reliability.config import ChangeSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import AgentKey
-from otel_reliability.reference import ByName
+from otel_reliability.reference import ReferenceByName
 from otel_reliability.report import changes
 from otel_reliability.report.changes import (
     BY_NAME,
@@ -78,11 +78,11 @@ def test_a_reference_recording_stands_for_the_agents_it_holds() -> None:
 def test_a_reference_of_another_place_stands_for_who_has_its_name_alone() -> None:
     """It is said which agent that is; where several have the name nobody guesses, and that is said, too."""
     elsewhere, units = SUPPORT._replace(environment="lab"), {SUPPORT: random_units(40, 5, longer=4)}
-    (by_name,) = detected(units, SETTINGS, ByName({elsewhere: random_units(100)}))
-    (exact,) = detected(units, SETTINGS, ByName({elsewhere: random_units(100), SUPPORT: random_units(100)}))
-    several = ByName({elsewhere: random_units(100), STAGED: random_units(100)})
+    (by_name,) = detected(units, SETTINGS, ReferenceByName({elsewhere: random_units(100)}))
+    (exact,) = detected(units, SETTINGS, ReferenceByName({elsewhere: random_units(100), SUPPORT: random_units(100)}))
+    several = ReferenceByName({elsewhere: random_units(100), STAGED: random_units(100)})
     (unsure,) = detected(units, SETTINGS, several)
-    (absent,) = detected(units, SETTINGS, ByName({REFUNDS: random_units(100)}))
+    (absent,) = detected(units, SETTINGS, ReferenceByName({REFUNDS: random_units(100)}))
 
     assert (by_name.change.verdict, by_name.change.note) == (Result.CHANGED, f"{BY_NAME} ({place(elsewhere)})")
     assert (exact.change.verdict, exact.change.note) == (Result.CHANGED, PINNED)

@@ -134,7 +134,7 @@ def _tool(span: SpanView, name: str | None) -> Answer:
 
 
 def _tool_name(given: Mapping[str, Any]) -> str | None:
-    """The name of a tool; of an MCP server's as spans give it, where details tell it."""
+    """The name of a tool; of an MCP server as spans name it, where details have it."""
     name = values.text(given.get("tool_name"))
     if name != MCP_TOOL:
         return name

@@ -1,4 +1,4 @@
-"""OpenAI Codex: its log events, and the few of its spans that tell a turn, a tool call or a response.
+"""OpenAI Codex: its log events, and the few of its spans that report a turn, a tool call or a response.
 
 Source: recordings of Codex 0.169.0. Log records have no event time, `success` stays true for a command that failed (its exit
 code stands in the output), and a subagent is a conversation of its own that only the output of `spawn_agent` names.

@@ -22,7 +22,7 @@ NOT_STARTED: Final = "not_started"
 FAILURE_KIND: Final = "tool.failure_kind"
 DENIED: Final = "permission_denied"
 MANAGED: Final = "managed-"
-"""Begins the names of subagents that nobody asked for, as the one that extracts memories."""
+"""Begins the names of subagents that the user did not ask for, as the one that extracts memories."""
 SEPARATOR: Final = "#"
 
 
