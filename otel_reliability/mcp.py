@@ -7,6 +7,7 @@ interval, each score with its coverage.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -27,6 +28,7 @@ from otel_reliability.change.recording import Observations
 from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError, ReliabilityError
 from otel_reliability.loading import nearest
+from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.reference import pinned_by
 from otel_reliability.report import gate
 from otel_reliability.report.build import report_of
@@ -36,6 +38,8 @@ from otel_reliability.report.recording import FinalSeen, Recording
 from otel_reliability.report.target import parse
 from otel_reliability.report.view import AgentView, ReportView
 from otel_reliability.ui.agent_list import UNNAMED
+from otel_reliability.ui.live import versions_compared
+from otel_reliability.ui.runs import MAX_COMPARED
 
 P = ParamSpec("P")
 Object = dict[str, Any]
@@ -104,9 +108,11 @@ class Recordings:
 
     def compared(self, line: Object, before: str, after: str) -> Object:
         key, baseline = self._view(line).key, self._current().baseline
+        if before or after:
+            return plain(versions_compared(key, self._runs(key), before, after, self._settings))
         if baseline is None:
             raise ReliabilityError(
-                "There is no earlier recording to compare with: start the server with --baseline OLD."
+                "There is no earlier recording to compare with: name two versions, or start the server with --baseline OLD."
             )
         pairs = [plain(pair) for pair in baseline.agents if pair.new.key == key]
         if not pairs:
@@ -116,6 +122,12 @@ class Recordings:
     def checked(self, line: Object, target: str, min_runs: int | None) -> Object:
         report, least = self._current(), min_runs or self._settings.metrics.min_runs
         return gate.document(gate.check(replace(report, agents=[self._view(line)]), [parse(target)], least), [])
+
+    def _runs(self, key: AgentKey) -> Sequence[Run]:
+        """Read the last whole runs of an agent: only a comparison of versions needs them."""
+        kept: deque[Run] = deque(maxlen=MAX_COMPARED)
+        _recording(self._files, self._settings, lambda runs: kept.extend(run for run in runs if run.key == key))
+        return [run for run in kept if run.end_ns >= self._since_ns]
 
     def _view(self, line: Object) -> AgentView:
         return next(agent for agent in self._current().agents if key_object(agent.key) == _key(line))
@@ -170,15 +182,23 @@ class Service:
                 return [_line(line) for line in found]
 
     def agent(self, line: Object) -> Object:
-        place = {"namespace": line["service_namespace"], "environment": line["environment"]}
-        found = self._get(_path(line), **{name: value for name, value in place.items() if value is not None})
-        return next(agent for agent in found["agents"] if _key(agent) == _key(line))
+        return self._one(line)
 
     def compared(self, line: Object, before: str, after: str) -> Object:
-        return self._get(f"{_path(line)}/compare", before=before, after=after)
+        if not (before and after):
+            raise ReliabilityError("Name two versions: the service has no earlier recording to compare with.")
+        return self._one(line, "/compare", before=before, after=after)
 
     def checked(self, line: Object, target: str, min_runs: int | None) -> Object:
-        return self._get(f"{_path(line)}/gate", require=target, **({} if min_runs is None else {"min_runs": min_runs}))
+        return self._about(line, "/gate", require=target, min_runs=min_runs or 0)
+
+    def _one(self, line: Object, path: str = "", **query: object) -> Object:
+        return next(agent for agent in self._about(line, path, **query)["agents"] if _key(agent) == _key(line))
+
+    def _about(self, line: Object, path: str, **query: object) -> Object:
+        names = "".join(f"/{quote(line[name] or UNNAMED, safe='')}" for name in ("service", "agent"))
+        place = {"namespace": line["service_namespace"] or "", "environment": line["environment"] or ""}
+        return self._get(names + path, **place, **query)
 
     def _get(self, path: str, **query: object) -> Object:
         """Ask the service. Raise `ReliabilityError` where it refuses, or cannot be reached."""
@@ -199,10 +219,6 @@ def _reason(error: HTTPError) -> str:
         return str(json.load(error)["message"])
     except (ValueError, KeyError, TypeError):
         return error.reason
-
-
-def _path(line: Object) -> str:
-    return "".join(f"/{quote(line[name] or UNNAMED, safe='')}" for name in ("service", "agent"))
 
 
 # --- The tools --------------------------------------------------------------------------------------------------------

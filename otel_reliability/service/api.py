@@ -17,8 +17,8 @@ from otel_reliability.report.target import OF_SPANS, parse
 from otel_reliability.report.text import instant
 from otel_reliability.report.view import ChangeView, ReportView
 from otel_reliability.ui.agent_list import UNNAMED, top_penalty
-from otel_reliability.ui.live import Histories, headed, live_view, snapshot
-from otel_reliability.ui.runs import RunChoice, RunStore
+from otel_reliability.ui.live import Histories, headed, live_view, snapshot, versions_compared
+from otel_reliability.ui.runs import MAX_COMPARED, RunChoice, RunStore
 from otel_reliability.windows.agent import AgentState
 from otel_reliability.windows.agents import AgentRegistry
 
@@ -89,6 +89,23 @@ class Agents:
         """Return the last whole runs of all agents of that name that are chosen. Raise `UnknownAgent` if there is none."""
         keys = self._meant(service, agent, namespace, environment)
         return {"runs": [record(run) for key in keys for run in self._runs.last(key, choice)]}
+
+    def compare(
+        self,
+        service: str,
+        agent: str,
+        before: str,
+        after: str,
+        *,
+        namespace: str | None = None,
+        environment: str | None = None,
+    ) -> Object:
+        """Return how two versions differ, for all agents of that name. Raise `UnknownAgent` if there is none, and
+        `ReliabilityError` for a version without runs.
+        """
+        keys, settings = self._meant(service, agent, namespace, environment), self._engine.settings
+        runs = ((key, self._runs.last(key, most=MAX_COMPARED)) for key in keys)
+        return {"agents": [plain(versions_compared(key, each, before, after, settings)) for key, each in runs]}
 
     def _meant(self, service: str, agent: str, namespace: str | None, environment: str | None) -> list[AgentKey]:
         found = [

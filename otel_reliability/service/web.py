@@ -163,7 +163,8 @@ AGENT: Final = "/api/v1/agents/{service}/{agent}"
 
 class Api:
     """`/api/v1/agents`: all agents with their scores; below it one agent, with readings, recent runs and diverging paths, and
-    below that `gate?require=TARGET`, and `runs` for its last runs. Lists are CSV with `?format=csv`.
+    below that `gate?require=TARGET`, `compare?before=VERSION&after=VERSION`, and `runs` for its last runs. Lists are CSV with
+    `?format=csv`.
     """
 
     def __init__(self, agents: Agents, threads: Executor, readiness: Readiness) -> None:
@@ -174,6 +175,7 @@ class Api:
             web.get("/api/v1/agents", self._list),
             web.get(AGENT, self._one),
             web.get(f"{AGENT}/gate", self._gate),
+            web.get(f"{AGENT}/compare", self._compare),
             web.get(f"{AGENT}/runs", self._runs),
         ]
 
@@ -190,6 +192,10 @@ class Api:
         requirements, min_runs = request.query.getall("require", ()), _whole(request, "min_runs", 0)
         ask = partial(self._agents.gate, requirements=requirements, min_runs=min_runs)
         return _json(await self._about_one(request, ask))
+
+    async def _compare(self, request: web.Request) -> web.Response:
+        versions = {name: request.query.get(name, "") for name in ("before", "after")}
+        return _json(await self._about_one(request, partial(self._agents.compare, **versions)))
 
     async def _runs(self, request: web.Request) -> web.Response:
         found = await self._about_one(request, partial(self._agents.runs, choice=RunChoice.of(request.query)))

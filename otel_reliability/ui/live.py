@@ -11,6 +11,8 @@ from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import of_alarm, of_evidence
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.engine import Engine
+from otel_reliability.errors import ConfigurationError
+from otel_reliability.loading import nearest
 from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.report.build import AgentSource, agent_view, compared
@@ -18,6 +20,7 @@ from otel_reliability.report.changes import marks
 from otel_reliability.report.history import MIN_RUNS, History
 from otel_reliability.report.text import clean, count, seconds
 from otel_reliability.report.view import AgentComparison, AgentView, ChangeView, ScorePoint
+from otel_reliability.ui.runs import made_of, versions_of
 from otel_reliability.windows.agents import AgentRegistry
 from otel_reliability.windows.paths import PathTable
 from otel_reliability.windows.rows import row_of
@@ -156,6 +159,22 @@ def live_view(found: AgentSource, settings: Settings) -> AgentView:
         window.insert(row)
     source = found._replace(window=window, readings=found.readings or window.readings())
     return agent_view(source, settings, MAX_RUNS_FOR_INTERVALS)
+
+
+def versions_compared(
+    key: AgentKey, runs: Sequence[Run], before: str, after: str, settings: Settings
+) -> AgentComparison:
+    """Compare the runs of two versions of an agent: values that `runs.versions_of` returns.
+
+    Raise `ConfigurationError` for a version that none of the runs has.
+    """
+    known = versions_of(runs)
+    for version in (before, after):
+        if version not in known:
+            remedy = nearest(version, known) if known else "the telemetry names no version (service.version)"
+            raise ConfigurationError("version", version, "a version of these runs", remedy)
+    old, new = ([run for run in runs if version in made_of(run)] for version in (before, after))
+    return comparison(key, old, new, settings)
 
 
 def comparison(key: AgentKey, before: Sequence[Run], after: Sequence[Run], settings: Settings) -> AgentComparison:

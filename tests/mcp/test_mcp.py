@@ -15,6 +15,7 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from otel_reliability.model.span import RawSpan, Resource
 from otel_reliability.report.build import report_of
 from otel_reliability.report.json import plain
 from otel_reliability.report.recording import Recording
@@ -28,6 +29,7 @@ from tests.service.running import Running, runs_of, serving
 TOOLS: Final = {"list_agents", "explain_score", "unusual_runs", "what_changed", "compare_versions", "check_target"}
 STEADY: Final = ("search book",) * 9
 SPANS: Final = runs(*STEADY, "pay") + runs(*("search book", "pay search") * 5, first=20, agent="clerk")
+VERSIONS: Final = [("1.0", "search book")] * 10 + [("2.0", path) for path in ("pay", "search pay book") * 5]
 ENV: Final = {**os.environ, "PYTHONPATH": str(Path.cwd())}
 
 
@@ -45,6 +47,12 @@ def service_of() -> Iterator[Running]:
             found.post("traces", traces_protobuf(runs_of(3, path, "support", first=10 * number)))
         found.finalize()
         yield found
+
+
+def versioned(number: int, version: str, path: str) -> list[RawSpan]:
+    """Return the spans of a run of a version of the service."""
+    resource = Resource.of({"service.name": "shop", "service.version": version})
+    return [span._replace(resource=resource) for span in runs(path, first=number)]
 
 
 Call: TypeAlias = tuple[str, Mapping[str, Any]]
@@ -131,6 +139,29 @@ def test_two_recordings_are_compared(file: Path, tmp_path: Path) -> None:
     assert (score["before"]["runs"], score["after"]["runs"], score["verdict"]) == (9, 10, "worse")
     assert "more_than_chance" in score
     assert "no run of this agent" in clerk
+
+
+def test_two_versions_are_compared(tmp_path: Path) -> None:
+    """Of one recording, and of a service: the same numbers; a version without runs is answered with those there are."""
+    spans = [span for number, each in enumerate(VERSIONS, 1) for span in versioned(number, *each)]
+    calls: list[Call] = [
+        ("compare_versions", {"agent": "support", "before": "1.0", "after": "2.0"}),
+        ("compare_versions", {"agent": "support", "before": "1.0", "after": "3.0"}),
+    ]
+
+    recorded, unknown = asked(by_stdio(write_otlp(tmp_path / "spans.jsonl", spans)), *calls)
+    with serving({"metrics": {"min_runs": 2}}) as service:
+        service.post("traces", traces_protobuf(spans))
+        service.finalize()
+        served, _ = asked(by_stdio("--url", service.url("ui")), *calls)
+
+    [agent] = recorded["agents"]
+    entropy = agent["metrics"]["path_entropy"]
+    assert (entropy["before"]["runs"], entropy["after"]["runs"], entropy["before"]["value"]) == (10, 10, 0.0)
+    assert (entropy["verdict"], entropy["more_than_chance"]) == ("worse", False)
+    assert served["agents"][0]["metrics"].keys() == agent["metrics"].keys()
+    assert served["agents"][0]["metrics"]["path_entropy"] == entropy
+    assert "'3.0' is not a version of these runs; the nearest are 2.0, 1.0" in unknown
 
 
 def test_target_is_checked_as_by_the_gate(file: Path) -> None:
