@@ -10,6 +10,7 @@ from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.target import GateTarget
 from otel_reliability.report.text import count, measured, percent
 from otel_reliability.report.view import AgentView
+from otel_reliability.report.words import is_bounded
 from otel_reliability.statistics.intervals import wilson
 
 MIN_DIFFERENCE: Final = 0.005
@@ -36,9 +37,11 @@ def doubt(target: GateTarget, agent: AgentView, task: str | None) -> str:
         return ""
     if not reading.low < target.wanted < reading.high:
         return ""
+    runs = f"{count(reading.runs, 'run')} do not decide this"
+    if not is_bounded(ALL_SPECS[target.name], reading):
+        return f"{runs}: they are too few to bound the value at 95 % confidence."
     low, high = (measured(ALL_SPECS[target.name], bound) for bound in (reading.low, reading.high))
-    runs = count(reading.runs, "run")
-    return f"{runs} do not decide this: at 95 % confidence the value lies between {low} and {high}."
+    return f"{runs}: at 95 % confidence the value lies between {low} and {high}."
 
 
 def few_runs(runs: int) -> str:

@@ -13,8 +13,8 @@ from otel_reliability.report.view import AgentComparison, AgentView, Compared, R
 from otel_reliability.statistics.intervals import wilson
 
 FULL_COVERAGE: Final = 100.0
-MAX_INTERVAL: Final = 60.0
-"""Points from which an interval of the score covers tiers from CRITICAL to STABLE, so that it bounds nothing."""
+MAX_INTERVAL: Final = 0.8
+"""Share of a number's range from which an interval bounds nothing: that of a score then covers CRITICAL to STABLE."""
 
 
 def meaning(agent: AgentView) -> str:
@@ -51,11 +51,18 @@ def about_score(agent: AgentView) -> str:
     reading, assessed = agent.metrics["score"], coverage(agent)
     if reading.low is None or reading.high is None:
         return assessed
-    if reading.high - reading.low > MAX_INTERVAL:
-        bounds = f"{count(reading.runs, 'run')} are too few to bound the score at 95 % confidence"
-    else:
+    if is_bounded(ALL_SPECS["score"], reading):
         bounds = f"between {reading.low:.0f} and {reading.high:.0f} at 95 % confidence"
+    else:
+        bounds = f"{count(reading.runs, 'run')} are too few to bound the score at 95 % confidence"
     return ", ".join(filter(None, (bounds, assessed)))
+
+
+def is_bounded(spec: MetricSpec, reading: ReadingView) -> bool:
+    """Return whether the interval says more than that the number is somewhere in its range."""
+    if reading.low is None or reading.high is None:
+        return False
+    return spec.low is None or spec.high is None or reading.high - reading.low <= MAX_INTERVAL * (spec.high - spec.low)
 
 
 def about_runs(agent: AgentView) -> str:

@@ -184,11 +184,13 @@ def test_a_clear_result_is_not_doubted(tmp_path: Path) -> None:
 
 
 def test_a_number_whose_interval_holds_the_bound_is_doubted(tmp_path: Path) -> None:
-    """Also where it is no share of runs."""
-    spans = runs("a b", "a b", "a", "b a", "a b", "b", "a b", "a b")
-    [result] = results(tmp_path, spans, "path_entropy<=0.6")
+    """Also where it is no share of runs; an interval of the whole range is not shown as one."""
+    paths = ["a b", "a b", "a", "b a", "a b", "b", "a b", "a b"]
+    [few] = results(tmp_path, runs(*paths), "path_entropy<=0.6")
+    [more] = results(tmp_path, runs(*paths * 5), "path_entropy<=0.3")
 
-    assert result.doubt.startswith("8 runs do not decide this: at 95 % confidence the value lies between 0.")
+    assert few.doubt == "8 runs do not decide this: they are too few to bound the value at 95 % confidence."
+    assert more.doubt.startswith("40 runs do not decide this: at 95 % confidence the value lies between 0.")
 
 
 def test_a_gate_on_few_runs_says_what_they_can_tell(tmp_path: Path) -> None:
