@@ -39,7 +39,6 @@ class Alert(NamedTuple):
 
 RUNS: Final = one(metric("window.runs"))
 SCORE: Final = one(metric("score"))
-RUNS_YESTERDAY: Final = one(metric("window.runs") + " offset 1d")
 HAS_RUNS: Final = f"({RUNS} >= {ENOUGH})"
 TIER: Final = metric("tier")
 RUNS_TOTAL: Final = sample_of(names.RUNS)
@@ -60,10 +59,6 @@ def _rank(offset: str = "") -> str:
         f'{weight} * {one(f"""{TIER}{{tier="{name}"}}{offset}""")}' for name, weight in weights.items() if weight
     )
     return f"sum without (tier) ({told})"
-
-
-def _hour(offset: str) -> str:
-    return one(f"avg_over_time({metric('score')}[1h]{offset})")
 
 
 _EXPLODED: Final = f"sum by ({WHO}) (increase({sample_of(names.RETRY_EXPLOSIONS)}[1h])) > 0"
@@ -119,13 +114,13 @@ ALERTS: Final = (
         unit="humanizePercentage",
     ),
     Alert(
-        "AgentScoreBelowYesterday", "warning",
-        f"({_hour(' offset 1d')} - {_hour('')}) and on ({BY}) {HAS_RUNS} and on ({BY}) ({RUNS_YESTERDAY} >= {ENOUGH}) and on ({WHO}) {ran('1h')}", 10, "15m",
-        f"The score of {AGENT} is lower than yesterday at this hour",
-        "Averaged over the last hour it is {{ .Value }} points lower than in the same hour yesterday.",
-        "The mean score of the last hour is more than ten points below that of the same hour a day ago, so the time of day is no excuse. There were enough runs at both times.",
-        [_LOOK, "Set the time to two days: when did it fall, and which layer grew?"],
-        ["As for a tier that fell."],
+        "AgentRunExceedsBound", "warning",
+        f"max by ({WHO}, kind) ({sample_of(names.OPEN_RUN_USAGE)})", 1, "0m",
+        f"A run of {AGENT} exceeds its bound while it runs",
+        "Its {{ .Labels.kind }} is {{ .Value }} times the bound.",
+        "An open run has used more than twice what any run of the agent's window used, or more than the section `watch` allows. It may go on, and cost more, until somebody stops it.",
+        ["The log event `agent_reliability.run_excess` names the run: its trace shows what it does.", "`failing_streak` and `repeats`: which call does it make again and again?"],
+        ["Stop the run if it does no good: this package never does.", "In process, `on_excess` lets the host stop it. If such runs are common work, raise the bound (`watch`)."],
         unit="humanize",
     ),
     Alert(

@@ -167,7 +167,7 @@ def _slug(name: str, title: str) -> str:
 
 
 def _instruments() -> Iterator[str]:
-    yield _table("Other gauges of agents", (names.LAST_RUN, names.CHANGE_EVIDENCE, names.INFO))
+    yield _table("Other gauges of agents", (names.LAST_RUN, names.CHANGE_EVIDENCE, names.INFO, names.OPEN_RUN_USAGE))
     yield _table("Counters and histograms of runs and sessions", (*names.COUNTERS, *names.HISTOGRAMS))
     yield _table("Metrics of the semantic conventions, with `telemetry.standard_metrics`", names.STANDARD)
     yield _table("Telemetry of otel-reliability itself, in every deployment mode", names.SELF)

@@ -305,6 +305,25 @@ class ChangeSettings(Struct, frozen=True):
     by name alone where only one agent in it has that name."""
 
 
+class WatchSettings(Struct, frozen=True):
+    """Bounds of open runs: one that exceeds a bound is reported while it runs. Without any, only windows bound it."""
+
+    tokens: Count | None = None
+    """Input and output tokens."""
+    cost: Annotated[float, Meta(gt=0)] | None = None
+    """Cost in USD."""
+    calls: Count | None = None
+    """Tool calls."""
+    duration: Seconds | None = None
+    """Seconds from its first span to its last."""
+    failing_streak: Count | None = None
+    """Retries of one failing call in a row."""
+    repeats: Count | None = None
+    """Calls that repeat one that succeeded, without a change in between."""
+    factor: Annotated[float, Meta(ge=0)] = 2.0
+    """Multiple of the greatest value in the agent's window, of 50 runs or more, that bounds an open run; 0: no such bound."""
+
+
 class TelemetrySettings(Struct, frozen=True):
     """Metrics to emit."""
 
@@ -346,6 +365,7 @@ class Settings(Struct, frozen=True):
     change: ChangeSettings = ChangeSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     ui: UISettings = UISettings()
+    watch: WatchSettings = WatchSettings()
     agent_key: tuple[Text, ...] = ()
     """Resource or span attributes that are part of an agent's identity, such as service.version."""
     context_limits: Mapping[str, Count] = {}

@@ -26,6 +26,7 @@ from otel_reliability.model.attributes import bounded
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, RawLog, RawSpan, SpanId, SpanRef, TraceId
+from otel_reliability.watch import Excess, Watch
 from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
 from otel_reliability.windows.sessions import SessionEvent, Sessions
 
@@ -97,6 +98,7 @@ class Engine:
         self._agents = AgentRegistry(self.settings, places_return=self._places_return)
         self._sessions = Sessions(self.settings, self._is_known)
         self._monitor = Monitor(self.settings, self._pinned) if self.settings.change.enabled else None
+        self._watch = Watch(self.settings.watch, self._assembler, self._agents)
         self._final: deque[Run] = deque()
         self._revised: deque[Run] = deque()
         self._scored: deque[SessionEvent] = deque()
@@ -186,6 +188,13 @@ class Engine:
                     self._monitor.advance(now)
             return entered
 
+    def watch(self, *, wait: float = -1) -> bool:
+        """Compare the open runs with their bounds, at most once a second. As `receive`."""
+        with self._turn(wait) as entered:
+            if entered:
+                self._watch.check(self._clock())
+            return entered
+
     def flush(self, reason: CloseReason, *, sessions: int | None = None, wait: float = -1) -> bool:
         """Close and finalize every run now: no span will arrive, or the numbers are wanted at once. As `receive`.
 
@@ -237,6 +246,15 @@ class Engine:
     def take_points(self) -> list[NewFingerprint]:
         """Return the change points found since the last call, each once."""
         return [] if self._monitor is None else self._monitor.take_points()
+
+    def take_excesses(self) -> list[Excess]:
+        """Return the open runs found since the last call to exceed a bound, once for each kind of usage."""
+        return _taken(self._watch.excesses)
+
+    @property
+    def watched(self) -> Watch:
+        """The open runs, for callers within `read` or alone with the engine."""
+        return self._watch
 
     @property
     def waiting(self) -> int:

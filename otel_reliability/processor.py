@@ -9,7 +9,7 @@ and no exception leaves one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from opentelemetry.context import Context
@@ -23,6 +23,7 @@ from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.live import WAIT_TIMEOUT_S, live_of
 from otel_reliability.telemetry.options import settings_from
 from otel_reliability.telemetry.span_queue import NEVER, SpanQueue
+from otel_reliability.watch import Excess
 
 CAPACITY: Final = 4_096
 """Queue length from which the host's threads help: one run at every root they end."""
@@ -45,18 +46,26 @@ class ReliabilitySpanProcessor(SpanProcessor):
     Args:
         settings: how to count; from the environment and `options` where absent.
         meter_provider: where the numbers go; the global one where absent, whether it is set before or after.
+        on_excess: called when an open run exceeds a bound, on a thread of ours that this starts. Stopping the agent is up to you.
         options: settings by name: `window=50`, `metrics={"min_runs": 10}`.
 
     """
 
     def __init__(
-        self, settings: Settings | None = None, *, meter_provider: MeterProvider | None = None, **options: object
+        self,
+        settings: Settings | None = None,
+        *,
+        meter_provider: MeterProvider | None = None,
+        on_excess: Callable[[Excess], object] | None = None,
+        **options: object,
     ) -> None:
         self._live = live_of(meter_provider, settings_from(options) if settings is None else settings)
         self._engine = self._live.engine
         self._stopped = False
         self.restart()
         self._live.attach(self)
+        if on_excess is not None:
+            self._live.on_excess(on_excess)
 
     def restart(self) -> None:
         """Drop everything that waits: a forked child starts empty."""

@@ -7,7 +7,7 @@ There is no clock and no lock here: time is an argument, and there is one caller
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from otel_reliability.assembly import late
@@ -48,6 +48,15 @@ class Assembler:
     def open_runs(self) -> int:
         """Traces with agent spans that are not closed."""
         return len(self._buffers.growing)
+
+    @property
+    def growing(self) -> Collection[TraceBuffer]:
+        """The buffers of these traces."""
+        return self._buffers.growing.keys()
+
+    def open_runs_of(self, buffer: TraceBuffer) -> list[Run]:
+        """Return the runs of a growing buffer that have not closed, as its spans show them now. Nothing changes."""
+        return [run for run in self._closing.assemble_spans(buffer).runs if run.run_id not in buffer.emitted]
 
     @property
     def remembered(self) -> int:

@@ -139,7 +139,7 @@ class Closing:
         while True:
             if buffer.closed is not None:
                 self._drop(buffer, late.hanging_on_closed(buffer.closed, buffer.spans))
-            built = self._assemble_spans(buffer)
+            built = self.assemble_spans(buffer)
             if not built.keyed:
                 return built
             dropped: dict[SpanRef, Account] = {}
@@ -157,7 +157,8 @@ class Closing:
                 return built
             self._drop(buffer, dropped)
 
-    def _assemble_spans(self, buffer: TraceBuffer) -> Assembled:
+    def assemble_spans(self, buffer: TraceBuffer) -> Assembled:
+        """Assemble the spans of a buffer as they are."""
         closed = buffer.closed
         if closed is None:
             return self._assemble(buffer.spans, buffer.evaluations, joined=buffer.joined)
@@ -277,7 +278,7 @@ class Closing:
     def hold_span_limit(self, buffer: TraceBuffer, now: float) -> None:
         """Close the parts that have reached the span limit, with as many spans as arrived first; they are final at once."""
         limit = self._span_limit
-        built = self._assemble_spans(buffer)
+        built = self.assemble_spans(buffer)
         large = [part for part in divide(buffer, built, {}) if part.count >= limit]
         buffer.full_at = 2 * max(buffer.weight, limit)
         if not large:
@@ -296,7 +297,7 @@ class Closing:
             kept.update(refs[:limit])
             refused.update(dict.fromkeys(refs[limit:], late.SEALED))
         self._drop(buffer, refused)
-        built = self._assemble_spans(buffer)
+        built = self.assemble_spans(buffer)
         sealed = [part for part in divide(buffer, built, {}) if not kept.isdisjoint(map(built.tree.ref, part.spans))]
         self._withdraw(buffer, built)
         for part in sealed:
@@ -317,7 +318,7 @@ class Closing:
         for run in buffer.emitted.values():
             self._finalize(run)
         if buffer.evaluations and buffer.weight:
-            given = {one for found in self._assemble_spans(buffer).tree.evaluations.values() for one in found}
+            given = {one for found in self.assemble_spans(buffer).tree.evaluations.values() for one in found}
             self._accounts[NO_RUN] += sum(one not in given for one in buffer.evaluations)
             buffer.evaluations = ()
         self._remove(buffer, now)

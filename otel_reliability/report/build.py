@@ -81,6 +81,7 @@ class AgentSource(NamedTuple):
     recent: Sequence[Run] = ()
     history: Sequence[ScorePoint] = ()
     change: ChangeView | None = None
+    exceeding: Sequence[str] = ()
 
 
 # --- A report on a recording ------------------------------------------------------------------------------------------
@@ -236,6 +237,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         pressures=[TokenPressure(row.run_id, row.pressure) for row in baseline if row.pressure is not None],
         retried=_retried(baseline),
         history=source.history,
+        exceeding=source.exceeding,
         recent=source.recent,
     )
     return replace(view, caveats=caveats_of(view, source.rows))

@@ -250,7 +250,8 @@ class AgentView:
 
     `runs` leaves perturbed runs out; `start` and `end` are those of its first and last run. `runs_left_out` counts the runs that
     did not fit into the window. Of the hidden fields, `history` is the score over time (oldest first), `recent` the last whole
-    runs (oldest first), `distances` path distances by run id, `paths` the number of baseline runs by (task, path).
+    runs (oldest first), `distances` path distances by run id, `exceeding` a line for each open run beyond a bound, `paths` the
+    number of baseline runs by (task, path).
     """
 
     key: AgentKey = field(metadata=MERGED)
@@ -285,6 +286,7 @@ class AgentView:
     retried: Sequence[RetriedTool] = field(metadata=HIDDEN)
     history: Sequence[ScorePoint] = field(default=(), metadata=HIDDEN)
     recent: Sequence[Run] = field(default=(), metadata=HIDDEN)
+    exceeding: Sequence[str] = field(default=(), metadata=HIDDEN)
 
     @property
     def agent(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
-from otel_reliability.telemetry import change_event, names
+from otel_reliability.telemetry import log_events, names
 from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.recorder import Recorder, readings_of
@@ -59,8 +59,16 @@ class SeriesRecording:
             recorder.change(changes)
             if commit is not None:
                 commit()
-        change_event.emit([*points, *changes])
+        log_events.emit([*points, *changes])
         return bool(runs or scored or changes or points)
+
+    def exceed(self) -> None:
+        """Record the open runs that exceed a bound at once: they wait for no transaction."""
+        excesses = self._engine.take_excesses()
+        if excesses:
+            with self.book.lock:
+                self._recorder.exceed(excesses)
+            log_events.emit(excesses)
 
     def discard(self) -> None:
         """Forget what became final while arrivals were applied again that are recorded already."""

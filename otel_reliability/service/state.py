@@ -37,6 +37,8 @@ class State:
     def advance(self) -> None:
         """Meet every deadline that has passed."""
         self.engine.tick()
+        self.engine.watch()
+        self.recording.exceed()
         for watcher in self.watchers:
             watcher()
         self.steps += 1

@@ -1,7 +1,7 @@
 """One engine with its instruments, shared by the processors and exporters of one MeterProvider.
 
-No thread of ours runs. Deadlines are met by the first of: a collection, `force_flush`, a processor or an exporter that
-receives spans.
+No thread of ours runs, unless the host registers `on_excess`. Deadlines are met by the first of: a collection, `force_flush`, a
+processor or an exporter that receives spans.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import atexit
 import logging
 import os
 import threading
+import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
@@ -24,7 +26,7 @@ from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import CloseReason, Run
-from otel_reliability.telemetry import change_event, names
+from otel_reliability.telemetry import log_events, names
 from otel_reliability.telemetry import self as self_telemetry
 from otel_reliability.telemetry.exposition import agent_points
 from otel_reliability.telemetry.guard import Guard
@@ -32,6 +34,7 @@ from otel_reliability.telemetry.instruments import Observed, Point, Recorded, Sn
 from otel_reliability.telemetry.ledger import BUDGET, ToolLedger, fitting
 from otel_reliability.telemetry.recorder import Recorder, RunReadings, readings_of
 from otel_reliability.telemetry.self import Health
+from otel_reliability.watch import MAX_REMEMBERED, Excess
 from otel_reliability.windows.agents import AgentRegistry
 
 _logger = logging.getLogger("otel_reliability")
@@ -41,10 +44,15 @@ WAIT_TIMEOUT_S: Final = 5.0
 TICK_S: Final = 1.0
 """Seconds between two checks of the deadlines."""
 
+WATCH_INTERVAL_S: Final = 0.5
+"""Seconds between two checks of the thread that watches open runs."""
+
 INSTANCE: Final = "service.instance.id"
 
 _AT_EXIT: Final = Guard("the exit hook")
 _AT_FORK: Final = Guard("the fork hook")
+_WATCH: Final = Guard("watching open runs")
+_CALLBACK: Final = Guard("calling on_excess")
 
 
 class SpanSource(Protocol):
@@ -82,6 +90,7 @@ class Live:
         self._begun = self._warned = self._forked = False
         self.exiting = False
         """True once the interpreter exits: remaining runs are closed for that reason."""
+        self._watcher: Watcher | None = None
         self._hook = partial(_at_exit, weakref.ref(self))
         self._next_tick = self._collect_duration = 0.0
         self._ledger = ToolLedger(self.settings)
@@ -156,9 +165,27 @@ class Live:
         """Return the values of all observed instruments."""
         began = self.engine.now()
         self.pump(WAIT_TIMEOUT_S)
+        self.watch(WAIT_TIMEOUT_S)
         found = self.engine.read(self._snapshot, wait=WAIT_TIMEOUT_S)
         self._collect_duration = self.engine.now() - began
         return {} if found is None else found
+
+    def watch(self, wait: float) -> Sequence[Excess]:
+        """Compare the open runs with their bounds; record and return those that exceed one for the first time."""
+        self.engine.watch(wait=wait)
+        excesses = self.engine.take_excesses()
+        self._recorder.exceed(excesses)
+        log_events.emit(excesses)
+        if self._watcher is not None:
+            self._watcher.pending.extend(excesses)
+        return excesses
+
+    def on_excess(self, callback: Callable[[Excess], object]) -> None:
+        """Call this for every open run that exceeds a bound, from now on, on a thread that watches them."""
+        if self._watcher is None:
+            self._watcher = Watcher(weakref.ref(self))
+        self._watcher.callbacks.append(callback)
+        self._watcher.start()
 
     def _drain(self, wait: float) -> bool:
         return all(source.drain(wait) for source in tuple(self._sources))
@@ -189,7 +216,7 @@ class Live:
         self._recorder.score(self.engine.take_scored())
         changes = self.engine.take_changes()
         self._recorder.change(changes)
-        change_event.emit([*self.engine.take_points(), *changes])
+        log_events.emit([*self.engine.take_points(), *changes])
         if self.engine.closed and not self._warned:
             self._warn_if_unread()
         return True
@@ -228,6 +255,44 @@ class Live:
         self._observed.restart()
         for source in self._sources:
             source.restart()
+        if self._watcher is not None:
+            self._watcher.start()
+
+
+class Watcher:
+    """The one thread that a host may ask for: it watches open runs, and calls the host's callbacks.
+
+    It ends with the `Live` that it belongs to, keeps no interpreter from exiting, and no failure of a callback leaves it.
+    """
+
+    def __init__(self, live: weakref.ref[Live]) -> None:
+        self.callbacks: list[Callable[[Excess], object]] = []
+        self.pending: deque[Excess] = deque(maxlen=MAX_REMEMBERED)
+        self._live = live
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread, unless it runs: in a forked child it does not."""
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, name="otel-reliability-watch", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        context.attach(context.set_value(_SUPPRESS_INSTRUMENTATION_KEY, value=True))
+        while True:
+            time.sleep(WATCH_INTERVAL_S)
+            live = self._live()
+            if live is None or live.exiting:
+                return
+            with _WATCH:
+                live.pump(WAIT_TIMEOUT_S)
+                live.watch(WAIT_TIMEOUT_S)
+            del live
+            while self.pending:
+                excess = self.pending.popleft()
+                for callback in tuple(self.callbacks):
+                    with _CALLBACK:
+                        callback(excess)
 
 
 _lives: weakref.WeakSet[Live] = weakref.WeakSet()

@@ -27,6 +27,7 @@ TOOL: Final = "gen_ai.tool.name"
 OK: Final = "ok"
 OUTCOME: Final = "outcome"
 SIGNAL: Final = "signal"
+KIND: Final = "kind"
 
 OTHER: Final = "__other__"
 """The agent, or the tool, of everything beyond a limit."""
@@ -78,6 +79,10 @@ INFO: Final = _agent("info", "gauge", "{agent}",
     "Always 1; its attributes show how the agent is made: models, version, hashes of system prompt and tools, instrumentation. "
     "They change with a change point only.", *FINGERPRINTS)
 
+OPEN_RUN_USAGE: Final = _agent("open_run.usage", "gauge", "{ratio}",
+    "Largest share of its bound that an open run has reached, by kind of usage; above 1 it exceeds the bound.", KIND)
+RUN_EXCESS: Final = _agent("run.excess", "counter", "{run}",
+    "Runs that exceeded a bound while they were open, by kind of usage; __other__: runs whose agent was not known yet.", KIND)
 CHANGES: Final = _agent("changes", "counter", "{change}", "Changes of behaviour, by the signal that shows them most.", SIGNAL)
 RUNS: Final = _agent("runs", "counter", "{run}", "Final runs, by outcome.", OUTCOME)
 REVISIONS: Final = _agent("run.revisions", "counter", "{run}", "Closed runs that late spans changed or withdrew.")
@@ -114,7 +119,7 @@ STANDARD_INFERENCE_CALLS: Final = _standard("invoke_agent.inference_calls", "{in
 STANDARD_TOOL_DURATION: Final = _standard("execute_tool.duration", "s", "Duration of a tool call.",
     (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92), TOOL)
 
-COUNTERS: Final = (RUNS, REVISIONS, TOOL_CALLS, RETRIES, RETRY_EXPLOSIONS, CHANGES)
+COUNTERS: Final = (RUN_EXCESS, RUNS, REVISIONS, TOOL_CALLS, RETRIES, RETRY_EXPLOSIONS, CHANGES)
 HISTOGRAMS: Final = (
     PATH_DISTANCE, TOKEN_PRESSURE, RUN_RETRIES, RUN_SCORE, RUN_DURATION, RUN_TOKENS, RUN_COST,
     SESSION_RELIABILITY, SESSION_CONSISTENCY,
@@ -198,7 +203,7 @@ KAFKA: Final = (
 
 
 def gauges() -> tuple[Instrument, ...]:
-    """Return one observed gauge per metric of the table, the time of the latest run, the evidence for a change, and `info`."""
+    """Return one observed gauge per metric of the table, and those of an agent that belong to no window."""
     emitted = (spec for spec in metrics.ALL_SPECS if spec.emitted)
     measured = (Instrument(PREFIX + spec.name, "gauge", spec.unit, spec.description) for spec in emitted)
-    return (*measured, LAST_RUN, CHANGE_EVIDENCE, INFO)
+    return (*measured, LAST_RUN, CHANGE_EVIDENCE, INFO, OPEN_RUN_USAGE)

@@ -17,6 +17,7 @@ from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.ledger import ToolLedger
 from otel_reliability.telemetry.names import Instrument
 from otel_reliability.telemetry.own_calls import own_calls
+from otel_reliability.watch import Excess
 from otel_reliability.windows.agents import AgentRegistry
 from otel_reliability.windows.sessions import SessionEvent
 
@@ -96,6 +97,11 @@ class Recorder:
         """Count changes of behaviour."""
         for key, alarm in changes:
             self._sink.add(names.CHANGES, 1, {**of_agent(key), names.SIGNAL: alarm.signal})
+
+    def exceed(self, excesses: Iterable[Excess]) -> None:
+        """Count open runs that exceeded a bound."""
+        for excess in excesses:
+            self._sink.add(names.RUN_EXCESS, 1, {**of_agent(excess.agent), names.KIND: excess.kind})
 
     def _count(self, run: Run, calls: Sequence[ToolCall], counted_as: AgentKey, weight: int) -> dict[str, str]:
         """Raise the counters of a run by its weight per run, call and retry; return the attribute for each tool."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -35,6 +35,8 @@ BURST_POINTS: Final = 500
 POINTS_PER_S: Final = 20.0
 """Points a second that may be added in the long run: a hundredth of a processor. An agent that is skipped adds its next one."""
 MAX_SENTENCE: Final = 2_000
+MAX_EXCEEDING: Final = 5
+"""Maximum open runs beyond a bound that a page shows."""
 
 _OFF: Final = ChangeView(Result.NO_RESULT, "Not watched: change detection is switched off", "off")
 _NO_RUNS: Final = "No result: no complete run yet"
@@ -149,6 +151,9 @@ def snapshot(
         recent=tuple(state.recent),
         history=() if histories is None else histories.of(key),
         change=change_of(engine, key) if histories is None else histories.change(key),
+        exceeding=[
+            line_of_open_run(run_id, shares) for run_id, shares in engine.watched.exceeding(key)[:MAX_EXCEEDING]
+        ],
     )
 
 
@@ -218,6 +223,16 @@ def change_of(engine: Engine, key: AgentKey) -> ChangeView:
     if evidence.status is Status.LEARNING:
         return ChangeView(Result.NO_RESULT, of_evidence(evidence).capitalize(), "learning", marks=marked)
     return ChangeView(Result.NO_RESULT, clean(of_evidence(evidence), MAX_SENTENCE), "none", marks=marked)
+
+
+def line_of_open_run(run_id: str, shares: Mapping[str, float]) -> str:
+    """Return what an open run exceeds.
+
+    >>> line_of_open_run("5f35-d009", {"calls": 3.14, "tokens": 0.4})
+    'Open run 5f35-d009 exceeds its bound: calls 3.1 times'
+    """
+    beyond = ", ".join(f"{kind.replace('_', ' ')} {share:.2g} times" for kind, share in shares.items() if share > 1)
+    return f"Open run {run_id} exceeds its bound: {beyond}"
 
 
 def _so_far(evidence: Evidence, alarm_at: float) -> str:

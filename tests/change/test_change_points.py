@@ -18,9 +18,9 @@ from otel_reliability.engine import Engine
 from otel_reliability.model.record import pack, unpack
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import RawSpan
-from otel_reliability.telemetry.change_event import emit
 from otel_reliability.telemetry.ledger import BUDGET
 from otel_reliability.telemetry.live import live_of
+from otel_reliability.telemetry.log_events import emit
 from otel_reliability.testing import run, span, write_otlp
 from tests.cli.command_line import call
 from tests.telemetry.loggers import Kept, loggers

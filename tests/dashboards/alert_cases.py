@@ -57,7 +57,6 @@ FELL: Final = tiers(STABLE="1x119 0x180", VARIABLE="0x119 1x180")
 EXPLODES: Final = gauge("retry_explosion_share", AT, "0.1x300")
 EXPLODED: Final = gauge("retry_explosions_total", AT, "0+1x300")
 FULL: Final = gauge("token_budget_pressure", AT, "0.9x300")
-BELOW: Final = gauge("score", AT, f"90x{DAY}", "75x200")
 
 
 RISKY: Final = {
@@ -105,28 +104,14 @@ CASES: Final = (
     Case("AgentTokenPressure", "at 0.8", False, {**BUSY, **gauge("token_budget_pressure", AT, "0.8x300")}, 120),
     Case("AgentTokenPressure", "no run for an hour", False, {**IDLE, **FULL}, 120),
     Case("AgentTokenPressure", "a handful of runs", False, {**FEW, **FULL}, 120),
-    Case("AgentScoreBelowYesterday", "fifteen points below the same hour", True, {**BUSY, **BELOW}, DAY + 100),
     Case(
-        "AgentScoreBelowYesterday",
-        "five points below",
-        False,
-        {**BUSY, **gauge("score", AT, f"90x{DAY}", "85x200")},
-        DAY + 100,
+        "AgentRunExceedsBound",
+        "three times the bound",
+        True,
+        gauge("open_run_usage", f'{AT},kind="calls"', "0.5x20 3x40"),
+        60,
     ),
-    Case(
-        "AgentScoreBelowYesterday",
-        "as low as yesterday at this hour",
-        False,
-        {**BUSY, **gauge("score", AT, "60x200 90x1000 60x600")},
-        DAY + 150,
-    ),
-    Case(
-        "AgentScoreBelowYesterday",
-        "a handful of runs yesterday",
-        False,
-        {**runs("0+2x3000", window="5x1400 40x1600"), **BELOW},
-        DAY + 100,
-    ),
+    Case("AgentRunExceedsBound", "near the bound", False, gauge("open_run_usage", f'{AT},kind="calls"', "0.9x100"), 60),
     Case("AgentSessionsAtRisk", "four of ten sessions", True, RISKY, 60),
     Case(
         "AgentSessionsAtRisk",

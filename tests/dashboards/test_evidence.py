@@ -30,7 +30,6 @@ LOOKS_BACK = frozenset(
         "agent: Evidence for a change, by signal [A]",  # it stands for some runs only, until it is told as a change
         "AgentBehaviourChanged",
         "AgentTierFell",
-        "AgentScoreBelowYesterday",
         "AgentWithoutRuns",
     }
 )

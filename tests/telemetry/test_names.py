@@ -37,6 +37,7 @@ def test_every_window_metric_has_its_gauge() -> None:
         "agent.reliability.last_run.timestamp",
         "agent.reliability.change.evidence",
         "agent.reliability.info",
+        "agent.reliability.open_run.usage",
     }
 
 

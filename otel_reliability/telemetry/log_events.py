@@ -1,7 +1,4 @@
-"""Changes of behaviour → OTel log events `agent_reliability.change`, where a LoggerProvider is set.
-
-Change points (a new model, version, prompt …) are events `agent_reliability.change_point`.
-"""
+"""Changes of behaviour, change points and excesses of open runs → OTel log events, where a LoggerProvider is set."""
 
 from __future__ import annotations
 
@@ -24,10 +21,14 @@ from otel_reliability.model.run import AgentKey
 from otel_reliability.telemetry import names
 from otel_reliability.telemetry.attributes import of_agent
 from otel_reliability.telemetry.guard import Guard
+from otel_reliability.watch import Excess, sentence_of
+from otel_reliability.windows.agents import OTHER_AGENT
 
 EVENT_NAME: Final = "agent_reliability.change"
 POINT_EVENT_NAME: Final = "agent_reliability.change_point"
+EXCESS_EVENT_NAME: Final = "agent_reliability.run_excess"
 PREFIX: Final = names.PREFIX + "change."
+EXCESS_PREFIX: Final = names.PREFIX + "excess."
 
 _EMIT: Final = Guard("emitting a log event")
 
@@ -42,7 +43,7 @@ class Event(NamedTuple):
     severity: SeverityNumber = SeverityNumber.WARN
 
 
-def emit(changes: Sequence[Change | NewFingerprint], provider: logs.LoggerProvider | None = None) -> None:
+def emit(changes: Sequence[Change | NewFingerprint | Excess], provider: logs.LoggerProvider | None = None) -> None:
     """Emit an event for each change, to the global LoggerProvider where no other is given. Never raises.
 
     Until a provider is set, the API drops the events.
@@ -59,14 +60,16 @@ def emit(changes: Sequence[Change | NewFingerprint], provider: logs.LoggerProvid
             context.detach(token)
 
 
-def event_of(change: Change | NewFingerprint) -> Event:
-    """Return the event of a change, or of a change point.
+def event_of(change: Change | NewFingerprint | Excess) -> Event:
+    """Return the event of a change, of a change point, or of an open run that exceeds a bound.
 
     The attributes name the agent, the signals (the first names the change) and the observation. The body has a sentence, and
     the values before and after.
     """
     if isinstance(change, NewFingerprint):
         return _event_of_point(*change)
+    if isinstance(change, Excess):
+        return _event_of_excess(change)
     key, alarm = change
     attributes = {
         **of_agent(key),
@@ -82,6 +85,19 @@ def _event_of_point(key: AgentKey, point: ChangePoint) -> Event:
     attributes = {**of_agent(key), PREFIX + "kind": point.kind, PREFIX + "unit": point.observation}
     body = {"message": of_point(point), "before": list(point.before), "after": list(point.after)}
     return Event(point.at_ns, body, attributes, POINT_EVENT_NAME, SeverityNumber.INFO)
+
+
+def _event_of_excess(excess: Excess) -> Event:
+    run = excess.run
+    attributes = {
+        **of_agent(run.key if excess.agent == OTHER_AGENT else excess.agent),
+        EXCESS_PREFIX + "kind": excess.kind,
+        EXCESS_PREFIX + "value": excess.value,
+        EXCESS_PREFIX + "bound": excess.bound,
+        EXCESS_PREFIX + "bound_of": excess.of,
+        EXCESS_PREFIX + "run_id": run.run_id,
+    }
+    return Event(run.end_ns, {"message": sentence_of(excess)}, attributes, EXCESS_EVENT_NAME)
 
 
 def _body(alarm: Alarm) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from otel_reliability.change.alarm import Alarm, SignalChange, Summary, ToolShif
 from otel_reliability.change.monitor import Change
 from otel_reliability.config import ChangeSettings, Settings
 from otel_reliability.model.run import AgentKey, CloseReason
-from otel_reliability.telemetry import change_event
-from otel_reliability.telemetry.change_event import EVENT_NAME, emit
+from otel_reliability.telemetry import log_events
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.live import live_of
+from otel_reliability.telemetry.log_events import EVENT_NAME, emit
 from tests.report.build import run_spans
 from tests.telemetry.loggers import Kept, loggers
 from tests.telemetry.meters import Meters
@@ -118,7 +118,7 @@ def test_a_logger_that_takes_records_only_is_handed_one() -> None:
 
     emit([CHANGE], Provider())
     assert [(one.event_name, one.attributes["signal"]) for one in taken] == [(EVENT_NAME, "calls")]
-    assert change_event.event_of(CHANGE).body == taken[0].body
+    assert log_events.event_of(CHANGE).body == taken[0].body
 
 
 def test_in_process_a_change_is_told_once(kept: Kept) -> None:

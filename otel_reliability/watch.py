@@ -1,0 +1,229 @@
+"""Open runs: what each has used so far, against configured bounds and against the finished runs of its agent's window.
+
+Traces that have grown are assembled as they are, the heaviest first, within a budget of processor time. All that is emitted of
+such a run is that it exceeds a bound.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from otel_reliability.assembly.assembler import Assembler
+from otel_reliability.assembly.buffers import TraceBuffer
+from otel_reliability.config import WatchSettings
+from otel_reliability.model.row import Row
+from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
+from otel_reliability.windows.paths import PathTable
+from otel_reliability.windows.rows import row_of
+
+INTERVAL_S: Final = 1.0
+"""Seconds between two checks of a trace."""
+CPU_SHARE: Final = 0.05
+"""Share of one processor that checks may use in the long run."""
+BURST_S: Final = 0.1
+"""Seconds of processor time that a check may use after a pause."""
+MIN_GROWTH: Final = 0.01
+"""Growth of a trace since its last check from which it is checked again: a long one costs more than a short one."""
+
+MIN_RUNS: Final = 50
+"""Runs of a window from which its maximum is a bound."""
+MAX_RUNS: Final = 1_000
+"""Runs of a window whose maximum is read, the newest."""
+MAX_AGENTS: Final = 50
+"""Agents of a service whose windows bound a run of an unknown agent, the first to be seen."""
+BOUNDS_AGE_S: Final = 10.0
+"""Seconds for which bounds are kept."""
+MAX_REMEMBERED: Final = 10_000
+"""Maximum runs that are known to have exceeded a bound, and excesses that wait to be emitted."""
+
+Usage: TypeAlias = Mapping[str, float]
+
+FLOORS: Final[Usage] = {
+    "tokens": 20_000,
+    "cost": 0.1,
+    "calls": 20,
+    "duration": 60.0,
+    "failing_streak": 5,
+    "repeats": 10,
+}
+"""Kinds of usage, and the value below which a run exceeds no window: tokens, USD, tool calls, seconds, retries in a row of one
+call, repeats."""
+
+
+UNITS: Final[Mapping[str, str]] = {
+    "tokens": "tokens",
+    "cost": "USD of cost",
+    "calls": "tool calls",
+    "duration": "seconds of duration",
+    "failing_streak": "retries of one failing call in a row",
+    "repeats": "repeated calls",
+}
+"""Kinds of usage in words."""
+
+
+class Excess(NamedTuple):
+    """An open run exceeded a bound for the first time.
+
+    `of` names the bound: a `setting`, or the `window` of its agent; of its `service` while nothing names the agent. The counter
+    of `agent` includes it.
+    """
+
+    run: Run
+    agent: AgentKey
+    kind: str
+    value: float
+    bound: float
+    of: str
+
+
+class _Bounds(NamedTuple):
+    agent: AgentKey
+    of: str
+    values: Usage
+
+
+class _Window(NamedTuple):
+    """The runs of an agent that were read, and the greatest value of each kind."""
+
+    runs: int
+    greatest: Usage
+
+
+class Watch:
+    """The open runs of one engine. `check` is called within its turn."""
+
+    def __init__(self, settings: WatchSettings, assembler: Assembler, agents: AgentRegistry) -> None:
+        self._settings, self._assembler, self._agents = settings, assembler, agents
+        self._configured = {kind: value for kind in FLOORS if (value := getattr(settings, kind)) is not None}
+        self._windows: dict[AgentKey, _Window] = {}
+        self._services: dict[tuple[str, ...], list[AgentKey]] = {}
+        self._read_at = float("-inf")
+        self._raised: OrderedDict[str, set[str]] = OrderedDict()
+        self.excesses: deque[Excess] = deque(maxlen=MAX_REMEMBERED)
+        """The excesses that wait to be emitted."""
+        self._shares: dict[str, tuple[AgentKey, Usage]] = {}
+        self.most_extreme: Mapping[AgentKey, Usage] = {}
+        """By agent and kind, the largest share of its bound that an open run of the agent has reached."""
+        self._allowance, self._checked = BURST_S, float("-inf")
+        self.skipped = 0
+        """Grown traces that the last check left out, for want of time."""
+
+    def check(self, now: float, spent: Callable[[], float] = time.thread_time) -> None:
+        """Check the traces that have grown, at most once a second. `spent`: processor time in seconds."""
+        if now - self._checked < INTERVAL_S:
+            return
+        self._allowance = min(BURST_S, self._allowance + CPU_SHARE * min(now - self._checked, 1e6))
+        self._checked = now
+        began = spent()
+        self._forget(now)
+        grown = sorted(filter(_has_grown, self._assembler.growing), key=lambda buffer: -buffer.weight)
+        self.skipped = len(grown)
+        for buffer in grown:
+            if spent() - began >= self._allowance:
+                break
+            self.skipped -= 1
+            runs = self._assembler.open_runs_of(buffer)
+            buffer.watched, buffer.watched_runs = buffer.weight, tuple(run.run_id for run in runs)
+            for run in runs:
+                self._compare(run)
+        self.most_extreme = self._most_extreme()
+        self._allowance -= spent() - began
+
+    def exceeding(self, key: AgentKey) -> list[tuple[str, Usage]]:
+        """Return the open runs of an agent that exceed a bound: id, and share of the bound by kind."""
+        found = ((run_id, shares) for run_id, (agent, shares) in self._shares.items() if agent == key)
+        return [(run_id, shares) for run_id, shares in found if max(shares.values(), default=0.0) > 1]
+
+    def _most_extreme(self) -> dict[AgentKey, dict[str, float]]:
+        found: dict[AgentKey, dict[str, float]] = {}
+        for agent, shares in self._shares.values():
+            most = found.setdefault(agent, {})
+            for kind, share in shares.items():
+                most[kind] = max(share, most.get(kind, 0.0))
+        return found
+
+    def _forget(self, now: float) -> None:
+        """Forget bounds that are too old, and runs that have closed or have become part of another one."""
+        if now - self._read_at >= BOUNDS_AGE_S:
+            self._windows, self._services, self._read_at = {}, {}, now
+        open_runs = {run_id for buffer in self._assembler.growing for run_id in buffer.watched_runs}
+        self._shares = {run_id: found for run_id, found in self._shares.items() if run_id in open_runs}
+
+    def _compare(self, run: Run) -> None:
+        usage, window = usage_of(row_of(run, PathTable())), self._bounds_of(run.key)
+        shares: dict[str, float] = {}
+        for kind, value in usage.items():
+            bounds = [(window.values[kind], window.of)] if kind in window.values else []
+            bounds += [(self._configured[kind], "setting")] if kind in self._configured else []
+            if not bounds:
+                continue
+            bound, of = min(bounds)
+            shares[kind] = value / bound
+            if value > bound and kind not in self._raised.get(run.run_id, ()):
+                self._raised.setdefault(run.run_id, set()).add(kind)
+                self.excesses.append(Excess(run, window.agent, kind, value, bound, of))
+        self._shares[run.run_id] = (window.agent, shares)
+        while len(self._raised) > MAX_REMEMBERED:
+            self._raised.popitem(last=False)
+
+    # --- Bounds -------------------------------------------------------------------------------------------------------
+
+    def _bounds_of(self, key: AgentKey) -> _Bounds:
+        """Return the bounds of an agent; of its service, while it is unknown: the root of a run arrives last in OTLP."""
+        if self._agents.seen(key) is not None:
+            return _Bounds(key, "window", self._of_windows([key]))
+        if not self._services:
+            for one in self._agents.keys():  # noqa: SIM118  not a mapping
+                self._services.setdefault(one[:3], []).append(one)
+        same = self._services.get(key[:3], [])
+        return _Bounds(same[0] if len(same) == 1 else OTHER_AGENT, "service", self._of_windows(same[:MAX_AGENTS]))
+
+    def _of_windows(self, keys: Sequence[AgentKey]) -> dict[str, float]:
+        """Return the bound of each kind over the windows of these agents: a multiple of the greatest value of a run."""
+        windows, factor = [self._window_of(key) for key in keys], self._settings.factor
+        if not factor or sum(window.runs for window in windows) < MIN_RUNS:
+            return {}
+        kinds = {kind for window in windows for kind in window.greatest}
+        greatest = {kind: max(window.greatest.get(kind, 0.0) for window in windows) for kind in kinds}
+        return {kind: max(factor * value, FLOORS[kind]) for kind, value in greatest.items()}
+
+    def _window_of(self, key: AgentKey) -> _Window:
+        found = self._windows.get(key)
+        if found is None:
+            state = self._agents.loaded(key)
+            rows = [] if state is None else state.first_window.rows()[-MAX_RUNS:]
+            greatest: dict[str, float] = {}
+            for row in rows:
+                for kind, value in usage_of(row).items():
+                    greatest[kind] = max(value, greatest.get(kind, 0.0))
+            found = self._windows[key] = _Window(len(rows), greatest)
+        return found
+
+
+def usage_of(row: Row) -> dict[str, float]:
+    """Return what a run has used, by kind; kinds without data are left out."""
+    retries = row.retries
+    found = {
+        "tokens": row.tokens,
+        "cost": row.cost,
+        "calls": row.tool_calls,
+        "duration": (row.end_ns - row.start_ns) / 1e9,
+        "failing_streak": None if retries is None else retries.longest_chain,
+        "repeats": None if retries is None else retries.repeats,
+    }
+    return {kind: float(value) for kind, value in found.items() if value is not None}
+
+
+def _has_grown(buffer: TraceBuffer) -> bool:
+    return buffer.weight > buffer.watched * (1 + MIN_GROWTH)
+
+
+def sentence_of(excess: Excess) -> str:
+    """Return the sentence of an excess."""
+    unit, of = UNITS[excess.kind], {"setting": "the configured bound", "window": "the bound by its agent's window"}
+    bound = of.get(excess.of, "the bound by the windows of its service")
+    return f"an open run has {excess.value:,.6g} {unit}; {bound} is {excess.bound:,.6g}"
