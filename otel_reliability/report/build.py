@@ -28,9 +28,8 @@ from otel_reliability.report.caveats import caveats_of
 from otel_reliability.report.findings import findings_of
 from otel_reliability.report.groups import ALL_SPECS, EVALUATION_FAMILIES
 from otel_reliability.report.history import recorded_history
-from otel_reliability.report.lazy import Lazy
 from otel_reliability.report.missing import missing_of, models_without_limit
-from otel_reliability.report.recording import Recording
+from otel_reliability.report.recording import Lazy, Recording
 from otel_reliability.report.text import clean, count, listed
 from otel_reliability.report.view import (
     VERSION,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, Generic, TypeAlias, TypeVar, overload
 
 from msgspec.structs import replace
 
@@ -19,7 +19,6 @@ from otel_reliability.engine import Engine
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import TraceId
 from otel_reliability.report.completion import Completion
-from otel_reliability.report.lazy import Lazy
 from otel_reliability.sources.batch import Batch, Malformed
 from otel_reliability.sources.chunks import Progress
 from otel_reliability.sources.mentions import mentions_in
@@ -27,6 +26,8 @@ from otel_reliability.sources.otlp_json import read_file, read_lines
 from otel_reliability.windows.session import SessionScores
 from otel_reliability.windows.sessions import SessionEvent
 from otel_reliability.windows.window import AgentWindow
+
+T = TypeVar("T")
 
 WINDOW: Final = "recording"
 END: Final = 0
@@ -220,3 +221,25 @@ def _end(known: int | SessionEvent) -> int:
 def _stopped() -> float:
     """Return the time of a recording's clock, which stands still."""
     return 0.0
+
+
+class Lazy(Sequence[T], Generic[T]):
+    """Items made from other items, each when it is read: sessions may be tens of thousands, and what explains them is large.
+
+    >>> squares = Lazy([1, 2, 3], lambda number: number * number)
+    >>> list(squares), squares[-1], list(squares[:2])
+    ([1, 4, 9], 9, [1, 4])
+    """
+
+    def __init__(self, items: Sequence[Any], build: Callable[[Any], T]) -> None:
+        self._items, self._build = items, build
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+    @overload
+    def __getitem__(self, at: slice) -> Lazy[T]: ...
+    def __getitem__(self, at: int | slice) -> T | Lazy[T]:
+        return Lazy(self._items[at], self._build) if isinstance(at, slice) else self._build(self._items[at])

@@ -125,10 +125,3 @@ def test_without_a_score_there_is_no_badge(path: Path, tmp_path: Path, capsys: p
     assert "no score, so no badge: 1 of the 2 runs that a score needs." in lone.err
     assert nobody.code == 3
     assert "there are no agent runs" in nobody.err
-
-
-def test_trust_is_a_score(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """From 0 to 100."""
-    done = call(capsys, "report", path, "--format", "badge", "--trust", "940")
-
-    assert (done.code, "Invalid value for '--trust': 940.0 is not in the range" in done.err) == (2, True)

@@ -2,15 +2,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from otel_reliability.config import LimitSettings, Settings, WindowSettings
-from otel_reliability.errors import SourceError
+from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import RawSpan
-from otel_reliability.report.recording import WINDOW, Recording, for_report
+from otel_reliability.report.recording import Recording, for_report
 from otel_reliability.sources.batch import Malformed
 from otel_reliability.testing import EPOCH_NS, SECOND, write_otlp
 from tests.report.build import recorded, runs, spoil
@@ -48,23 +46,6 @@ def test_order_of_spans_is_nothing(tmp_path: Path, spans: list[RawSpan], batch: 
     assert recording.spans["duplicate"] == len(SPANS)
 
 
-def test_several_files_are_one_recording(tmp_path: Path) -> None:
-    """A run whose spans lie in two files is one run."""
-    recording = Recording()
-    recording.read(write_otlp(tmp_path / "one.jsonl", SPANS[:2]))
-    recording.read(write_otlp(tmp_path / "two.jsonl", SPANS[2:]))
-    [key] = recording.close().agents()
-    window = recording.window(key)
-
-    assert window is not None
-    assert [row.path.names for row in window.rows() if row.path] == [
-        ("search", "reply"),
-        ("search",),
-        ("reply", "search"),
-        (),
-    ]
-
-
 def test_what_cannot_be_read_is_told_and_counted_and_the_rest_goes_on(tmp_path: Path) -> None:
     """A broken line and a span without an id cost nothing but themselves; every span is accounted for."""
     path = write_otlp(tmp_path / "spans.jsonl", SPANS)
@@ -82,12 +63,6 @@ def test_what_cannot_be_read_is_told_and_counted_and_the_rest_goes_on(tmp_path: 
     assert recording.spans == {"received": len(SPANS) + 2, "used": len(SPANS), "malformed": 2}
 
 
-def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    """Nothing can be said of it, so nothing is."""
-    with pytest.raises(SourceError, match="cannot be read"):
-        Recording().read(tmp_path / "nothing.jsonl")
-
-
 def test_since_leaves_out_runs_that_ended_before(tmp_path: Path) -> None:
     """The numbers are those of a recording without the earlier runs."""
     recording = recorded(tmp_path, SPANS)
@@ -99,16 +74,6 @@ def test_since_leaves_out_runs_that_ended_before(tmp_path: Path) -> None:
 
     assert later.readings() == expected.readings()
     assert recording.window(key, third * 2) is None
-
-
-def test_a_window_is_what_was_asked_for() -> None:
-    """The whole recording, the last runs, or those of a while; other settings stay."""
-    settings = Settings(windows=(WindowSettings("day", period=86_400.0),), agent_key=("service.version",))
-
-    assert for_report(settings).windows == (WindowSettings(WINDOW, last=100_000),)
-    assert for_report(settings, WindowSettings(last=5)).windows == (WindowSettings(WINDOW, last=5),)
-    assert for_report(settings, WindowSettings(period=60.0)).windows == (WindowSettings(WINDOW, period=60.0),)
-    assert for_report(settings).agent_key == ("service.version",)
 
 
 def test_sessions_end_with_the_recording(tmp_path: Path) -> None:
