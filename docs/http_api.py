@@ -102,6 +102,7 @@ PATHS: Final[dict[str, Any]] = {
         },
         _query("limit", "integer", "Number of agents, at most 1000 (default)."),
         _query("offset", "integer", "Agents to skip."),
+        _query("format", "string", "`csv` for a table."),
     ),
     "/api/v1/agents/{service}/{agent}": _get(
         "API",
@@ -116,6 +117,28 @@ PATHS: Final[dict[str, Any]] = {
         *_NAMES,
         _query("namespace", "string", "Only this `service.namespace`."),
         _query("environment", "string", "Only this `deployment.environment.name`."),
+    ),
+    "/api/v1/agents/{service}/{agent}/runs": _get(
+        "API",
+        "List the agent's last runs: 200 with a state directory, else 20.",
+        {
+            "200": _answer("The runs, newest first.", {"type": "object"}),
+            "404": _answer("No agent of that service and name has runs here."),
+            "503": _LATER,
+        },
+        *_NAMES,
+        *(
+            _query(name, "string", about)
+            for name, about in {
+                "outcome": "Only runs with this outcome.",
+                "flag": "Only runs with this flag, such as `loop`.",
+                "path": "Only runs whose path contains this.",
+                "version": "Only runs of this version.",
+                "since": "Only runs that ended since, ISO 8601.",
+                "until": "Only runs that ended until, ISO 8601.",
+                "format": "`csv` for a table.",
+            }.items()
+        ),
     ),
     "/api/v1/agents/{service}/{agent}/gate": _get(
         "API",
@@ -150,6 +173,17 @@ PATHS: Final[dict[str, Any]] = {
     "/v1/metrics": _export("Metrics", "Accepted and discarded, for agents that send all signals to one endpoint."),
     "/": _get("Pages", "Show all agents.", _PAGE),
     "/agents/{service}/{agent}": _get("Pages", "Show one agent.", {**_PAGE, "404": _answer("No such agent.")}, *_NAMES),
+    "/agents/{service}/{agent}/runs": _get("Pages", "Show the last runs of an agent.", _PAGE, *_NAMES),
+    "/agents/{service}/{agent}/runs/{run}": _get("Pages", "Show one run with its steps.", _PAGE, *_NAMES,
+                                                 _path("run", "Its id.")),
+    "/agents/{service}/{agent}/compare": _get("Pages", "Compare two versions, or two times.", _PAGE, *_NAMES),
+    "/agents/{service}/{agent}/acknowledge": {"post": {
+        "summary": "Acknowledge the last change; only from a page of this service.",
+        "tags": ["Pages"],
+        "parameters": list(_NAMES),
+        "responses": {"303": _answer("Noted."), "403": _answer("From elsewhere."), "404": _answer("No such agent.")},
+    }},
+    "/alerts": _get("Pages", "Show what each alert means, and what to do.", _PAGE),
     "/static/{name}": _get("Pages", "Get a style sheet, script or picture of the pages.",
                            {"200": _answer("The file."), "404": _answer("No such file.")}, _path("name", "Its name.")),
 }  # fmt: skip
