@@ -140,6 +140,19 @@ PATHS: Final[dict[str, Any]] = {
             }.items()
         ),
     ),
+    "/api/v1/agents/{service}/{agent}/compare": _get(
+        "API",
+        "Compare two versions of an agent, number by number.",
+        {
+            "200": _answer("Values, runs, intervals, and whether the difference is more than chance.", {"type": "object"}),
+            "400": _answer("A version has no runs here."),
+            "404": _answer("No agent of that service and name has runs here."),
+            "503": _LATER,
+        },
+        *_NAMES,
+        _query("before", "string", "The version to compare with."),
+        _query("after", "string", "The version that is compared."),
+    ),
     "/api/v1/agents/{service}/{agent}/gate": _get(
         "API",
         "Check targets of one agent, as `otel-reliability gate` does.",
