@@ -17,6 +17,9 @@ OTHER_AGENT: Final = AgentKey("", "", "", "__other__")
 """Agent whose counters include the runs of agents beyond the limit. It has no windows: a mixture has no path entropy."""
 
 
+MAX_POSTPONED: Final = 100
+"""Changes that wait for an agent that is not loaded; it is loaded when it has as many."""
+
 Load: TypeAlias = Callable[[], Iterable[Run]]
 """Reads an agent's final runs from where they were stored before a restart."""
 
@@ -160,9 +163,12 @@ class AgentRegistry:
             self._seen.move_to_end(key)
 
     def _postpone(self, change: RunChange, run: Run) -> None:
-        """Keep a change until its agent is loaded, which is done before others."""
-        self._unloaded[run.key].since.append((change, run))
+        """Keep a change until its agent is loaded, which is done before others, and at once when it has many."""
+        since = self._unloaded[run.key].since
+        since.append((change, run))
         self._unloaded.move_to_end(run.key, last=False)
+        if len(since) >= MAX_POSTPONED:
+            self.agent(run.key)
 
     def _begin(self, key: AgentKey) -> AgentState | None:
         """Return a new agent; None beyond the limit of agents."""

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
-from otel_reliability.windows.agents import AgentRegistry
+from otel_reliability.windows.agents import MAX_POSTPONED, AgentRegistry
 from tests.windows.runs import KEY, closed, final, histories, run
 
 SETTINGS = Settings(
@@ -124,3 +124,15 @@ def test_an_agent_that_expires_before_it_is_loaded_is_forgotten() -> None:
     found = registry.agent(KEY)
     assert found is not None
     assert [row.run_id for row in found.windows["recent"].rows()] == ["b"]
+
+
+def test_an_agent_with_many_waiting_runs_is_loaded() -> None:
+    """What waits for an agent is bounded, whether or not anything reads the agent."""
+    registry = lived()
+    for number in range(2, 2 + MAX_POSTPONED):
+        one = run(f"b{number:03}", number, "book")
+        apply(registry, [closed(one), final(one)])
+    assert registry.unloaded == 0
+    found = registry.agent(KEY)
+    assert found is not None
+    assert [row.run_id for row in found.windows["recent"].rows()][-1] == f"b{1 + MAX_POSTPONED:03}"
