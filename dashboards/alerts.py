@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 from dashboards.promql import BY, WHO, metric, one, sample_of
-from otel_reliability.metrics.stability.tiers import Tier
+from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.telemetry import names
 
 ENOUGH: Final = 20

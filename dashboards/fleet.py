@@ -11,7 +11,7 @@ from dashboards.about import About, of_metric
 from dashboards.board import UID, Board, Section, choice, listed, mark, way
 from dashboards.panels import Column, Query
 from dashboards.promql import BY, WHO, costs, increase, metric, newly, one, sample_of
-from otel_reliability.metrics.stability.tiers import Tier
+from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.telemetry import names
 
 CHOSEN: Final = 'service_name=~"$service",gen_ai_agent_name=~"$agent"'

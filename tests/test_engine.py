@@ -14,7 +14,7 @@ from otel_reliability.engine import DISPOSITIONS, Engine
 from otel_reliability.model.run import CloseReason, RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, RawSpan
 from otel_reliability.testing import EPOCH_NS, FakeClock, agent, at, model, other, span, span_id, tool, trace_id
-from otel_reliability.windows.time import AHEAD_NS
+from otel_reliability.windows.agents import AHEAD_NS
 
 GENAI_AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "agent"}
 

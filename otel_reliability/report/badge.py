@@ -8,8 +8,7 @@ from xml.sax.saxutils import escape
 
 from rich.cells import cell_len
 
-from otel_reliability.metrics.stability.badge import CRITICAL_BELOW, SECURED_ABOVE, badge_text, trust_text
-from otel_reliability.metrics.stability.tiers import Tier, tier_of
+from otel_reliability.metrics.stability.tier import CRITICAL_BELOW, SECURED_ABOVE, Tier, badge_text, tier_of, trust_text
 from otel_reliability.report.junit import allowed
 
 COLOURS: Final = {Tier.STABLE: "#2e7d32", Tier.VARIABLE: "#b58900", Tier.UNSTABLE: "#c75300", Tier.CRITICAL: "#c62828"}

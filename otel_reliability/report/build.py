@@ -16,10 +16,9 @@ from otel_reliability.metrics.differences import LEVEL, differences
 from otel_reliability.metrics.passes import PassAtK, PassHatK, summaries
 from otel_reliability.metrics.passes.attempts import attempts_of
 from otel_reliability.metrics.sessions import SessionScore
-from otel_reliability.metrics.stability.badge import badge_text
 from otel_reliability.metrics.stability.notable_runs import oddest
-from otel_reliability.metrics.stability.task_table import task_table
-from otel_reliability.metrics.stability.tiers import tier_of
+from otel_reliability.metrics.stability.tables import task_table
+from otel_reliability.metrics.stability.tier import badge_text, tier_of
 from otel_reliability.metrics.uncertainty import intervals
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
@@ -51,8 +50,7 @@ from otel_reliability.report.view import (
     TokenPressure,
 )
 from otel_reliability.statistics.intervals import Interval
-from otel_reliability.windows.recent_sessions import LAST, RecentSessions
-from otel_reliability.windows.session import SessionScores
+from otel_reliability.windows.session import LAST, RecentSessions, SessionScores
 from otel_reliability.windows.window import AgentWindow
 
 DISPOSITIONS: Final = ("received", "used", "other", "late", "duplicate", "malformed", "refused")

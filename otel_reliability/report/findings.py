@@ -7,12 +7,9 @@ from dataclasses import replace
 from typing import Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.stability.decision_table import decision_table
-from otel_reliability.metrics.stability.divergence import divergences
-from otel_reliability.metrics.stability.effect_table import tasks_by_disagreement
 from otel_reliability.metrics.stability.notable_runs import Notable, explosions, fullest
 from otel_reliability.metrics.stability.score import PENALTIES, Score
-from otel_reliability.metrics.stability.tool_use import tool_use
+from otel_reliability.metrics.stability.tables import decision_table, divergences, tasks_by_disagreement, tool_use
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
 from otel_reliability.report.reasons import reasons_of

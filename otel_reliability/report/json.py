@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, Final, cast
 from uuid import uuid4
 
-from otel_reliability.metrics.stability.tiers import Tier
+from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.text import instant
 from otel_reliability.report.view import Instant, ReportView

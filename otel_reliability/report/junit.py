@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from otel_reliability.metrics.stability.tiers import Tier
+from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.report.gate import TargetResult, TargetState, Unchanged, summary
 from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.text import agent_name, count, measured, place

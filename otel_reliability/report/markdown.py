@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from otel_reliability.metrics.stability.effect_table import TaskEffects
-from otel_reliability.metrics.stability.task_table import TaskRow
+from otel_reliability.metrics.stability.tables import TaskEffects, TaskRow
 from otel_reliability.report import groups, words
 from otel_reliability.report.changes import SYMBOLS
 from otel_reliability.report.reasons import differing

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from otel_reliability.metrics.stability.decision_table import Decision
-from otel_reliability.metrics.stability.divergence import Divergence, Turn
-from otel_reliability.metrics.stability.effect_table import Parting, TaskEffects
-from otel_reliability.metrics.stability.tool_use import ToolUse
+from otel_reliability.metrics.stability.tables import Decision, Divergence, Parting, TaskEffects, ToolUse, Turn
 from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.text import clean, count, grouped, listed, number, percent, route, seconds
 from otel_reliability.report.view import (

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from otel_reliability.errors import ConfigurationError, UnknownMetric
 from otel_reliability.metrics.passes.series import LARGEST_K
 from otel_reliability.metrics.passes.summary import TARGETS
-from otel_reliability.metrics.stability.task_table import TaskRow
+from otel_reliability.metrics.stability.tables import TaskRow
 from otel_reliability.metrics.stability.tier import GRADES
 from otel_reliability.report.build import DISPOSITIONS
 from otel_reliability.report.groups import ALL_SPECS

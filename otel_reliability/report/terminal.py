@@ -14,10 +14,9 @@ from rich.text import Text
 
 from otel_reliability.change.result import Result
 from otel_reliability.metrics.sessions import reliability_band
-from otel_reliability.metrics.stability.effect_table import TaskEffects
 from otel_reliability.metrics.stability.score import PENALTIES
-from otel_reliability.metrics.stability.task_table import TaskRow
-from otel_reliability.metrics.stability.tiers import Tier
+from otel_reliability.metrics.stability.tables import TaskEffects, TaskRow
+from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.report import spark, words
 from otel_reliability.report.changes import SYMBOLS, UNITS, lines
 from otel_reliability.report.groups import ALL_SPECS, EVALUATION, PASSES, SESSION_GAUGES, STABILITY, made_of

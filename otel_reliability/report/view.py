@@ -11,12 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from otel_reliability.change.result import Result
-from otel_reliability.metrics.stability.decision_table import Decision
-from otel_reliability.metrics.stability.divergence import Divergence
-from otel_reliability.metrics.stability.effect_table import TaskEffects
-from otel_reliability.metrics.stability.task_table import TaskRow
-from otel_reliability.metrics.stability.tiers import Tier
-from otel_reliability.metrics.stability.tool_use import ToolUse
+from otel_reliability.metrics.stability.tables import Decision, Divergence, TaskEffects, TaskRow, ToolUse
+from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.model.run import AgentKey, Run
 
 VERSION: Final = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from otel_reliability.change.result import Result
-from otel_reliability.metrics.stability.tiers import Tier
+from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.text import MINUS, clean, count, measured, percent, span_of_time

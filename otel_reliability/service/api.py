@@ -7,7 +7,7 @@ from typing import Any
 
 from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError, ReliabilityError
-from otel_reliability.metrics.stability.tiers import tier_of
+from otel_reliability.metrics.stability.tier import tier_of
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.build import AgentSource
 from otel_reliability.report.gate import check, document

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import quote, urlencode
 
 from otel_reliability.change.result import Result
-from otel_reliability.metrics.stability.tiers import Tier, tier_of
+from otel_reliability.metrics.stability.tier import Tier, tier_of
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.text import agent_name, clean, count, listed, percent, place

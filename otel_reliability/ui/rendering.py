@@ -24,7 +24,7 @@ from otel_reliability.change.sentences import moment
 from otel_reliability.config import Settings
 from otel_reliability.metrics.sessions import reliability_band
 from otel_reliability.metrics.stability.score import PENALTIES
-from otel_reliability.metrics.stability.tiers import rounded
+from otel_reliability.metrics.stability.tier import rounded
 from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import AgentKey, Outcome, Run
 from otel_reliability.report import groups, words

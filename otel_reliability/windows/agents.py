@@ -11,7 +11,19 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.windows.agent import AgentState
-from otel_reliability.windows.time import clamped
+
+AHEAD_NS: Final = 300 * 10**9
+"""Limit for a run's end ahead of the clock in live modes: clocks differ, but not by more than five minutes."""
+
+
+def clamped(run: Run, wall_ns: int) -> Run:
+    """Return the run as a live entry point accepts it: it ends at most five minutes after now.
+
+    One stamp from a clock that leapt ahead would else push every other run out of a window by time.
+    """
+    latest = wall_ns + AHEAD_NS
+    return run if run.end_ns <= latest else run._replace(start_ns=min(run.start_ns, latest), end_ns=latest)
+
 
 OTHER_AGENT: Final = AgentKey("", "", "", "__other__")
 """Agent whose counters include the runs of agents beyond the limit. It has no windows: a mixture has no path entropy."""

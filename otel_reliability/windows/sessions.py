@@ -11,16 +11,17 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
-from otel_reliability.windows.recent_sessions import RecentSessions
 from otel_reliability.windows.session import (
     ClosedSession,
+    RecentSessions,
     SessionKey,
     SessionScores,
+    Trace,
     closed_session,
     scores_of,
+    trace_of,
     weights_of,
 )
-from otel_reliability.windows.signals import Trace, trace_of
 
 MAX_RUNS: Final = 10_000
 """Runs of one session; the newest count."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from otel_reliability.demo.hosting import configured
-from otel_reliability.metrics.stability.tiers import Tier
+from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.report.build import report_of
 from otel_reliability.report.recording import Recording, for_report
 from otel_reliability.report.view import ReportView

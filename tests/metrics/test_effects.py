@@ -15,7 +15,7 @@ from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.metrics.examples import row
 from otel_reliability.metrics.stability.effect_agreement import EffectAgreement
-from otel_reliability.metrics.stability.effect_table import Parting, tasks_by_disagreement
+from otel_reliability.metrics.stability.tables import Parting, tasks_by_disagreement
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome
 from otel_reliability.model.span import RawSpan

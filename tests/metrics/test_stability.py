@@ -15,14 +15,12 @@ from otel_reliability.metrics import TABLE, laws, nearest, spec_of
 from otel_reliability.metrics.base import DEFAULTS, Derived, Metric
 from otel_reliability.metrics.examples import path_of, row, rows_of
 from otel_reliability.metrics.stability.branch_instability import BranchInstability
-from otel_reliability.metrics.stability.divergence import divergences, first_divergence
 from otel_reliability.metrics.stability.notable_runs import explosions, fullest, oddest
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.metrics.stability.retry_explosion import RetryExplosion
 from otel_reliability.metrics.stability.score import PENALTIES, Score
-from otel_reliability.metrics.stability.task_table import task_table
-from otel_reliability.metrics.stability.tool_use import tool_use
+from otel_reliability.metrics.stability.tables import divergences, first_divergence, task_table, tool_use
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import OTHER_TASK, Row
 from tests.metrics.reference import NAIVE

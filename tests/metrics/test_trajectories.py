@@ -10,8 +10,7 @@ from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.metrics._support.pairs import ONE
 from otel_reliability.metrics._support.profiles import Profile
 from otel_reliability.metrics.base import Metric
-from otel_reliability.metrics.consistency.trajectory_distribution import TrajectoryDistribution, distances
-from otel_reliability.metrics.consistency.trajectory_sequence import TrajectorySequence
+from otel_reliability.metrics.consistency.trajectories import TrajectoryDistribution, TrajectorySequence, distances
 from otel_reliability.metrics.examples import rows_of
 from otel_reliability.model.run import Outcome
 

@@ -12,10 +12,9 @@ from otel_reliability import testing
 from otel_reliability.config import MetricSettings, Settings
 from otel_reliability.engine import Engine
 from otel_reliability.metrics.examples import rows_of
-from otel_reliability.metrics.stability.badge import badge_text
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
 from otel_reliability.metrics.stability.score import PENALTIES, Score
-from otel_reliability.metrics.stability.tiers import rounded, tier_of
+from otel_reliability.metrics.stability.tier import badge_text, rounded, tier_of
 from otel_reliability.metrics.stability.tool_call_variation import ToolCallVariation
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.run import CloseReason, Run

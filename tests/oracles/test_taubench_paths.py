@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from otel_reliability.metrics.stability.notable_runs import explosions
-from otel_reliability.metrics.stability.task_table import TaskRow, task_table
+from otel_reliability.metrics.stability.tables import TaskRow, task_table
 from otel_reliability.windows.window import AgentWindow
 from tests.oracles.reading import close, load
 from tests.oracles.test_taubench import DATASET, window_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from otel_reliability.metrics.stability.tiers import Tier
+from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.model.span import RawSpan
 from otel_reliability.report import gate
 from otel_reliability.report.target import parse

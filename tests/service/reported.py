@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from otel_reliability.metrics.passes.series import EMITTED_K
 from otel_reliability.metrics.stability.flag import TOKEN_PRESSURE_HIGH
-from otel_reliability.metrics.stability.tiers import Tier
+from otel_reliability.metrics.stability.tier import Tier
 
 Labels: TypeAlias = frozenset[tuple[str, str]]
 Numbers: TypeAlias = dict[tuple[str, Labels], float]

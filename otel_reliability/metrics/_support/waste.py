@@ -1,4 +1,4 @@
-"""Money that calls cost which brought nothing: their share of a run's tokens, of the run's cost."""
+"""Calls that brought nothing: what they cost, and the note where their arguments are unknown."""
 
 from __future__ import annotations
 
@@ -32,3 +32,14 @@ class Waste:
     def value(self) -> Reading:
         """Return US dollars per run."""
         return Reading(self._sum.mean(self._runs), self._runs) if self._runs else NO_EVIDENCE
+
+
+def arguments_note(unknown: int, runs: int) -> str:
+    """The note of a reading about retries or repeats.
+
+    >>> arguments_note(3, 20), arguments_note(0, 20)
+    ('arguments unknown in 3 of 20 runs: their calls are matched by tool alone', '')
+    """
+    if not unknown:
+        return ""
+    return f"arguments unknown in {unknown} of {runs} runs: their calls are matched by tool alone"

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from otel_reliability.metrics.consistency.confidence_consistency import ConfidenceConsistency, confidence_consistency
 from otel_reliability.metrics.consistency.consistency import Consistency, consistency
-from otel_reliability.metrics.consistency.outcome_agreement import OutcomeAgreement, outcome_agreement
-from otel_reliability.metrics.consistency.outcome_consistency import OutcomeConsistency, outcome_consistency
-from otel_reliability.metrics.consistency.resource_consistency import ResourceConsistency, resource_consistency
-from otel_reliability.metrics.consistency.trajectory_distribution import TrajectoryDistribution, trajectory_distribution
-from otel_reliability.metrics.consistency.trajectory_sequence import TrajectorySequence, trajectory_sequence
+from otel_reliability.metrics.consistency.outcome_consistency import (
+    OutcomeAgreement,
+    OutcomeConsistency,
+    outcome_agreement,
+    outcome_consistency,
+)
+from otel_reliability.metrics.consistency.spread import (
+    ConfidenceConsistency,
+    ResourceConsistency,
+    confidence_consistency,
+    resource_consistency,
+)
+from otel_reliability.metrics.consistency.trajectories import (
+    TrajectoryDistribution,
+    TrajectorySequence,
+    trajectory_distribution,
+    trajectory_sequence,
+)
 
 ROWS = (
     OutcomeConsistency,

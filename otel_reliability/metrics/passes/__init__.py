@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from otel_reliability.metrics.passes.attempts import (
+    GracefulDegradation,
+    VarianceAmplification,
+    graceful_degradation,
+    variance_amplification,
+)
 from otel_reliability.metrics.passes.decay_curve import DecayCurve, decay_curve
-from otel_reliability.metrics.passes.graceful_degradation import GracefulDegradation, graceful_degradation
 from otel_reliability.metrics.passes.run_counts import confidence_band, recommend_runs
 from otel_reliability.metrics.passes.series import PassAtK, PassHatK, pass_at_k, pass_hat_k
 from otel_reliability.metrics.passes.summary import TARGETS, ReliabilitySummary, summaries, summarize
-from otel_reliability.metrics.passes.variance_amplification import VarianceAmplification, variance_amplification
 
 ROWS = (PassAtK, PassHatK, DecayCurve, VarianceAmplification, GracefulDegradation)
 

@@ -1,10 +1,19 @@
-"""The attempts at each task in the order in which they began."""
+"""graceful_degradation and variance_amplification, of each task's attempts in the order in which they began."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from abc import abstractmethod
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import isqrt
 from typing import TypeAlias
 
+from otel_reliability.config import Settings
+from otel_reliability.metrics._support.outcomes import TaskOutcomes, noted, recount
+from otel_reliability.metrics.base import DEFAULTS, Metric
+from otel_reliability.metrics.data import OUTCOME, UNDISTURBED
+from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import OTHER_TASK, Row
 
 Attempt: TypeAlias = tuple[int, str, bool]
@@ -31,3 +40,193 @@ def attempts_of(rows: Iterable[Row]) -> dict[str | None, list[bool]]:
     if len(found) > 1:
         found.pop(None, None)
     return {task: [success for _, _, success in sorted(attempts)] for task, attempts in found.items()}
+
+
+Numbers: TypeAlias = tuple[int, ...]
+"""How many attempts a task had, and the numbers they give."""
+
+
+def worst_of(worst: Callable[[Iterable[int]], int], tasks: Mapping[Numbers, int], at: int = 1) -> Reading:
+    """The worst of one number over tasks, given how many tasks have the same numbers.
+
+    >>> worst_of(min, {(4, 60): 2, (3, 90): 1})
+    Reading(value=60.0, runs=11, parts=(), note='worst of 3 tasks')
+    """
+    if not tasks:
+        return NO_EVIDENCE
+    count = sum(tasks.values())
+    runs = sum(numbers[0] * many for numbers, many in tasks.items())
+    note = f"worst of {count} tasks" if count > 1 else ""
+    return Reading(float(worst(numbers[at] for numbers in tasks)), runs, note=note)
+
+
+class WorstTask(Metric):
+    """A metric that depends on the order of each task's attempts, and reports the worst task: the least number.
+
+    State: one entry a run. Reading computes the numbers of the tasks that changed since the last one. Where no run names a
+    task, the window is taken as attempts at one.
+    """
+
+    __slots__ = ("_by_status", "_changed", "_numbers", "_tasks", "_worst")
+
+    requires = UNDISTURBED | OUTCOME
+
+    of_outcomes = True
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        super().__init__(settings)
+        self._by_status = 0
+        self._tasks: dict[str | None, list[Attempt]] = {}
+        self._changed: dict[str | None, None] = {}
+        self._numbers: dict[str | None, Numbers] = {}
+        self._worst: dict[Numbers, int] = {}
+
+    @abstractmethod
+    def numbers(self, outcomes: Sequence[bool]) -> Numbers:
+        """Return the numbers of the attempts at one task, of which there is at least one."""
+
+    def add(self, row: Row) -> None:
+        attempt = attempt_of(row)
+        if attempt is not None:
+            self._by_status += row.by_status
+            insort(self._tasks.setdefault(row.task, []), attempt)
+            self._changed[row.task] = None
+
+    def evict(self, row: Row) -> None:
+        attempt = attempt_of(row)
+        if attempt is not None:
+            self._by_status -= row.by_status
+            attempts = self._tasks[row.task]
+            del attempts[bisect_left(attempts, attempt)]
+            self._changed[row.task] = None
+
+    def value(self) -> Reading:
+        return noted(worst_of(min, self.tasks()), self._by_status)
+
+    def tasks(self) -> Mapping[Numbers, int]:
+        """Return how many tasks have the same numbers."""
+        for task in self._changed:
+            self._renew(task)
+        self._changed = {}
+        return self._worst or ({self._numbers[None]: 1} if None in self._numbers else {})
+
+    def _renew(self, task: str | None) -> None:
+        old = self._numbers.pop(task, None)
+        attempts = self._tasks[task]
+        if attempts:
+            outcomes = [success for _, _, success in attempts]
+            self._numbers[task] = (len(outcomes), *self.numbers(outcomes))
+        else:
+            del self._tasks[task]
+        if task is not None:
+            recount(self._worst, old, self._numbers.get(task))
+
+
+def graceful_degradation(outcomes: Sequence[float]) -> int | None:
+    """100 · Σ i·pass_i / Σ i over the positions i = 1 … N, rounded half away from zero; None without attempts.
+
+    A late failure costs more than an early one: an agent that fails first and recovers is the more graceful. An outcome
+    below 1 is a failure.
+
+    >>> graceful_degradation([0, 1, 1, 1]), graceful_degradation([1, 1, 1, 0])
+    (90, 60)
+    """
+    runs = len(outcomes)
+    if not runs:
+        return None
+    total = runs * (runs + 1) // 2
+    held = sum(position for position, outcome in enumerate(outcomes, 1) if outcome >= 1)
+    return (200 * held + total) // (2 * total)
+
+
+class GracefulDegradation(WorstTask):
+    """The graceful degradation of the least graceful task of the window.
+
+    State: one entry a run. Reading looks through the attempts of the tasks that changed. Where no run names a task, the
+    window is taken as attempts at one.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = GracefulDegradation()
+    >>> for outcome in ("success", "success", "success", "failure"):
+    ...     metric.add(row(task="refund", outcome=Outcome(outcome)))
+    ...     print(metric.value().value)
+    100.0
+    100.0
+    100.0
+    60.0
+
+    References: mcptest, *Reliability reporting beyond pass^k*, "Graceful Degradation Score".
+    """
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="graceful_degradation",
+        title="Graceful degradation",
+        family="passes",
+        unit="{percent}",
+        high=100.0,
+        direction="higher",
+        description="100 when every attempt at a task passed; late failures cost most. Of several tasks the worst.",
+        formula="round(100 · Σ i·pass_i / Σ i) over the attempts i = 1 … N in their order",
+        evidence="1 run with a known outcome",
+        source="mcptest, reliability reporting: graceful_degradation",
+        improve="Late failures mean that something wears out: memory, quota, context, a changed service.",
+    )
+
+    def numbers(self, outcomes: Sequence[bool]) -> Numbers:
+        return (graceful_degradation(outcomes) or 0,)
+
+
+def variance_amplification(passed: int, runs: int) -> int | None:
+    """100 · (population standard deviation of the attempts) / 0.5, rounded half away from zero; None without attempts.
+
+    0: all end alike; 100: half and half. With c passes of n it is 200·√(c(n − c)) / n, rounded in whole numbers.
+
+    >>> variance_amplification(3, 4), variance_amplification(2, 4), variance_amplification(4, 4)
+    (87, 100, 0)
+    """
+    if not runs:
+        return None
+    doubled = isqrt(160_000 * passed * (runs - passed) // (runs * runs))
+    return (doubled + 1) // 2
+
+
+class VarianceAmplification(TaskOutcomes):
+    """The variance amplification of the flakiest task of the window. State: two integers a task.
+
+    Where no run names a task, the window is taken as attempts at one.
+
+    >>> from otel_reliability.metrics.examples import row
+    >>> from otel_reliability.model.run import Outcome
+    >>> metric = VarianceAmplification()
+    >>> for task, outcome in (("a", "success"), ("a", "failure"), ("b", "success")):
+    ...     metric.add(row(task=task, outcome=Outcome(outcome)))
+    >>> metric.value()
+    Reading(value=100.0, runs=3, parts=(), note='worst of 2 tasks')
+
+    References: mcptest, *Reliability reporting beyond pass^k*, "Variance Amplification Factor".
+    """
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="variance_amplification",
+        title="Variance amplification",
+        family="passes",
+        unit="{percent}",
+        high=100.0,
+        direction="lower",
+        description="How flaky the attempts at a task are: 0 all end alike, 100 half and half. Of several tasks the worst.",
+        formula="round(100 · population standard deviation of pass / 0.5)",
+        evidence="1 run with a known outcome",
+        source="mcptest, reliability reporting: variance_amplification",
+        improve="Compare a passing and a failing attempt of the flakiest task, step by step.",
+    )
+
+    def value(self) -> Reading:
+        found: Counter[Numbers] = Counter()
+        for (runs, passed), tasks in self.attempted().items():
+            found[runs, variance_amplification(passed, runs) or 0] += tasks
+        return self.noted(worst_of(max, found))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
 
+from otel_reliability.metrics.passes.attempts import Numbers, WorstTask, worst_of
 from otel_reliability.metrics.passes.series import EMITTED_K
-from otel_reliability.metrics.passes.worst_task import Numbers, WorstTask, worst_of
 from otel_reliability.model.reading import MetricSpec, Reading
 
 LONGEST: Final = 1_000

@@ -6,10 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from otel_reliability.metrics._support.outcomes import passes
-from otel_reliability.metrics.passes.attempts import attempts_of
+from otel_reliability.metrics.passes.attempts import attempts_of, graceful_degradation, variance_amplification
 from otel_reliability.metrics.passes.decay_curve import decay_curve, entry
-from otel_reliability.metrics.passes.graceful_degradation import graceful_degradation
-from otel_reliability.metrics.passes.variance_amplification import variance_amplification
 from otel_reliability.model.row import Row
 
 TARGET_PREFIX = "reliability."

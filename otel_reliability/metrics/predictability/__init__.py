@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from otel_reliability.metrics.predictability.brier_score import BrierScore, brier_score
+from otel_reliability.metrics.predictability.brier_score import BrierScore, Predictability, brier_score, predictability
 from otel_reliability.metrics.predictability.calibration import Calibration, calibration
 from otel_reliability.metrics.predictability.discrimination import Discrimination, discrimination
-from otel_reliability.metrics.predictability.predictability import Predictability, predictability
 from otel_reliability.metrics.predictability.risk_coverage import RiskCoverage, risk_coverage
 
 ROWS = (BrierScore, Calibration, Discrimination, RiskCoverage, Predictability)

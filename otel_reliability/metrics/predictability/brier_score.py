@@ -1,10 +1,11 @@
-"""brier_score (P_brier): how close the agent's confidence comes to what happened."""
+"""brier_score (P_brier), which is predictability (R_Pred): how near is the confidence to the outcome?"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from otel_reliability.config import Settings
+from otel_reliability.metrics._support.aggregates import Composite
 from otel_reliability.metrics._support.exact import ExactSum
 from otel_reliability.metrics._support.means import mean_of_present
 from otel_reliability.metrics.base import DEFAULTS
@@ -74,3 +75,40 @@ class BrierScore(ConfidenceMetric):
 
     def estimate(self) -> float | None:
         return 1.0 - self._errors.mean(self._runs)
+
+
+def predictability(brier_score: float | None) -> float | None:
+    """R_Pred = P_brier, which holds calibration and refinement both.
+
+    >>> predictability(0.975)
+    0.975
+    """
+    return brier_score
+
+
+class Predictability(Composite):
+    """R_Pred, from the reading of the Brier score.
+
+    >>> from otel_reliability.model.reading import Reading
+    >>> Predictability().derive({"brier_score": Reading(0.9, 12)})
+    Reading(value=0.9, runs=12, parts=('brier_score',), note='')
+
+    References: HAL Reliability, *Methodology*, "Predictability".
+    """
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="predictability",
+        title="Predictability (R_Pred)",
+        family="predictability",
+        direction="higher",
+        description="Whether the agent's own confidence can be relied on.",
+        formula="P_brier",
+        evidence="1 run with a confidence and a known outcome",
+        source="HAL reliability, evaluation methodology: R_Pred",
+        improve="Inspect calibration and discrimination: which of the two is poor?",
+        interval="comparison",
+    )
+    needs = ("brier_score",)
+    formula = staticmethod(predictability)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from otel_reliability.metrics.sessions.agent_consistency import agent_consistency
 from otel_reliability.metrics.sessions.agent_reliability import agent_reliability
-from otel_reliability.metrics.sessions.bands import consistency_band, reliability_band
-from otel_reliability.metrics.sessions.gauges import SPECS
+from otel_reliability.metrics.sessions.gauges import SPECS, consistency_band, reliability_band
 from otel_reliability.metrics.sessions.signals import DEFAULT_WEIGHTS, SIGNALS, SessionScore
 
 __all__ = [

@@ -16,8 +16,7 @@ from otel_reliability.metrics.stability.no_effect_share import NoEffectShare
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.metrics.stability.retry_explosion import RetryExplosion
-from otel_reliability.metrics.stability.score import Score
-from otel_reliability.metrics.stability.score_coverage import ScoreCoverage
+from otel_reliability.metrics.stability.score import Score, ScoreCoverage
 from otel_reliability.metrics.stability.step_predictability import StepPredictability
 from otel_reliability.metrics.stability.tier import TierGrade
 from otel_reliability.metrics.stability.token_budget_pressure import TokenBudgetPressure

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.waste import Waste
+from otel_reliability.metrics._support.waste import Waste, arguments_note
 from otel_reliability.metrics.base import DEFAULTS, SumMetric
 from otel_reliability.metrics.data import CALLS, UNDISTURBED
-from otel_reliability.metrics.stability.arguments import arguments_note
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import BASELINE, Row
 

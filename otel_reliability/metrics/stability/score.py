@@ -1,4 +1,4 @@
-"""score: the five penalties in one number."""
+"""score: the five penalties in one number, and the points assessed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.means import clamp
 from otel_reliability.metrics.base import DEFAULTS, Derived
-from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 
 PENALTIES: Final[Mapping[str, float]] = {
     "path_entropy": 15.0,
@@ -117,3 +117,34 @@ def assessed(readings: Mapping[str, Reading]) -> tuple[str, ...]:
 def coverage_of(parts: Iterable[str]) -> float:
     """Return the points that these parts are worth."""
     return math.fsum([PENALTIES[name] for name in parts])
+
+
+class ScoreCoverage(Derived):
+    """The points, of the score's 100, whose parts have evidence. Below `metrics.min_coverage` (60) there is no score.
+
+    A score of 95 with coverage 60 says less than one of 90 with coverage 100. No value for an empty window. State: none.
+
+    References: this project.
+    """
+
+    __slots__ = ()
+
+    spec = MetricSpec(
+        name="score_coverage",
+        title="Score coverage",
+        family="stability",
+        unit="{score}",
+        high=100.0,
+        direction="higher",
+        description="How many of the score's 100 points rest on evidence.",
+        formula="Σ points of the parts with evidence",
+        evidence="1 run",
+        source="this project",
+        improve="See which part has no evidence, and emit what it needs: tool spans, task ids, tokens and context limits.",
+    )
+    needs = (*PENALTIES, "window.runs")
+
+    def derive(self, readings: Mapping[str, Reading]) -> Reading:
+        runs = readings["window.runs"].runs
+        parts = assessed(readings)
+        return Reading(coverage_of(parts), runs, parts) if runs else NO_EVIDENCE

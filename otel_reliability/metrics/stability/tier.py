@@ -1,13 +1,77 @@
-"""tier: the grade of the score."""
+"""tier: the grade of the score, and its badge."""
 
 from __future__ import annotations
 
+import enum
+import math
 from collections.abc import Mapping
 from typing import Final
 
 from otel_reliability.metrics.base import Derived
-from otel_reliability.metrics.stability.tiers import Tier, tier_of
 from otel_reliability.model.reading import MetricSpec, Reading
+
+PLACES: Final = 9
+"""Decimal places of a score that count when it is rounded: below them is only the noise of adding floats."""
+
+
+class Tier(enum.Enum):
+    """A grade: its least whole number, its sign, and its meaning."""
+
+    STABLE = (80, "🟢", "Behaviour is consistent and predictable.")
+    VARIABLE = (60, "🟡", "Some variance: inspect what costs most before going to production.")
+    UNSTABLE = (40, "🟠", "High variance: tune the agent before relying on it in production.")
+    CRITICAL = (0, "🔴", "Severe instability: do not run in production.")
+
+    def __init__(self, least: int, sign: str, meaning: str) -> None:
+        self.least = least
+        self.sign = sign
+        self.meaning = meaning
+
+
+def rounded(score: float) -> int:
+    """The score as people see it: rounded half up.
+
+    >>> rounded(79.5), rounded(79.49), rounded(79.49999999999999)
+    (80, 79, 80)
+    """
+    return math.floor(round(score, PLACES) + 0.5)
+
+
+def tier_of(score: float) -> Tier:
+    """The tier of a score, by the number that people see.
+
+    >>> [tier_of(score).name for score in (100, 79.5, 79.4, 59.5, 40, 39)]
+    ['STABLE', 'STABLE', 'VARIABLE', 'VARIABLE', 'UNSTABLE', 'CRITICAL']
+    """
+    return next(tier for tier in Tier if rounded(score) >= tier.least)
+
+
+SECURED_ABOVE: Final = 80
+CRITICAL_BELOW: Final = 50
+
+
+def badge_text(score: float, trust: float | None = None) -> str:
+    """Return the line of the badge. Trust is the user's score of 0 to 100; without it the reliability half stands alone.
+
+    >>> badge_text(87, trust=94)
+    '✅ SECURED 94/100 | 🟢 STABLE 87/100'
+    >>> badge_text(70.6)
+    '🟡 VARIABLE 71/100'
+    """
+    tier = tier_of(score)
+    reliability = f"{tier.sign} {tier.name} {rounded(score)}/100"
+    return reliability if trust is None else f"{trust_text(trust)} | {reliability}"
+
+
+def trust_text(trust: float) -> str:
+    """The half that is not ours: above 80 secured, below 50 critical.
+
+    >>> [trust_text(trust) for trust in (80.5, 80, 50, 49)]
+    ['✅ SECURED 81/100', '⚠️ MODERATE 80/100', '⚠️ MODERATE 50/100', '❌ CRITICAL 49/100']
+    """
+    moderate = "⚠️ MODERATE" if trust >= CRITICAL_BELOW else "❌ CRITICAL"
+    return f"{'✅ SECURED' if trust > SECURED_ABOVE else moderate} {rounded(trust)}/100"
+
 
 GRADES: Final = {tier.name: float(rank) for rank, tier in enumerate(reversed(Tier))}
 """The value of each tier: 0 for CRITICAL to 3 for STABLE."""
