@@ -8,13 +8,12 @@ from typing import Final, NamedTuple, TypeAlias
 from otel_reliability.assembly import conversations
 from otel_reliability.assembly import evaluations as apart
 from otel_reliability.assembly.closed_traces import ClosedIds
-from otel_reliability.assembly.invocations import Invocation
 from otel_reliability.assembly.orphans import Orphans, decide
 from otel_reliability.assembly.run_builder import RunBuilder
-from otel_reliability.assembly.span_tree import NONE, SpanTree
+from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree
 from otel_reliability.config import Settings
 from otel_reliability.model.run import Run
-from otel_reliability.model.span import AgentSpan, Evaluation, SpanRef, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, SpanRef, TraceId, conversation_of, is_conversation
 
 Account: TypeAlias = tuple[str, str]
 """What became of a span: (disposition, reason)."""
@@ -71,7 +70,7 @@ class Assemble:
         `evaluations` arrived apart from spans. `closed`: what is remembered of final runs, by trace.
         """
         received = len(spans)
-        if conversations.are_here(spans, joined=joined):
+        if any(map(conversation_of, spans)) if joined else spans and is_conversation(spans[0].trace_id):
             spans, joined = conversations.put_together(spans), True
         tree = SpanTree(spans, joined=joined)
         orphans = _NO_ORPHANS

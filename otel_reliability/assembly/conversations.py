@@ -26,6 +26,7 @@ from otel_reliability.model.span import (
     Tokens,
     ToolFacts,
     TraceId,
+    conversation_of,
     is_conversation,
 )
 
@@ -34,13 +35,6 @@ MAX_GAP_NS: Final = 1_000_000_000
 MAX_NEAR: Final = 16
 """Spans that began before an event, and as many that began after it, that are compared with it."""
 _CALLS: Final = frozenset({Kind.TOOL, Kind.MODEL})
-
-
-def are_here(spans: Sequence[AgentSpan], *, joined: bool) -> bool:
-    """Return whether spans of a trace, or of several that are `joined`, belong to a conversation."""
-    if not joined:
-        return bool(spans) and is_conversation(spans[0].trace_id)
-    return any(_conversation_of(span) is not None for span in spans)
 
 
 def put_together(spans: Sequence[AgentSpan]) -> list[AgentSpan]:
@@ -127,7 +121,7 @@ class _Conversations:
 
     def _find_turns(self) -> None:
         for span in self._spans:
-            conversation = _conversation_of(span)
+            conversation = conversation_of(span)
             if conversation is None:
                 continue
             if is_conversation(span.trace_id):
@@ -170,13 +164,13 @@ class _Conversations:
         """The topmost agent span of a conversation above a span."""
         found = None
         for over in self._above(span):
-            if over.kind is Kind.AGENT and _conversation_of(over) is not None:
+            if over.kind is Kind.AGENT and conversation_of(over) is not None:
                 found = over
         return found
 
     def _is_inner(self, span: AgentSpan) -> bool:
         """Return whether an agent span of a conversation lies in another one of its name: its steps are those of that one."""
-        if _conversation_of(span) is None:
+        if conversation_of(span) is None:
             return False
         above = self._agent_above(span)
         return above is not None and _name(above) == _name(span)
@@ -217,7 +211,7 @@ class _Conversations:
         top, turn, conversation = span, None, None
         for over in (span, *self._above(span)):
             top = over
-            own = _conversation_of(over)
+            own = conversation_of(over)
             if own is not None:
                 conversation = own
                 if over.kind is Kind.AGENT:
@@ -310,12 +304,6 @@ class _Conversations:
             for span in (event, twin):
                 found[REF(span)] = _renamed(span, name)
         return found
-
-
-def _conversation_of(span: AgentSpan) -> TraceId | None:
-    if is_conversation(span.trace_id):
-        return span.trace_id
-    return span.link[0] if span.link is not None and is_conversation(span.link[0]) else None
 
 
 def _below(span: AgentSpan, parent: SpanRef) -> AgentSpan:

@@ -9,8 +9,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from otel_reliability.assembly.closed_traces import ClosedIds
-from otel_reliability.assembly.invocations import Invocation
-from otel_reliability.assembly.span_tree import NONE, SpanTree, is_kept, parent_ref
+from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree, is_kept, parent_ref
 from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, Kind, SpanId, SpanRef, ToolFacts, TraceId
 
 WORK: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.RETRIEVAL})

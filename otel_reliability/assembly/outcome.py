@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from otel_reliability.assembly.invocations import Invocation
-from otel_reliability.assembly.span_tree import NONE, SpanTree
+from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.run import Outcome
 from otel_reliability.model.span import Evaluation, Kind, Notes, ToolFacts

@@ -8,10 +8,9 @@ from typing import Any, Final, TypeAlias
 
 from otel_reliability.assembly import model_calls, outcome
 from otel_reliability.assembly.evaluations import latest
-from otel_reliability.assembly.invocations import Invocation
 from otel_reliability.assembly.model_calls import ContextLimits, ModelSpan
 from otel_reliability.assembly.orphans import ImplicitRun
-from otel_reliability.assembly.span_tree import NONE, SpanTree, is_kept
+from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree, is_kept
 from otel_reliability.assembly.tool_calls import Parallel, Step, calls_once, in_path_order, marks
 from otel_reliability.config import Settings
 from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Run, ToolCall, Tools

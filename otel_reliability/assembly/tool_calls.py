@@ -7,9 +7,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
-from otel_reliability.assembly.invocations import Invocation
 from otel_reliability.assembly.model_calls import ModelSpan
-from otel_reliability.assembly.span_tree import NONE, SpanTree
+from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree
 from otel_reliability.model.span import Call, SpanId
 from otel_reliability.model.tools import is_edit
 

@@ -359,6 +359,13 @@ def is_conversation(trace_id: TraceId) -> bool:
     return trace_id.startswith(_PREFIX)
 
 
+def conversation_of(span: AgentSpan) -> TraceId | None:
+    """Return the trace of the conversation that a span belongs to; None where it belongs to none."""
+    if is_conversation(span.trace_id):
+        return span.trace_id
+    return span.link[0] if span.link is not None and is_conversation(span.link[0]) else None
+
+
 def span_of(*parts: object) -> SpanId:
     """Return the span id of a part of a conversation, by what identifies it."""
     return blake2b("\0".join(map(str, parts)).encode("utf-8", "replace"), digest_size=8).digest()
