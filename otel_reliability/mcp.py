@@ -166,7 +166,7 @@ def _recording(files: Sequence[str], settings: Settings, final: FinalSeen | None
     return recording.close()
 
 
-class Service:
+class RunningService:
     """The API of a running service."""
 
     def __init__(self, url: str, token: str | None = None) -> None:

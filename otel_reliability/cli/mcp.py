@@ -9,7 +9,7 @@ import click
 
 from otel_reliability.cli.options import Choice, of_recordings
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.mcp import Recordings, Service, Source, server_of
+from otel_reliability.mcp import Recordings, RunningService, Source, server_of
 from otel_reliability.service.addresses import parse_address
 
 
@@ -36,7 +36,7 @@ def command(
     choice: Choice, url: str | None, token_file: Path | None, baseline: tuple[str, ...], http: str | None
 ) -> None:
     """Answer an assistant's questions about agents, by the Model Context Protocol: list the agents, explain a score, name unusual
-    runs, tell what changed, compare versions, check a target. It only reads.
+    runs, show what changed, compare versions, check a target. It only reads.
 
     \b
       otel-reliability mcp spans.jsonl                                 over recordings, read again when they change
@@ -65,4 +65,6 @@ def _source(choice: Choice, url: str | None, token_file: Path | None, baseline: 
         return Recordings(
             choice.files, choice.settings, agents=choice.agents, since_ns=choice.since_ns, baseline=baseline
         )
-    return Service(url, None if token_file is None else token_file.read_text(encoding="utf-8").split("\n")[0].strip())
+    return RunningService(
+        url, None if token_file is None else token_file.read_text(encoding="utf-8").split("\n")[0].strip()
+    )
