@@ -20,7 +20,7 @@ AGENT: Final = "{{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }}"
 
 
 class Alert(NamedTuple):
-    """When somebody is to look, and all that he must know then."""
+    """One alert: when it fires, and what its reader must know."""
 
     name: str
     severity: Literal["info", "warning", "critical"]
@@ -118,7 +118,7 @@ ALERTS: Final = (
         f"max by ({WHO}, kind) ({sample_of(names.OPEN_RUN_USAGE)})", 1, "0m",
         f"A run of {AGENT} exceeds its bound while it runs",
         "Its {{ .Labels.kind }} is {{ .Value }} times the bound.",
-        "An open run has used more than twice what any run of the agent's window used, or more than the section `watch` allows. It may go on, and cost more, until somebody stops it.",
+        "An open run has used more than twice what any run of the agent's window used, or more than the section `watch` allows. It may go on, and cost more, until it is stopped.",
         ["The log event `agent_reliability.run_excess` names the run: its trace shows what it does.", "`failing_streak` and `repeats`: which call does it make again and again?"],
         ["Stop the run if it does no good: this package never does.", "In process, `on_excess` lets the host stop it. If such runs are common work, raise the bound (`watch`)."],
         unit="humanize",
