@@ -61,6 +61,10 @@ def _rank(offset: str = "") -> str:
     return f"sum without (tier) ({told})"
 
 
+def _mean_score(over: str, offset: str = "") -> str:
+    return one(f"avg_over_time({metric('score')}[{over}]{offset})")
+
+
 _EXPLODED: Final = f"sum by ({WHO}) (increase({sample_of(names.RETRY_EXPLOSIONS)}[1h])) > 0"
 _RISKY: Final = f'sum by ({WHO}) (increase({sample_of(names.SESSION_RELIABILITY)}_bucket{{le="0.5"}}[6h]))'
 _CLOSED: Final = f"sum by ({WHO}) (increase({sample_of(names.SESSION_RELIABILITY)}_count[6h]))"
@@ -82,6 +86,45 @@ _LOOK: Final = "The dashboard *Agent*: the alert's link opens it for this agent.
 _LAG: Final = f"sum by (job, topic) ({sample_of(names.KAFKA_LAG)})"
 _LAG_BEFORE: Final = f"sum by (job, topic) ({sample_of(names.KAFKA_LAG)} offset 15m)"
 _DEAD: Final = sample_of(names.KAFKA_DEAD_LETTERS)
+
+
+class Recipe(NamedTuple):
+    """A question that users ask Prometheus, and how."""
+
+    name: str
+    value: str
+    about: str
+
+
+RECIPES: Final = (
+    Recipe(
+        "Agents that are worse than last week",
+        f"({_mean_score('1d', ' offset 7d')} - {_mean_score('1d')} > 5)\n"
+        f"and on ({BY}) ({one(metric('score_coverage'))} >= 60)",
+        "Points by which the mean score of the last day is below that of the same day a week ago.",
+    ),
+    Recipe(
+        "Retry rate by tool",
+        f"sum by ({WHO}, gen_ai_tool_name) (rate({sample_of(names.RETRIES)}[1h]))\n"
+        f"/ sum by ({WHO}, gen_ai_tool_name) (rate({sample_of(names.TOOL_CALLS)}[1h]))",
+        "Share of the calls of each tool that repeat a failed call.",
+    ),
+    Recipe(
+        "Cost of retries a day",
+        f"sum by ({WHO}) ({one(metric('retry_cost_per_run'))})\n"
+        f"* on ({WHO}) sum by ({WHO}) (increase({RUNS_TOTAL}[1d]))",
+        "In USD, for agents whose telemetry has costs: the mean cost of the retries of a run, times the runs of a day. With "
+        'several windows, select one: `{window="recent"}`.',
+    ),
+    Recipe(
+        "Agents without data",
+        f"time() - max by ({WHO}) ({LAST_RUN}) > 86400\n"
+        f"or (max by ({WHO}) ({LAST_RUN}) unless on ({WHO}) {one(metric('score'))}) * 0",
+        "Seconds since the last run of agents that had none for a day; 0 for agents that run and have no score.",
+    ),
+)
+"""Recorded by nobody; the runbook lists them."""
+
 
 ALERTS: Final = (
     Alert(

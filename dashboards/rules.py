@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import yaml
 
-from dashboards.alerts import ALERTS, ENOUGH, Alert
+from dashboards.alerts import ALERTS, ENOUGH, RECIPES, Alert
 from dashboards.board import UID
 
 RUNBOOK: Final = "alerts.md"
@@ -147,7 +147,8 @@ ABOUT: Final = f"""# Alerts
 <!-- Made from dashboards/alerts.py by `make docs`. -->
 
 What each alert means, where to look first, what to do, and how to silence it. `otel-reliability dashboards DIR` writes them as
-Prometheus rules and as Grafana alerts: take one of the two.
+Prometheus rules and as Grafana alerts: take one of the two. With `ui.url` set (in the settings file that `--config` names, or as
+`OTEL_RELIABILITY_UI_URL`), they link to the agent's page of the UI, and to this page there (`/alerts`).
 
 None of them fires on a handful of runs: an agent needs {ENOUGH} runs in its window and a recent one; alerts on the service need
 enough spans, requests or exports. To silence one, make a silence in Alertmanager (or in Grafana, under
@@ -165,7 +166,9 @@ def runbook() -> str:
         f"| [{one.name}](#{one.name.lower()}) | {one.severity} | {_plain(one.summary)} | {one.lasts} |\n"
         for one in ALERTS
     )
-    return ABOUT + rows + "".join(map(_section, ALERTS))
+    recipes = "".join(f"\n### {one.name}\n\n{one.about}\n\n```promql\n{one.value}\n```\n" for one in RECIPES)
+    asked = "\n## Recipes\n\nQuestions for your own panels and rules.\n"
+    return ABOUT + rows + "".join(map(_section, ALERTS)) + asked + recipes
 
 
 def _section(alert: Alert) -> str:

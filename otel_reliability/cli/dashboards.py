@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
 from otel_reliability import dashboards
+from otel_reliability.config import Settings
 from otel_reliability.dashboards import Installation
 
 
@@ -36,9 +38,22 @@ from otel_reliability.dashboards import Installation
     metavar="URL",
     help="Where you will keep alerts.md: every alert links to its section there.",
 )
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Settings file; with `ui.url` in it (or OTEL_RELIABILITY_UI_URL), alerts link to the UI and to its runbook.",
+)
 @click.option("--force", is_flag=True, help="Overwrite what is there.")
 def command(
-    directory: Path, datasource: str, datasource_name: str | None, path: str, runbooks: str, *, force: bool
+    directory: Path,
+    datasource: str,
+    datasource_name: str | None,
+    path: str,
+    runbooks: str,
+    config: Path | None,
+    *,
+    force: bool,
 ) -> None:
     """Write the Grafana dashboards and the alerts to a folder.
 
@@ -54,6 +69,11 @@ def command(
 
     They query the metrics of the service and of the span processor, in every deployment mode.
     """
-    installation = Installation(datasource, datasource_name or datasource, path, runbooks)
+    settings = Settings.from_environment(os.environ)
+    if config is not None:
+        from otel_reliability.service.config_file import load_config  # noqa: PLC0415  YAML comes with the service
+
+        settings = load_config(config, os.environ).engine
+    installation = Installation(datasource, datasource_name or datasource, path, runbooks, settings.ui.url)
     for written in dashboards.write(directory, installation, force=force):
         click.echo(written)

@@ -24,15 +24,24 @@ UID: Final = "prometheus"
 NAME: Final = "prometheus"
 PATH: Final = "/etc/grafana/dashboards"
 RUNBOOK: Final = "alerts.md"
+FLEET: Final = "/d/otel-reliability-fleet"
+"""Where alerts on the service lead to in Grafana."""
+AGENT: Final = (
+    "/d/otel-reliability-agent?var-service={{ .Labels.service_name }}&var-agent={{ .Labels.gen_ai_agent_name }}"
+)
+"""Where alerts on an agent lead to in Grafana."""
+PAGE: Final = "/agents/{{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }}"
+"""The page of that agent in the UI."""
 
 
 class Installation(NamedTuple):
-    """The parts that differ between installations: the data source, where Grafana sees its files, where runbooks are."""
+    """The parts that differ between installations: the data source, Grafana's folder, where runbooks and the UI are."""
 
     uid: str = UID
     name: str = NAME
     path: str = PATH
     runbooks: str = RUNBOOK
+    ui: str | None = None
 
 
 def adapted(installation: Installation) -> Iterator[tuple[PurePosixPath, str]]:
@@ -53,7 +62,12 @@ def _adapted(name: str, text: str, installation: Installation) -> str:
         f"datasourceUid: {json.dumps(installation.uid)}\n",
         stays=installation.uid == UID,
     )
-    return text.replace(f"runbook_url: {RUNBOOK}#", f"runbook_url: {installation.runbooks}#")
+    runbooks = installation.runbooks
+    if installation.ui is not None:
+        url = installation.ui.rstrip("/")
+        runbooks = f"{url}/alerts" if runbooks == RUNBOOK else runbooks
+        text = text.replace(f"dashboard: {FLEET}\n", f"dashboard: {url}/\n").replace(AGENT, f"{url}{PAGE}")
+    return text.replace(f"runbook_url: {RUNBOOK}#", f"runbook_url: {runbooks}#")
 
 
 def _exchanged(text: str, old: str, new: str, *, stays: bool) -> str:

@@ -52,6 +52,7 @@ class AgentLine(NamedTuple):
     last_ns: int
     history: Sequence[ScorePoint]
     changed: bool
+    flags: Sequence[str] = ()
 
     @property
     def tier(self) -> Tier | None:
@@ -127,6 +128,7 @@ def _line(
         last_ns=last_ns,
         history=history,
         changed=changed,
+        flags=[flag.replace("_", " ") for flag in ask("flag").parts],
     )
 
 

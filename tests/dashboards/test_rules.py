@@ -13,9 +13,9 @@ import yaml
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import alerting, expr
 
-from dashboards.alerts import ALERTS, Alert
-from otel_reliability.dashboards import FILES
-from tests.dashboards.alert_cases import CASES, Case
+from dashboards.alerts import ALERTS, RECIPES, Alert
+from otel_reliability.dashboards import FILES, Installation, adapted
+from tests.dashboards.alert_cases import AT, CASES, Case
 from tests.dashboards.asking import ROOT, SHIPPED, board
 from tests.real.prometheus.handle import Promtool
 
@@ -108,6 +108,7 @@ def test_each_rule_has_its_runbook_and_each_runbook_its_rule() -> None:
     page = (ROOT / "docs" / "guides" / "alerts.md").read_text(encoding="utf-8")
     sections = re.findall(r"^## (\w+)$", page, re.MULTILINE)
 
+    assert sections.pop() == "Recipes"
     assert sections == [rule["alert"] for rule in told()]
     assert sections == [rule["title"] for rule in provisioned()]
     for rules in (told(), provisioned()):
@@ -120,7 +121,7 @@ def test_a_runbook_says_what_it_means_where_to_look_what_to_do_and_how_to_silenc
     """Each section has the four of them."""
     page = (ROOT / "docs" / "guides" / "alerts.md").read_text(encoding="utf-8")
 
-    for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
+    for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:-1]:
         assert re.search(r"\A\w+\n\n\w[^\n]{60,}\n", section), section
         assert all(heading in section for heading in ("**Look first**", "**Do**", "**Silence**", "```promql")), section
 
@@ -136,6 +137,52 @@ def test_grafana_is_told_the_same() -> None:
         assert (theirs["condition"], judged["datasourceUid"], judged["model"]["expression"]) == ("B", "__expr__", "A")
         assert (rule["for"], rule["labels"]) == (theirs["for"], theirs["labels"])
         assert theirs["annotations"]["summary"] == rule["annotations"]["summary"]
+
+
+RECIPE_SERIES = {
+    f"agent_reliability_score{{{AT}}}": "80x8640 70x2000",
+    f"agent_reliability_score_coverage{{{AT}}}": "100x11000",
+    f'agent_reliability_retries_total{{{AT},gen_ai_tool_name="pay"}}': "0+1x11000",
+    f'agent_reliability_tool_calls_total{{{AT},gen_ai_tool_name="pay"}}': "0+4x11000",
+    f"agent_reliability_retry_cost_per_run{{{AT}}}": "0.5x11000",
+    f'agent_reliability_runs_total{{{AT},outcome="success"}}': "0+1x11000",
+    f"agent_reliability_last_run_timestamp_seconds{{{AT}}}": "1x11000",
+}
+"""A week in which an agent lost ten points, retried one of four calls, and had no run that counts since long ago."""
+
+
+@pytest.mark.real
+def test_recipes_answer_what_they_say(promtool: Promtool, tmp_path: Path) -> None:
+    """Points lost, share of retries, USD a day, seconds without a run."""
+    minute = 10_600
+    answers = [10, 0.25, 720, minute * 60 - 1]
+    expected = [
+        {
+            "expr": f"round(sum({recipe.value}), 0.01)",
+            "eval_time": f"{minute}m",
+            "exp_samples": [{"labels": "{}", "value": answer}],
+        }
+        for recipe, answer in zip(RECIPES, answers, strict=True)
+    ]
+    series = [{"series": name, "values": values} for name, values in RECIPE_SERIES.items()]
+    test = {"interval": "1m", "input_series": series, "promql_expr_test": expected}
+    path = tmp_path / "tests.yaml"
+    path.write_text(yaml.safe_dump({"rule_files": [], "evaluation_interval": "1m", "tests": [test]}))
+    done = promtool("test", "rules", path)
+
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+def test_alerts_lead_to_the_ui_once_its_address_is_known() -> None:
+    """To the agent's page and to the runbook that the service shows, by addresses that a message may hold."""
+    files = {path.name: text for path, text in adapted(Installation(ui="https://reliability.example/"))}
+    rules = [rule for group in yaml.safe_load(files["otel-reliability.yaml"])["groups"] for rule in group["rules"]]
+
+    assert {rule["annotations"]["dashboard"] for rule in rules} == {
+        "https://reliability.example/",
+        "https://reliability.example/agents/{{ .Labels.service_name }}/{{ .Labels.gen_ai_agent_name }}",
+    }
+    assert all(rule["annotations"]["runbook_url"].startswith("https://reliability.example/alerts#") for rule in rules)
 
 
 def test_grafanas_own_model_knows_every_word_of_them() -> None:

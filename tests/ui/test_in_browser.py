@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from playwright.sync_api import Page, expect
 from otel_reliability.model.span import RawSpan
 from otel_reliability.testing import span, traces_protobuf
 from tests.service.running import Running, runs_of, serving
-from tests.ui.browser import DESK, PHONE, Browser, Scheme, faults, is_too_wide
+from tests.ui.browser import Browser, Scheme, faults, is_too_wide
 
 pytestmark = pytest.mark.real
 
@@ -220,23 +221,65 @@ def test_hostile_names_do_no_harm(fifty: Running, browser: Browser) -> None:
         assert not is_too_wide(page)
 
 
+BROKEN_WORDS = """() => [...document.querySelectorAll("h1, th[scope=row], .agents__name a, .step, .crumbs a, dd")].flatMap(
+  (one) => {
+    const walk = document.createTreeWalker(one, NodeFilter.SHOW_TEXT), broken = [];
+    for (let text = walk.nextNode(); text; text = walk.nextNode()) {
+      for (const word of text.data.matchAll(/[A-Za-z]{1,24}/g)) {
+        const range = document.createRange();
+        range.setStart(text, word.index);
+        range.setEnd(text, word.index + word[0].length);
+        if (new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1) broken.push(word[0]);
+      }
+    }
+    return broken;
+  })"""
+"""Words of at most 24 letters that stand on two lines."""
+SIDEWAYS = """() => [...document.querySelectorAll("main *")].filter((one) => one.scrollWidth > one.clientWidth + 1
+  && ["auto", "scroll"].includes(getComputedStyle(one).overflowX)
+  && !one.querySelector(".flow")).map((one) => one.outerHTML.slice(0, 80))"""
+"""What has to be scrolled sideways, but for graphs of paths."""
+LONG_NAME = "customer_support_refund_orchestrator-v2"
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, list[str]]]:
+    """A service with a state directory that knows an agent of a long name, and one of each kind of page about it."""
+    with serving(ENGINE, state=str(tmp_path_factory.mktemp("state"))) as running:
+        send(running, wanderer(LONG_NAME, runs=40))
+        agent = f"/agents/shop/{LONG_NAME}"
+        run = re.findall(rf'href="({agent}/runs/[^"]+)"', running.get("ui", f"{agent}/runs").text)[0]
+        yield running, ["/", "/?q=nobody", agent, f"{agent}/runs", run, f"{agent}/compare", "/alerts"]
+
+
+@pytest.mark.parametrize("page_at", range(7))
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("path", ["/", "/agents/shop/wanderer", "/?q=nobody"])
-def test_everybody_can_use_it(many: Running, browser: Browser, path: str, scheme: Scheme) -> None:
-    """No serious fault in contrast, labels, headings, roles; in light and in dark."""
-    with browser.open(many.url("ui", path), scheme=scheme) as page:
+def test_every_page_is_for_everybody_at_every_width(
+    kept: tuple[Running, list[str]], browser: Browser, page_at: int, scheme: Scheme
+) -> None:
+    """No serious fault in contrast, labels, headings, roles; no word is broken, and nothing but a graph scrolls sideways."""
+    running, paths = kept
+    with browser.open(running.url("ui", paths[page_at]), scheme=scheme) as page:
         page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        for width in (320, 390, 860, 1440):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert not is_too_wide(page), width
+            assert page.evaluate(SIDEWAYS) == [], width
+            assert page.evaluate(BROKEN_WORDS) == [], width
+            assert width not in {320, 1440} or faults(page) == []
 
-        assert faults(page) == []
 
+def test_the_list_of_runs_is_filtered_in_place(kept: tuple[Running, list[str]], browser: Browser) -> None:
+    """As the table of agents is; the address says what is shown."""
+    running, paths = kept
+    with browser.open(running.url("ui", paths[3])) as page:
+        page.evaluate("window.same = true")
+        page.get_by_label("Outcome").select_option("failure")
+        expect(page.locator(".head__about")).to_have_text("10 of the last 40 runs kept")
 
-@pytest.mark.parametrize("path", ["/", "/agents/shop/wanderer"])
-def test_a_phone_is_wide_enough(many: Running, browser: Browser, path: str) -> None:
-    """Nothing is cut off, and the page scrolls one way only."""
-    with browser.open(many.url("ui", path), width=PHONE) as page:
-        assert not is_too_wide(page)
-        page.set_viewport_size({"width": DESK, "height": 800})
-        assert not is_too_wide(page)
+        assert page.evaluate("window.same")
+        assert "outcome=failure" in page.url
+        assert "/runs?" in page.url
 
 
 def test_a_keyboard_is_enough(many: Running, browser: Browser) -> None:

@@ -126,7 +126,7 @@
     const form = document.getElementById("filters");
     const chosen = [...new FormData(form)].filter(([name, value]) => value && !(name === "sort" && value === "score"));
     const query = new URLSearchParams(chosen).toString();
-    history.replaceState(null, "", query ? `/?${query}` : "/");
+    history.replaceState(null, "", location.pathname + (query ? `?${query}` : ""));
     tag = null;
     ask();
   }
