@@ -79,7 +79,8 @@ class Kept:
         self._advanced()
 
     def finalize(self) -> None:
-        """Let so much time pass that every run is closed and final."""
+        """Let so much time pass that every run is closed and final, and recorded: that waits until its agent is loaded."""
+        self.engine.load_agents(60.0)
         for _ in range(3):
             self.wind(700.0)
 
