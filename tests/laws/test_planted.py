@@ -107,14 +107,14 @@ def test_a_window_that_keeps_what_was_revised(monkeypatch: Plant) -> None:
 
 def test_an_evaluation_that_is_given_once(monkeypatch: Plant) -> None:
     """Giving evaluations to the runs that are there when they come, and never again, is caught."""
-    assembled = Closing._assemble_spans
+    assembled = Closing.assemble_spans
 
     def once(self: Closing, buffer: TraceBuffer) -> Any:
         built = assembled(self, buffer)
         buffer.evaluations = ()
         return built
 
-    monkeypatch.setattr(Closing, "_assemble_spans", once)
+    monkeypatch.setattr(Closing, "assemble_spans", once)
 
     assert_caught(laws.order_and_batches)
 

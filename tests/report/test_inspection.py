@@ -114,8 +114,8 @@ def test_tools_are_judged_and_the_settings_correct_it() -> None:
     usual = _inspected(_run(10))
     corrected = _inspected(_run(10), Settings(tools=ToolSettings(reads=("book",))))
 
-    assert [(tool.name, tool.verdict.effect) for tool in usual.tools] == [("book", True)]
-    assert [(tool.name, tool.verdict.effect) for tool in corrected.tools] == [("book", False)]
+    assert [(tool.name, tool.rule.effect) for tool in usual.tools] == [("book", True)]
+    assert [(tool.name, tool.rule.effect) for tool in corrected.tools] == [("book", False)]
 
 
 @pytest.mark.parametrize("form", ["terminal", "json"])
