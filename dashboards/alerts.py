@@ -161,7 +161,7 @@ ALERTS: Final = (
         f"max by ({WHO}, kind) ({sample_of(names.OPEN_RUN_USAGE)})", 1, "0m",
         f"A run of {AGENT} exceeds its bound while it runs",
         "Its {{ .Labels.kind }} is {{ .Value }} times the bound.",
-        "An open run has used more than twice what any run of the agent's window used, or more than the section `watch` allows. It may go on, and cost more, until it is stopped.",
+        "An open run exceeds a bound that you set in `watch` (from the first run on), or uses more than twice the maximum of its agent's window (from 50 runs on, and above the least values in *How runs are rebuilt*). It may go on, and cost more, until it is stopped. Set `watch.cost` or `watch.tokens` if the agent is new. Workers on Kafka never raise this alert.",
         ["The log event `agent_reliability.run_excess` names the run: its trace shows what it does.", "`failing_streak` and `repeats`: which call does it make again and again?"],
         ["Stop the run if it does no good: this package never does.", "In process, `on_excess` lets the host stop it. If such runs are common work, raise the bound (`watch`)."],
         unit="humanize",

@@ -150,7 +150,7 @@ What each alert means, where to look first, what to do, and how to silence it. `
 Prometheus rules and as Grafana alerts: take one of the two. With `ui.url` set (in the settings file that `--config` names, or as
 `OTEL_RELIABILITY_UI_URL`), they link to the agent's page of the UI, and to this page there (`/alerts`).
 
-None of them fires on a handful of runs: an agent needs {ENOUGH} runs in its window and a recent one; alerts on the service need
+Alerts on the numbers of a window need {ENOUGH} runs in it and a recent one; *AgentRunExceedsBound* concerns one open run; alerts on the service need
 enough spans, requests or exports. To silence one, make a silence in Alertmanager (or in Grafana, under
 *Alerting*) with `alertname` and, for an agent, `gen_ai_agent_name`. To raise a limit for good, change it in the rule file: it
 is the number behind the last `>`.

@@ -118,7 +118,7 @@ def _object(name: str, found: Any, level: str = "##") -> str:
 
 def _signature(name: str, found: Any) -> str:
     if name == "Settings":
-        return "Settings of the engine, validated as a whole. `Settings.load(file, environment, **code)` merges all sources"
+        return "`Settings.load(file, environment, **code)` merges all sources.\n\n"
     parameters = str(inspect.signature(found)).replace("'", "").replace(" -> None", "")
     parameters = re.sub(r"\b(?:\w+\.)+(?=[A-Z])", "", parameters).replace("(self, ", "(")
     if len(parameters) > WIDTH:

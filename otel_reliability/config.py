@@ -152,8 +152,8 @@ class ToolSettings(Struct, frozen=True):
     reads: tuple[Text, ...] = ()
     """Tools that only read."""
     effect_key: Mapping[str, Text] = {}
-    """Pattern → argument that names what a call changes: with `edit` → `path`, two edits of one file are the same effect. The
-    pattern matches the name as emitted, before `rename`."""
+    """Tool name pattern (before `rename`) → the argument that names what a call changes. Calls of a matching tool with the
+    same value of it are one effect, whatever else differs: `{edit: path}` makes two edits of one file the same effect."""
     helpers: tuple[Text, ...] = ("TodoWrite", "TodoRead", "ToolSearch", "Skill")
     """Tools by which an agent organises itself: they change nothing that counts."""
     ignore: tuple[Text, ...] = ()

@@ -12,7 +12,7 @@ import click
 from otel_reliability.cli.options import Option, assigned, put, with_options
 from otel_reliability.service.config_file import load_config
 
-EXAMPLE: Final = "service.queue=1GiB"
+EXAMPLE: Final = "limits.memory=1GiB"
 
 METRICS: Final[Option] = click.option(
     "--metrics", metavar="HOST:PORT", help="Address of /metrics for Prometheus; off disables it."

@@ -55,10 +55,11 @@ order. An alarm means *different by more than chance*, not *worse*.
 
 ### False alarms
 
-The mean number of observations (runs or sessions) to a false alarm, over 250 alarms each, with its lower 99 % bound, for
-agents that do not change. The promise is at least c (`change.runs_per_false_alarm`); a bound under .9 c falls short of it. By
-chance alone about one cell in a dozen does, so such a stream is followed for 1,000 alarms more. Both results are shown, and the
-promise is called broken if all alarms together fall short.
+An *observation* is a run, or a session where session ids are known. Each cell shows how many observations pass on average before
+a false alarm, for an agent that does not change; the promise is at least c (`change.runs_per_false_alarm`), per agent and over
+all signals together. In brackets: the lower 99 % bound of that mean, measured over 250 alarms. A bound of .9 c or more is
+accepted, because 250 alarms do not measure it more exactly. A lower one occurs by chance in about one cell of twelve; that
+stream is then measured for 1,000 alarms more. The promise is broken only if all 1,250 together stay below .9 c.
 
 """
 
