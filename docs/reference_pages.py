@@ -81,6 +81,7 @@ def _commands(group: click.Group, parent: click.Context, level: str) -> Iterator
         command = group.get_command(parent, name)
         if command is None:
             continue
+        command._help_option = None  # noqa: SLF001  click keeps the help option of the first context, which may be a test's
         context = click.Context(command, parent=parent, info_name=name, terminal_width=WIDTH)
         yield f"{level} `{context.command_path.removeprefix('otel-reliability ')}`\n\n{_block(command.get_help(context))}"
         if isinstance(command, click.Group):
@@ -132,7 +133,7 @@ def _prose(doc: str) -> str:
     arguments = example = False
     for line in doc.splitlines():
         if example and not line.strip():
-            found.append("```")
+            found += ["", "```"]
             example = False
         item = re.match(r"    (\w+|\*\*\w+): (.*)", line) if arguments else None
         if line in {"Args:", "Arguments:"}:
@@ -146,7 +147,7 @@ def _prose(doc: str) -> str:
             arguments, example = False, True
         else:
             found.append(line.replace("        ", "  ") if arguments else line)
-    return re.sub(r"\n{3,}", "\n\n", "\n".join([*found, "```"] if example else found)).strip() + "\n"
+    return re.sub(r"\n{3,}", "\n\n", "\n".join([*found, "", "```"] if example else found)).strip() + "\n"
 
 
 def prometheus() -> str:

@@ -117,7 +117,7 @@ class MetricSettings(Struct, frozen=True):
     """Rules by which metrics count."""
 
     group_by: Literal["task", "none"] = "task"
-    """Whether path metrics are computed per task, or over all runs of the window together."""
+    """`task`: path metrics are computed per task; `none`: over all runs of the window together."""
     retry_threshold: Count = 3
     """Retries of one call from which a run is a retry explosion: the fourth attempt exceeds 3."""
     min_runs: Count = 5
@@ -222,9 +222,9 @@ class MappingSettings(Struct, frozen=True):
     outcome: tuple[Text, ...] = ()
     """Whether the run succeeded."""
     confidence: tuple[Text, ...] = ()
-    """How sure the agent was, from 0 to 1."""
+    """Confidence of the agent, from 0 to 1."""
     cost: tuple[Text, ...] = ()
-    """What the run cost."""
+    """Cost of the run."""
     spans: tuple[SpanRule, ...] = ()
     """What spans of your own are. `inspect` proposes rules for a recording."""
 
@@ -297,7 +297,7 @@ class ChangeSettings(Struct, frozen=True):
     enabled: bool = True
     """Whether behaviour is monitored for changes."""
     signals: InternalNames = SIGNALS
-    """What is monitored."""
+    """Signals to monitor."""
     runs_per_false_alarm: Annotated[float, Meta(ge=1)] = 10_000.0
     """Runs, on average, from one false alarm to the next."""
     reference: Text | None = None

@@ -16,7 +16,7 @@ from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, Evaluation, SpanRef, TraceId, conversation_of, is_conversation
 
 Account: TypeAlias = tuple[str, str]
-"""What became of a span: (disposition, reason)."""
+"""The fate of a span: (disposition, reason)."""
 USED: Final[Account] = ("used", "")
 NO_CONVENTION: Final[Account] = ("other", "no_convention")
 NO_AGENT: Final[Account] = ("other", "no_agent")

@@ -70,7 +70,7 @@ class Detector:
     >>> before = [detector.add(observation(n, 3 + n % 2)) for n in range(100)]
     >>> after = [detector.add(observation(n, 7)) for n in range(100, 120)]
     >>> [(alarm.observation, alarm.signal, alarm.since_observation) for alarm in before + after if alarm]
-    [(107, 'calls', 102)]
+    [(104, 'calls', 101)]
     """
 
     def __init__(self, settings: ChangeSettings, pinned: Sequence[Observation] = ()) -> None:

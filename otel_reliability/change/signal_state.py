@@ -58,7 +58,7 @@ class SignalState:
         """Let a change, if there is one, begin after this observation."""
         self._gain = 1.0
         self.values_since = 0
-        """How many values came since the change probably began."""
+        """The number of values since the change probably began."""
 
     def change(self) -> SignalChange:
         """Return what an alarm reports of this signal."""

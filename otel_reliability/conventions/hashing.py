@@ -28,13 +28,13 @@ T = TypeVar("T")
 DIGEST_SIZE: Final = 8
 
 REDACTED: Final = frozenset({"__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "<elided>", "<redacted>"})
-"""What instrumentations write where they hide a value: it says nothing, so what holds one is unknown as a whole."""
+"""Texts that instrumentations write where they hide a value: it says nothing, so what holds one is unknown as a whole."""
 WRAPPED: Final = "kwargs"
 """The key under which libraries wrap the arguments of a call."""
 LARGEST_INTEGER: Final = 1 << 128
 
 _ADDRESS: Final = " at 0x"
-"""What stands before a memory address in Python's own texts of objects."""
+"""The text before a memory address in Python's own texts of objects."""
 _ADDRESSES: Final = re.compile(_ADDRESS + "[0-9a-fA-F]+")
 _UNUSUAL: Final = ("REDACTED", "redacted", "<elided>", _ADDRESS, "\\u")
 """A JSON text with one of these, with many brackets or with a long number is rewritten value by value."""

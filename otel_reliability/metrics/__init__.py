@@ -46,7 +46,7 @@ def specs_of(row: type[Metric | Derived]) -> tuple[MetricSpec, ...]:
 
 
 SPECS: Final[tuple[MetricSpec, ...]] = tuple(spec for row in TABLE for spec in specs_of(row))
-"""What all of them are, in the order of the table."""
+"""The specifications of all of them, in the order of the table."""
 
 ALL_SPECS: Final[tuple[MetricSpec, ...]] = (*SPECS, *sessions.SPECS)
 """What all there is to emit as a gauge is: the numbers of windows, then those of an agent's recent sessions."""

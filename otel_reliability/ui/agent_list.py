@@ -79,7 +79,7 @@ def address(key: AgentKey, page: str = "", **query: str) -> str:
     """Return the address of an agent, or of a page below it.
 
     >>> address(AgentKey("", "shop", "prod", "a/b"), "/runs", flag="loop")
-    '/agents/shop/a%2Fb/runs?id=01ffb9ab4c&flag=loop'
+    '/agents/shop/a%2Fb/runs?id=31f2e792a3&flag=loop'
     """
     names = (key.service_name, key.agent)
     parts = (UNNAMED if name in UNADDRESSABLE else quote(name, safe="", errors="replace") for name in names)

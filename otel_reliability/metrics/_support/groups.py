@@ -31,7 +31,7 @@ class RunGroup(ABC):
 
     def __init__(self) -> None:
         self.runs = 0
-        """How many runs are in the group, counted by `Groups`."""
+        """The number of runs in the group, counted by `Groups`."""
 
     @abstractmethod
     def add(self, row: Row) -> None:
@@ -125,7 +125,7 @@ class GroupMetric(Metric, Generic[G]):
     __slots__ = ("_rows", "groups")
 
     values = 1
-    """How many values a group gives; the first is the metric's, the others its companions'."""
+    """The number of values that a group gives; the first is the metric's, the others its companions'."""
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         super().__init__(settings)

@@ -124,7 +124,7 @@ class LatestPairs(RunGroup, Generic[K]):
         self._rows: list[Row] | None = [] if rows is None else None
         self._sums = PairSums(distances)
         self.left_out = 0
-        """How many runs, the earliest, the limit excludes."""
+        """The number of runs, the earliest ones, that the limit excludes."""
 
     def __len__(self) -> int:
         return len(self._sums)
