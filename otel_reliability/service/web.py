@@ -210,7 +210,7 @@ class Api:
         except UnknownAgent as error:
             raise web.HTTPNotFound(reason=str(error)) from None
         except ReliabilityError as error:
-            raise web.HTTPBadRequest(reason=str(error)) from None
+            raise web.HTTPBadRequest(reason=" ".join(str(error).split())) from None
 
     def _check(self) -> None:
         """Refuse requests until state is loaded: before, agents are missing or incomplete."""

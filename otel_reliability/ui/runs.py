@@ -208,7 +208,8 @@ class RunChoice(NamedTuple):
     @property
     def between(self) -> tuple[int, int]:
         """The first and the last end of a run, in nanoseconds."""
-        return _ns(self.since) or 0, _ns(self.until) or MAX_NS
+        since, until = _ns(self.since), _ns(self.until)
+        return _storable(since or 0), MAX_NS if until is None else _storable(until)
 
     def holds(self, run: Run) -> bool:
         """Return whether a run is chosen."""
@@ -236,6 +237,11 @@ def _ns(moment: str) -> int | None:
     except ValueError:
         return None
     return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()) * 10**9
+
+
+def _storable(ns: int) -> int:
+    """Return the nearest time that a database can compare."""
+    return min(max(ns, 0), MAX_NS)
 
 
 def _is_time(text: str) -> bool:

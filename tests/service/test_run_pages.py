@@ -62,6 +62,7 @@ def listed(running: Running, query: str = "") -> list[str]:
         ("outcome=success", 0),
         ("flag=nothing&outcome=x&since=soon", 120),
         ("version=2.0&path=search", 0),
+        ("until=1970-01-01", 0),
     ],
 )
 def test_runs_are_listed_and_filtered(running: Running, query: str, number: int) -> None:
@@ -111,6 +112,19 @@ def test_runs_and_agents_are_files_for_a_spreadsheet(running: Running) -> None:
     assert [run["run_id"] for run in runs] == [run["run_id"] for run in found]
     assert {(run["path"], run["fingerprints.version"]) for run in runs} == {("pay → pay → pay → mail", "2.0")}
     assert {agent["agent"] for agent in agents} == {"support", "'=cmd()"}
+
+
+def test_an_export_of_all_times_is_of_all_runs(running: Running) -> None:
+    """Also where a database has no number for the time."""
+    answer = running.get("ui", f"/api/v1{PAGE}/runs?since=0001-01-01&until=9999-12-31")
+    assert len(json.loads(answer.text)["runs"]) == 120
+
+
+def test_a_reason_that_quotes_a_version_of_two_lines_is_one_line() -> None:
+    """A status line holds no line break, and a version comes from telemetry."""
+    with serving(ENGINE) as running:
+        send(running, made_by("one\ntwo", runs_of(3)))
+        assert running.get("ui", f"/api/v1{PAGE}/compare?before=one&after=two").status == 400
 
 
 def test_a_change_is_acknowledged_once_and_stays_so(tmp_path: Path) -> None:
