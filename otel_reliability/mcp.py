@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import wraps
+from http.client import HTTPException
 from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, ParamSpec, Protocol
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
 from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
 from urllib.request import Request, urlopen
@@ -43,6 +44,7 @@ from otel_reliability.ui.runs import MAX_COMPARED
 
 P = ParamSpec("P")
 Object = dict[str, Any]
+T = TypeVar("T")
 
 MAX_AGENTS: Final = 20
 """Agents in one answer; a narrower name chooses among more."""
@@ -130,7 +132,8 @@ class Recordings:
         return [run for run in kept if run.end_ns >= self._since_ns]
 
     def _view(self, line: Object) -> AgentView:
-        return next(agent for agent in self._current().agents if key_object(agent.key) == _key(line))
+        found = (agent for agent in self._current().agents if key_object(agent.key) == _key(line))
+        return _still_there(next(found, None), line)
 
     def _current(self) -> ReportView:
         """Return the report; first read the files again if one of them has changed."""
@@ -193,7 +196,8 @@ class RunningService:
         return self._about(line, "/gate", require=target, min_runs=min_runs or 0)
 
     def _one(self, line: Object, path: str = "", **query: object) -> Object:
-        return next(agent for agent in self._about(line, path, **query)["agents"] if _key(agent) == _key(line))
+        found = (agent for agent in self._about(line, path, **query)["agents"] if _key(agent) == _key(line))
+        return _still_there(next(found, None), line)
 
     def _about(self, line: Object, path: str, **query: object) -> Object:
         names = "".join(f"/{quote(line[name] or UNNAMED, safe='')}" for name in ("service", "agent"))
@@ -209,8 +213,15 @@ class RunningService:
                 return found
         except HTTPError as error:
             raise ReliabilityError(f"The service answers {error.code}: {_reason(error)}") from None
-        except OSError as error:
-            raise ReliabilityError(f"{self._url} does not answer: {error}") from None
+        except (OSError, ValueError, HTTPException) as error:
+            raise ReliabilityError(f"{self._url} does not answer as the service does: {error}") from None
+
+
+def _still_there(found: T | None, line: Object) -> T:
+    """Return the agent. Raise `ReliabilityError` if it disappeared since it was listed."""
+    if found is None:
+        raise ReliabilityError(f"The agent {line['agent']} is gone since it was listed; list the agents again")
+    return found
 
 
 def _reason(error: HTTPError) -> str:

@@ -104,7 +104,7 @@ PROBES: Final = frozenset({HEALTH, READY})
 """Paths that need no token."""
 
 _LEVEL: Final = 1
-FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 """Signs with which a cell begins that a spreadsheet runs."""
 
 

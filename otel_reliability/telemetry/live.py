@@ -256,6 +256,7 @@ class Live:
         for source in self._sources:
             source.restart()
         if self._watcher is not None:
+            self._watcher.pending.clear()
             self._watcher.start()
 
 

@@ -15,6 +15,8 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from otel_reliability.errors import ReliabilityError
+from otel_reliability.mcp import RunningService
 from otel_reliability.model.span import RawSpan, Resource
 from otel_reliability.report.build import report_of
 from otel_reliability.report.json import plain
@@ -263,3 +265,9 @@ def test_bad_usage_is_refused(file: Path, args: tuple[str, ...], message: str) -
 
     assert done.returncode == 2
     assert message in done.stderr
+
+
+def test_an_address_that_is_no_service_is_named() -> None:
+    """An invalid address is an error of the user's, with the address in it."""
+    with pytest.raises(ReliabilityError, match="does not answer as the service does"):
+        RunningService("http://127.0.0.1:no-port", None).lines()
