@@ -98,7 +98,7 @@ def _pages(browser: Browser) -> Generator[Mapping[str, str]]:
     """The addresses of the pages of a service that has taken in the whole fleet and draws a curve of each agent."""
     with hosting() as service:
         fleet_of = Replay(Endpoint(f"http://{service.addresses['http']}"))
-        fleet = f"http://{service.addresses['pages']}/"
+        fleet = f"http://{service.addresses['ui']}/"
         page = browser.new_page()
         for _ in range(fleet_of.opening):
             fleet_of.round()
