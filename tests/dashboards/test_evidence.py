@@ -22,8 +22,8 @@ from tests.real.waiting import until
 from tests.real.web import ask
 from tests.service.running import serving
 
-LACKING: frozenset[str] = frozenset()
-"""Questions for which neither the fleet nor what goes wrong beside it gives evidence, by name."""
+LACKING = frozenset({"AgentRunExceedsBound"})
+"""Questions without data, by name: no run of the fleet is open at a scrape. tests/watch holds that one."""
 LOOKS_BACK = frozenset(
     {
         "fleet: Agents, the least reliable first [C]",
@@ -34,6 +34,7 @@ LOOKS_BACK = frozenset(
     }
 )
 """What compares with an hour, a day or a version ago: asked of two days instead of the last minutes."""
+ENDING = ("otel_reliability_export", "agent_reliability_open_run_usage")
 WHILE = 600.0
 """Seconds in which the fleet, and what goes wrong beside it, was at work: many times what they need, as machines are shared."""
 
@@ -126,9 +127,9 @@ def test_a_collector_tells_the_same_names(collector: Collectors, monkeypatch: py
 
 
 def emitted(text: str) -> set[str]:
-    """The names of samples, with the bound of a bucket."""
+    """The names of samples, with the bound of a bucket. Series that end are left out: a Collector keeps them."""
     found = re.findall(r"^((?:agent|otel)_reliability_\w+)(?:\{.*?(le=\"[^\"]+\")?\})? ", text, re.MULTILINE)
-    return {f"{name} {bound}" for name, bound in found if not name.startswith("otel_reliability_export")}
+    return {f"{name} {bound}" for name, bound in found if not name.startswith(ENDING)}
 
 
 def _samples(spec: Instrument) -> set[str]:

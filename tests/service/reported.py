@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.passes.series import EMITTED_K
 from otel_reliability.metrics.stability.flag import TOKEN_PRESSURE_HIGH
 from otel_reliability.metrics.stability.tier import Tier
@@ -20,6 +21,8 @@ Numbers: TypeAlias = dict[tuple[str, Labels], float]
 PREFIX = "agent_reliability_"
 OF_SERIES = frozenset({"tier", "flag", "pass_at_k", "pass_hat_k", "decay_curve"})
 """Metrics that are several series each."""
+NOT_EMITTED = frozenset(spec.name for spec in ALL_SPECS if not spec.emitted)
+"""Metrics that reports have, and gauges do not."""
 PER_SERVER = frozenset({"__name__", "job", "instance", "exported_job", "exported_instance"})
 """Labels that say by which way a number came."""
 
@@ -59,7 +62,7 @@ def own(labels: Mapping[str, str]) -> Labels:
 
 def _gauges(agent: Mapping[str, Any]) -> Iterator[tuple[str, Labels, float]]:
     for name, reading in agent["metrics"].items():
-        if name not in OF_SERIES and reading["value"] is not None:
+        if name not in OF_SERIES | NOT_EMITTED and reading["value"] is not None:
             yield name.replace(".", "_"), frozenset(), reading["value"]
     yield "last_run_timestamp_seconds", frozenset(), _seconds(agent["end"])
     yield from _grades(agent)
@@ -70,8 +73,8 @@ def _grades(agent: Mapping[str, Any]) -> Iterator[tuple[str, Labels, float]]:
     if agent["tier"] is not None:
         for tier in Tier:
             yield "tier", frozenset({("tier", tier.name)}), float(tier.name == agent["tier"])
-    if agent["metrics"]["flag"]["value"] is not None:
-        yield "flag", frozenset({("flag", TOKEN_PRESSURE_HIGH)}), agent["metrics"]["flag"]["value"]
+    if agent["metrics"]["token_budget_pressure"]["value"] is not None:
+        yield "flag", frozenset({("flag", TOKEN_PRESSURE_HIGH)}), float(TOKEN_PRESSURE_HIGH in agent["flags"])
 
 
 def _passes(agent: Mapping[str, Any]) -> Iterator[tuple[str, Labels, float]]:
