@@ -315,6 +315,7 @@ class Engine:
             Limit("tasks", None, limits.tasks, agents["tasks", "limit"]),
             Limit("sessions", len(self._sessions), limits.sessions, forgotten),
             Limit("unread_runs", len(self._final) + len(self._revised), MAX_UNREAD, self.unread),
+            *self._watch.limits,
         )
 
     # --- Over a restart -----------------------------------------------------------------------------------------------

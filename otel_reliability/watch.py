@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.assembly.buffers import TraceBuffer
 from otel_reliability.config import WatchSettings
+from otel_reliability.model.limit import Limit
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
@@ -105,12 +106,21 @@ class Watch:
         self._raised: OrderedDict[str, set[str]] = OrderedDict()
         self.excesses: deque[Excess] = deque(maxlen=MAX_REMEMBERED)
         """The excesses that wait to be emitted."""
+        self._lost = self._shortened = 0
         self._shares: dict[str, tuple[AgentKey, Usage]] = {}
         self.most_extreme: Mapping[AgentKey, Usage] = {}
         """By agent and kind, the largest share of its bound that an open run of the agent has reached."""
         self._allowance, self._checked = BURST_S, float("-inf")
-        self.skipped = 0
-        """Grown traces that the last check left out, for want of time."""
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """The limits: excesses that wait (a hit is one that was lost), and processor time per second of a check (a hit is a check
+        that put off traces).
+        """
+        return (
+            Limit("watch_excesses", len(self.excesses), MAX_REMEMBERED, self._lost),
+            Limit("watch_milliseconds", None, round(CPU_SHARE * 1_000), self._shortened),
+        )
 
     def check(self, now: float, spent: Callable[[], float] = time.thread_time) -> None:
         """Check the traces that have grown, at most once a second. `spent`: processor time in seconds."""
@@ -121,11 +131,10 @@ class Watch:
         began = spent()
         self._forget(now)
         grown = sorted(filter(_has_grown, self._assembler.growing), key=lambda buffer: -buffer.weight)
-        self.skipped = len(grown)
         for buffer in grown:
             if spent() - began >= self._allowance:
+                self._shortened += 1
                 break
-            self.skipped -= 1
             runs = self._assembler.open_runs_of(buffer)
             buffer.watched, buffer.watched_runs = buffer.weight, tuple(run.run_id for run in runs)
             for run in runs:
@@ -165,6 +174,7 @@ class Watch:
             shares[kind] = value / bound
             if value > bound and kind not in self._raised.get(run.run_id, ()):
                 self._raised.setdefault(run.run_id, set()).add(kind)
+                self._lost += len(self.excesses) == MAX_REMEMBERED
                 self.excesses.append(Excess(run, window.agent, kind, value, bound, of))
         self._shares[run.run_id] = (window.agent, shares)
         while len(self._raised) > MAX_REMEMBERED:

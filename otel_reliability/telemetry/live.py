@@ -263,7 +263,8 @@ class Live:
 class Watcher:
     """The one thread that a host may ask for: it watches open runs, and calls the host's callbacks.
 
-    It ends with the `Live` that it belongs to, keeps no interpreter from exiting, and no failure of a callback leaves it.
+    It ends with the `Live` that it belongs to, keeps no interpreter from exiting, and no failure of a callback leaves it. While a
+    callback blocks, at most 10,000 excesses wait; older ones are not passed on, and `agent.reliability.run.excess` has them all.
     """
 
     def __init__(self, live: weakref.ref[Live]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Container, MutableSequence
 from functools import lru_cache
-from math import inf
 from typing import NamedTuple
 
 from otel_reliability.config import WindowSettings
@@ -92,11 +91,6 @@ class RowRange(ABC):
     def newest_ns(self) -> int | None:
         """End of the last run; None without a run."""
         return self._kept.end_ns(len(self._kept) - 1) if len(self._kept) else None
-
-    @property
-    def oldest_ns(self) -> float:
-        """End of the first run or spare; infinity without one. Runs that ended earlier are not here."""
-        return self._kept.end_ns(0) if len(self._kept) else inf
 
     @property
     def turnover(self) -> int:

@@ -134,6 +134,7 @@ def test_heaviest_traces_are_checked_first_within_the_budget() -> None:
     assert first[:9] == [trace_id(number) for number in range(20, 11, -1)]
     assert len(first) <= 10, "a tenth of a second"
     assert engine.take_excesses() == [], "not twice a second"
+    assert {limit.name: limit.hits for limit in engine.limits()}["watch_milliseconds"] == 1, "traces were put off"
     used, seconds = spent, 100
     for second in range(seconds):
         engine.receive(insisting(30 + second, 2))
