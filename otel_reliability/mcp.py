@@ -147,7 +147,7 @@ class Recordings:
     def _read(self) -> None:
         units, settings = Observations(), self._settings
         self._recording = _recording(self._files, settings, units.add)
-        changes = detected(since(units.found(), self._since_ns), settings.change, pinned_by(settings))
+        changes = detected(since(units, self._since_ns), settings.change, pinned_by(settings))
         self._report = report_of(
             self._recording,
             self._agents,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import fmean, median
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from otel_reliability.change.observation import Steps
-from otel_reliability.change.points import ChangePoint, points_data, points_of
+from otel_reliability.change.points import ChangePoint
 
 MAX_TOOLS: Final = 3
 """Maximum number of tools that an alarm names."""
@@ -71,20 +71,6 @@ class Alarm(NamedTuple):
     def since_observation(self) -> int:
         """The place where the change probably began, by the signal that names it."""
         return self.signals[0].since_observation
-
-    def to_data(self) -> list[Any]:
-        """Return the alarm as plain values."""
-        signals = [[*one[:-2], one.before and list(one.before), one.after and list(one.after)] for one in self.signals]
-        tools, points = [list(shift) for shift in self.tools], points_data(self.points)
-        return [self.observation, self.observation_id, self.noticed_ns, signals, tools, points]
-
-    @classmethod
-    def from_data(cls, data: Sequence[Any]) -> Alarm:
-        """Return the alarm that `to_data` gave."""
-        observation, observation_id, noticed_ns, signals, tools, *points = data
-        changes = [SignalChange(*one[:-2], *(side and Summary(*side) for side in one[-2:])) for one in signals]
-        shifts = tuple(ToolShift(*shift) for shift in tools)
-        return cls(observation, observation_id, noticed_ns, tuple(changes), shifts, *map(points_of, points))
 
 
 def tool_shifts(before: Iterable[Steps | None], after: Iterable[Steps | None]) -> tuple[ToolShift, ...]:

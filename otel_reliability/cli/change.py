@@ -37,7 +37,7 @@ def command(choice: Choice, baseline: tuple[str, ...], form: str) -> None:
     """
     units = Observations()
     recording_of(choice, units.add)
-    findings, settings = findings_of(choice, units.found(), baseline), choice.settings.change
+    findings, settings = findings_of(choice, units, baseline), choice.settings.change
     if form == "json":
         write(json.render(changes.document(findings, settings)))
     else:
@@ -51,4 +51,4 @@ def findings_of(choice: Choice, units: UnitsOf, baseline: tuple[str, ...]) -> li
         return changes.detected(latest, settings.change, pinned_by(settings), choice.agents)
     earlier = Observations()
     read(baseline, settings, quiet=choice.quiet, final=earlier.add)
-    return changes.compared(earlier.found(), latest, settings.change, choice.agents)
+    return changes.compared(earlier, latest, settings.change, choice.agents)

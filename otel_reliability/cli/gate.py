@@ -60,7 +60,7 @@ def command(
     recording = recording_of(choice, units.add if no_change else None)
     report = report_of(recording, choice.agents, choice.since_ns) if targets else None
     results = [] if report is None else gate.check(report, targets, choice.settings.metrics.min_runs)
-    unchanged = [Unchanged(each) for each in findings_of(choice, units.found(), baseline)] if no_change else []
+    unchanged = [Unchanged(each) for each in findings_of(choice, units, baseline)] if no_change else []
     match form:
         case "json":
             write(json.render(gate.document(results, unchanged)))

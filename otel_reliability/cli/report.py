@@ -68,7 +68,7 @@ def command(
     is_badge, units = form.startswith("badge"), Observations()
     recording = recording_of(choice, None if by else units.add, by)
     earlier = read(baseline, choice.settings, quiet=choice.quiet) if baseline else None
-    changes = detected(since(units.found(), choice.since_ns), choice.settings.change, pinned_by(choice.settings))
+    changes = detected(since(units, choice.since_ns), choice.settings.change, pinned_by(choice.settings))
     report = report_of(
         recording,
         choice.agents,
