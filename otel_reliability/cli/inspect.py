@@ -29,7 +29,7 @@ def command(choice: Choice, form: str) -> None:
     Names and counts only: no prompt, argument or result is shown.
     """
     inspection = Inspection(choice.settings)
-    recording = read(choice.files, choice.settings, quiet=choice.quiet, final=inspection.take, batches=inspection.see)
+    recording = read(choice, final=inspection.take, batches=inspection.see)
     if form == "json":
         write(json.render(as_json(inspection)))
         return

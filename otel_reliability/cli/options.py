@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +16,7 @@ from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import load, seconds_of
 from otel_reliability.report.recording import REPORT_SETTINGS, for_report
+from otel_reliability.service.config_file import read_file
 
 R = TypeVar("R")
 Option: TypeAlias = Callable[[Any], Any]
@@ -117,7 +116,7 @@ def settings_of(
 ) -> Settings:
     """Return the settings: those of reports, then the file, the environment, the command line; the last one wins."""
     wanted = (*assignments, *(() if min_runs is None else (f"metrics.min_runs={min_runs}",)))
-    from_file = Settings.from_mapping(_from_file(config), base=REPORT_SETTINGS)
+    from_file = Settings.from_mapping({} if config is None else read_file(config), base=REPORT_SETTINGS)
     given = assigned(wanted, "metrics.min_runs=10")
     settings = Settings.from_mapping(given, base=Settings.from_environment(env, base=from_file))
     return for_report(settings, window_of(window))
@@ -161,36 +160,6 @@ def _duration_ns(text: str) -> int:
     except (ArithmeticError, ValueError):
         allowed = "a time, or a duration"
         raise ConfigurationError("--since", text, allowed, "write it like 2026-01-31T10:00Z, or like 2h") from None
-
-
-def _from_file(path: Path | None) -> Mapping[str, object]:
-    if path is None:
-        return {}
-    try:
-        return _parsers()[path.suffix.lower()](path.read_text(encoding="utf-8")) or {}
-    except KeyError:
-        raise ConfigurationError(
-            "--config", path.name, "a .toml, .json or .yaml file", "give it one of these endings"
-        ) from None
-    except ValueError as error:
-        raise ConfigurationError("--config", path.name, f"readable: {error}", "correct the file") from None
-
-
-def _parsers() -> Mapping[str, Callable[[str], Any]]:
-    return {".toml": tomllib.loads, ".json": json.loads, ".yaml": _yaml, ".yml": _yaml}
-
-
-def _yaml(text: str) -> Any:
-    try:
-        import yaml  # noqa: PLC0415  an extra of the service
-    except ImportError:
-        raise ConfigurationError(
-            "--config", ".yaml", "a format this installation reads", "install otel-reliability[service], or write .toml"
-        ) from None
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from None
 
 
 def assigned(assignments: Sequence[str], example: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import click
 
 from otel_reliability.cli.options import Choice, of_recordings
 from otel_reliability.cli.output import write
-from otel_reliability.cli.reading import recording_of
+from otel_reliability.cli.reading import read
 from otel_reliability.cli.sorting import Sorted
 from otel_reliability.model.run import Run
 from otel_reliability.report.build import is_named
@@ -38,7 +38,7 @@ def command(choice: Choice) -> None:
         def keep(runs: list[Run]) -> None:
             lines.add((run.start_ns, run.run_id, line(run)) for run in runs if _is_chosen(run, choice))
 
-        recording_of(choice, keep)
+        read(choice, final=keep)
         ordered = iter(lines)
         while batch := list(islice(ordered, BATCH)):
             write("\n".join((*batch, "")))
