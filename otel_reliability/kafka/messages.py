@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from otel_reliability.model import record
@@ -45,9 +44,3 @@ def key_of(key: AgentKey) -> bytes:
 def write(one: RunRecord) -> Outgoing:
     """Return a run record as a message."""
     return Outgoing(key_of(one.run.key), record.write(one))
-
-
-def dead_letter_headers(reason: str, detail: str, where: Mapping[str, object]) -> dict[str, bytes]:
-    """Return the headers of a dead letter."""
-    found = {"reason": reason, "detail": detail, **where}
-    return {name: str(value).encode() for name, value in found.items()}

@@ -7,7 +7,7 @@ sent; sessions, change detection, series and totals as the parts that they are.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -38,14 +38,11 @@ class _Known(NamedTuple):
     since: float
 
 
-class _Runs:
-    """The stored final runs of an agent: their ends and numbers."""
+class _Runs(NamedTuple):
+    """The stored final runs of an agent: its number, and their ends by row."""
 
-    __slots__ = ("ends", "number")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.ends: dict[int, int] = {}
+    number: int
+    ends: dict[int, int]
 
 
 class Readings:
@@ -54,7 +51,7 @@ class Readings:
     def __init__(self, settings: Settings, store: KeyValues, pinned: Mapping[AgentKey, Sequence[Observation]]) -> None:
         self.accounts: Counter[str] = Counter()
         self.now = 0.0
-        self.engine = Engine(settings, clock=self._clock, wall=self.wall, places_return=True, pinned=pinned)
+        self.engine = Engine(settings, clock=lambda: self.now, wall=self.wall, places_return=True, pinned=pinned)
         self.recording = SeriesRecording(self.engine, Registry(self.wall))
         self._values = PartitionValues(store)
         self._retention = Retention.of(settings)
@@ -164,9 +161,6 @@ class Readings:
 
     # --- State --------------------------------------------------------------------------------------------------------
 
-    def _clock(self) -> float:
-        return self.now
-
     def _open_data(self, run_id: str) -> Any:
         known = self._open.get(run_id)
         if known is None:
@@ -177,7 +171,7 @@ class Readings:
         """Store a final run, and delete those of its agent that nothing needs any longer."""
         runs = self._agents.get(run.key)
         if runs is None:
-            runs = self._agents[run.key] = _Runs(_number_of(run.key))
+            runs = self._agents[run.key] = _Runs(_number_of(run.key), {})
         self._row += 1
         self._values.put(_AGENT, run.key, self.engine.agents.seen(run.key) or self.now)
         self._values.put(_RUN, [runs.number, self._row], [run.end_ns, pack_run(run)])
@@ -213,8 +207,8 @@ class Readings:
         agents: dict[AgentKey, tuple[float, Callable[[], Iterable[Run]]]] = {}
         for plain, seen in found[_AGENT]:
             key = agent_key(plain)
-            runs = self._agents[key] = _Runs(_number_of(key))
-            runs.ends = dict(sorted(ends.get(runs.number, {}).items()))
+            number = _number_of(key)
+            runs = self._agents[key] = _Runs(number, dict(sorted(ends.get(number, {}).items())))
             agents[key] = seen, partial(self._runs_of, runs)
         self.engine.restore_agents(agents)
         for run_id, (revision, body, since) in sorted(found[_OPEN], key=lambda one: one[1][2]):
@@ -226,8 +220,7 @@ class Readings:
         self.recording.discard()
         for name, part in self._parts.items():
             part.restore((key, body) for key, (_, body) in sorted(found[name], key=lambda one: one[1][0]))
-            for _ in part.changes():
-                pass
+            deque(part.changes(), maxlen=0)
 
     def _runs_of(self, runs: _Runs) -> Iterator[Run]:
         for row in list(runs.ends):

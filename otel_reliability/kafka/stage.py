@@ -39,7 +39,7 @@ class Publication(NamedTuple):
     value: bytes
 
 
-class Stage(Protocol):
+class Stage:
     """One stage. It is called from the worker's thread, but for `readings` and `numbers`.
 
     `name` is its word in commands, group and messages; `inputs` are the topics it reads, all with as many partitions, and those
@@ -49,28 +49,28 @@ class Stage(Protocol):
     name: str
     inputs: Sequence[str]
     output: str
-    others: Sequence[str]
+    others: Sequence[str] = ()
 
     def open(self, number: int, store: KeyValues) -> Partition:
         """Take a partition over, from what is stored."""
-        ...
+        raise NotImplementedError
 
     def close(self, number: int) -> None:
         """Give a partition up."""
-        ...
-
-    def load(self, seconds: float) -> bool:
-        """Go on with loading what can wait, for about so long. Return whether all is there: before, nothing is published."""
-        ...
-
-    def publish(self, seconds: float) -> Iterator[Publication] | None:
-        """Return what is to be sent now, all being committed; None: nothing is due. `seconds` is any steady clock."""
-        ...
-
-    def readings(self) -> Iterable[Readings]:
-        """Return the partitions whose agents this worker shows. From any thread."""
-        ...
+        raise NotImplementedError
 
     def numbers(self) -> Iterable[Point]:
         """Return the stage's self-telemetry."""
-        ...
+        raise NotImplementedError
+
+    def load(self, seconds: float) -> bool:
+        """Go on with loading what can wait, for about so long. Return whether all is there: before, nothing is published."""
+        return True
+
+    def publish(self, seconds: float) -> Iterator[Publication] | None:
+        """Return what is to be sent now, all being committed; None: nothing is due. `seconds` is any steady clock."""
+        return None
+
+    def readings(self) -> Iterable[Readings]:
+        """Return the partitions whose agents this worker shows. From any thread."""
+        return ()

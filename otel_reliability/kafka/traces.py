@@ -6,7 +6,7 @@ spans again, goes on with what the one before it would have sent.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -131,10 +131,8 @@ class Traces:
                 now, self._revision, self._row = body
         self._closed.restore(sorted(closed, key=lambda one: one[1][0]))
         for row, (at, trace_id, body, judged) in sorted(spans, key=lambda one: one[0]):
-            for _ in self._events(self._assembler.tick(at)):
-                pass
+            deque(self._events(self._assembler.tick(at)), maxlen=0)
             self.now, self._row = at, max(self._row, row)
             self._add(row, trace_id, unpack_spans(body), [Evaluation(*one) for one in judged])
         self.now = max(self.now, now)
-        for _ in self._events(self._assembler.tick(self.now)):
-            pass
+        deque(self._events(self._assembler.tick(self.now)), maxlen=0)
