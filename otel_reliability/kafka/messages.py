@@ -35,8 +35,8 @@ class Outgoing(NamedTuple):
 def key_of(key: AgentKey) -> bytes:
     """Return the key of messages about an agent.
 
-    >>> key_of(AgentKey("", "shop", "prod", "support"))
-    b'["","shop","prod","support",[]]'
+    >>> key_of(AgentKey("", "shop", "prod", "support", (("service.version", "2"),)))
+    b'["","shop","prod","support",[["service.version","2"]]]'
     """
     return json.dumps([*key[:4], [list(pair) for pair in key.extra]], separators=(",", ":")).encode()
 
