@@ -31,7 +31,7 @@ class WorkerEndpoints:
         self._settings = settings
         self._threads = ThreadPoolExecutor(1, "reader")
         tokens = AccessTokens(settings.token, settings.token_file)
-        self._web = Web(tokens, http_context(settings.tls), lambda _: None)
+        self._web = Web(tokens, http_context(settings.tls), lambda _: None)  # requests here are not counted as work
         resource = {
             "service.name": "otel-reliability",
             "service.instance.id": settings.instance or socket.gethostname(),
