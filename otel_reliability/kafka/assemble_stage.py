@@ -10,9 +10,8 @@ from otel_reliability import conventions
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.engine import DISPOSITIONS
-from otel_reliability.kafka.messages import Message, Outgoing
 from otel_reliability.kafka.partition_values import KeyValues
-from otel_reliability.kafka.stage import Stage, Unusable
+from otel_reliability.kafka.stage import Message, Outgoing, Stage, Unusable
 from otel_reliability.kafka.traces import Traces
 from otel_reliability.model.span import AgentSpan, TraceId
 from otel_reliability.service.answers import Encoding, OtlpSignal, Refused

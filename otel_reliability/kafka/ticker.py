@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from otel_reliability.kafka.messages import TICK
+from otel_reliability.kafka.stage import TICK
 
 _logger = logging.getLogger("otel_reliability.kafka")
 

@@ -24,8 +24,7 @@ from quixstreams.kafka.configuration import ConnectionConfig
 from quixstreams.models import TopicAdmin, TopicManager
 
 from otel_reliability.kafka.brokers import KafkaException, TopicPartition
-from otel_reliability.kafka.messages import TICK, Message, Outgoing
-from otel_reliability.kafka.stage import Partition, Stage, Unusable
+from otel_reliability.kafka.stage import TICK, Message, Outgoing, Partition, Stage, Unusable
 from otel_reliability.kafka.ticker import Ticker
 from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.telemetry.guard import Guard

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.kafka.messages import Outgoing
 from otel_reliability.kafka.readings import Readings
+from otel_reliability.kafka.stage import Outgoing
 from otel_reliability.kafka.traces import Traces
 from otel_reliability.model.crossing import alone
 from otel_reliability.model.reading import Reading
