@@ -93,6 +93,7 @@ def measured(
         bodies, server = list(islice(streams[name], requests)), found[name]
         before = server.cpu()
         send(server.otlp, bodies)
+        _until_idle(server)  # what was accepted is processed
         time.sleep(CLOSED_S)
         _until_idle(server)
         return (server.cpu() - before) / (SPANS * requests)
