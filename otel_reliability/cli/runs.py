@@ -13,7 +13,7 @@ from otel_reliability.cli.reading import recording_of
 from otel_reliability.cli.sorting import Sorted
 from otel_reliability.model.run import Run
 from otel_reliability.report.build import is_named
-from otel_reliability.report.run_record import line
+from otel_reliability.report.json import line
 
 BATCH: Final = 1_000
 """Lines that are written at once."""

@@ -174,7 +174,7 @@ def _about(agent: Agent) -> str:
 
 def table(agents: Sequence[Agent]) -> RenderableType:
     """Return a line for each agent."""
-    lines = columns("Agents", "", "largest penalty", "score", "runs", numbers=2)
+    lines = columns(("Agents", "", "largest penalty", "score", "runs"), "lllrr")
     for agent in agents:
         penalty = agent["hurts"]
         words = f"{ALL_SPECS[penalty['name']].title} {MINUS}{penalty['points']:.1f}" if penalty else "none"

@@ -23,7 +23,6 @@ from otel_reliability.metrics.uncertainty import intervals
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Outcome, Run
-from otel_reliability.report.caveats import caveats_of
 from otel_reliability.report.findings import findings_of
 from otel_reliability.report.groups import ALL_SPECS, EVALUATION_FAMILIES
 from otel_reliability.report.history import recorded_history
@@ -49,6 +48,7 @@ from otel_reliability.report.view import (
     TaskAttempts,
     TokenPressure,
 )
+from otel_reliability.report.words import caveats_of
 from otel_reliability.statistics.intervals import Interval
 from otel_reliability.windows.session import LAST, RecentSessions, SessionScores
 from otel_reliability.windows.window import AgentWindow

@@ -26,7 +26,8 @@ from otel_reliability.model.span import EVALUATION, Kind, RawLog
 from otel_reliability.model.tools import ToolEffect, ToolRules, classified
 from otel_reliability.report.missing import missing_of
 from otel_reliability.report.proposal import MAX_GROUPS, OTHERS, Proposal, Unknown
-from otel_reliability.report.terminal import INDENT, columns, dim, heading, missing_data
+from otel_reliability.report.sections import Cell, Section, dim
+from otel_reliability.report.terminal import INDENT, drawn, heading, missing_data
 from otel_reliability.report.text import agent_name, clean, count, percent
 from otel_reliability.sources.batch import Batch
 
@@ -272,25 +273,33 @@ def _page(inspection: Inspection, rows: Sequence[tuple[str, Sequence[Row]]]) -> 
     yield _missing(rows)
 
 
+def _table(
+    titles: Sequence[str], align: str, rows: Sequence[Sequence[Cell]], notes: Sequence[Cell] = ()
+) -> RenderableType:
+    rest = len(rows) - MAX_LINES
+    more = [f"{rest:,} more; --format json has all."] if rest > 0 else []
+    return drawn(Section(titles, align, rows[:MAX_LINES], [*more, *notes]))
+
+
 def _spans(inspection: Inspection) -> RenderableType:
-    table = columns("Spans recognized, by convention", "as", "scope", "spans", numbers=1)
-    for found, number in inspection.recognised[:MAX_LINES]:
-        table.add_row(found.convention, found.kind, clean(found.scope), f"{number:,}")
+    rows = [(one.convention, one.kind, clean(one.scope), f"{number:,}") for one, number in inspection.recognised]
     known = sum(number for _, number in inspection.recognised)
-    total = dim(f"{known:,} of {count(inspection.spans, 'span')} recognized; `other` is known, and no step of a run.")
-    return Group(table, *_more(len(inspection.recognised)), total, *_crossing(inspection))
+    total = f"{known:,} of {count(inspection.spans, 'span')} recognized; `other` is known, and no step of a run."
+    titles = ("Spans recognized, by convention", "as", "scope", "spans")
+    return _table(titles, "lllr", rows, [total, *_crossing(inspection)])
 
 
 def _events(found: Sequence[tuple[LogEvents, int]]) -> RenderableType:
-    table = columns("Log events, by name", "scope", "read by", "as", "events", numbers=1)
-    for one, number in found[:MAX_LINES]:
-        read_as = Text(one.kind) if one.kind is not None else dim("not read")
-        table.add_row(clean(one.name), clean(one.scope), one.convention or "", read_as, f"{number:,}")
+    rows = [
+        (clean(one.name), clean(one.scope), one.convention or "", one.kind or dim("not read"), f"{number:,}")
+        for one, number in found
+    ]
     read = sum(number for one, number in found if one.kind is not None)
-    return Group(table, *_more(len(found)), dim(f"{read:,} of {count(sum(n for _, n in found), 'event')} read."))
+    total = f"{read:,} of {count(sum(number for _, number in found), 'event')} read."
+    return _table(("Log events, by name", "scope", "read by", "as", "events"), "llllr", rows, [total])
 
 
-def _crossing(inspection: Inspection) -> Iterator[RenderableType]:
+def _crossing(inspection: Inspection) -> Iterator[Text]:
     """Yield what one process joins across traces, and workers on Kafka do not."""
     if inspection.crossing:
         known = " and ".join(
@@ -302,13 +311,15 @@ def _crossing(inspection: Inspection) -> Iterator[RenderableType]:
 
 
 def _unknown(unknown: Sequence[Unknown]) -> RenderableType:
-    table = columns("Not recognized, by scope", "spans", numbers=1)
-    for found in unknown[:MAX_LINES]:
-        mark = " ← looks like agents' work" if found.suspected else ""
-        table.add_row(Text.assemble(clean(found.scope), (mark, "yellow")), f"{found.spans:,}")
+    mark = " ← looks like agents' work"
+    rows = [
+        (Text.assemble(clean(found.scope), (mark if found.suspected else "", "yellow")), f"{found.spans:,}")
+        for found in unknown
+    ]
     offers = [Padding(_offer(found), INDENT) for found in unknown[:3] if found.suspected]
     closing = dim("A new convention takes one file: docs/contributing/add-a-convention.md.")
-    return Group(table, *_more(len(unknown)), *offers, *([closing] if offers else []))
+    table = _table(("Not recognized, by scope", "spans"), "lr", rows)
+    return Group(table, *offers, *([closing] if offers else []))
 
 
 def _offer(found: Unknown) -> RenderableType:
@@ -360,12 +371,9 @@ def _runs(agents: Sequence[AgentTelemetry]) -> RenderableType:
             heading("Runs"),
             Text("No run was found: no span is an agent invocation, and there is no tool call without one."),
         )
-    table = columns("Runs, by agent", "runs", "nested", "calls seen", "outcome", "tokens", "task", "session", numbers=7)
-    for known in agents[:MAX_LINES]:
-        table.add_row(agent_name(known.key), *_shares(known))
-    return Group(
-        table, *_more(len(agents)), *(Text(f"⚠ {note}", "yellow") for known in agents for note in _notes(known))
-    )
+    titles = ("Runs, by agent", "runs", "nested", "calls seen", "outcome", "tokens", "task", "session")
+    notes = [Text(f"⚠ {note}", "yellow") for known in agents for note in _notes(known)]
+    return _table(titles, "lrrrrrrr", [(agent_name(known.key), *_shares(known)) for known in agents], notes)
 
 
 def _shares(known: AgentTelemetry) -> Iterator[str]:
@@ -393,13 +401,11 @@ def _notes(known: AgentTelemetry) -> Iterator[str]:
 
 
 def _tools(inspection: Inspection) -> RenderableType:
-    table = columns("Tools called", "the world", "because", "calls", numbers=1)
-    for tool in inspection.tools[:MAX_LINES]:
-        effect = Text("changes it", "bold") if tool.rule.effect else Text("only reads", "dim")
-        table.add_row(clean(tool.name), effect, tool.rule.why, f"{tool.calls:,}")
-    return Group(
-        table, *_more(len(inspection.tools)), dim("To correct it, here or in a settings file:"), *_remedies(inspection)
-    )
+    effects = {True: Text("changes it", "bold"), False: dim("only reads")}
+    rows = [(clean(one.name), effects[one.rule.effect], one.rule.why, f"{one.calls:,}") for one in inspection.tools]
+    notes = ["To correct it, here or in a settings file:"]
+    table = _table(("Tools called", "the world", "because", "calls"), "lllr", rows, notes)
+    return Group(table, *_remedies(inspection))
 
 
 def _remedies(inspection: Inspection) -> Iterator[RenderableType]:
@@ -418,7 +424,3 @@ def _missing(rows: Sequence[tuple[str, Sequence[Row]]]) -> RenderableType:
     if not gaps:
         return Group(heading("Missing data"), Text("None: every number has the data it needs."))
     return Group(heading("Missing data, and how to add it"), *gaps)
-
-
-def _more(number: int) -> list[RenderableType]:
-    return [dim(f"{number - MAX_LINES:,} more; --format json has all.")] if number > MAX_LINES else []

@@ -11,8 +11,7 @@ from otel_reliability.metrics.stability.tier import tier_of
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.build import AgentSource
 from otel_reliability.report.gate import check, document
-from otel_reliability.report.json import key_object, plain
-from otel_reliability.report.run_record import record
+from otel_reliability.report.json import key_object, plain, record
 from otel_reliability.report.target import OF_SPANS, parse
 from otel_reliability.report.text import instant
 from otel_reliability.report.view import ChangeView, ReportView

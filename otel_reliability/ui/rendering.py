@@ -28,9 +28,9 @@ from otel_reliability.metrics.stability.tier import rounded
 from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import AgentKey, Outcome, Run
 from otel_reliability.report import groups, words
+from otel_reliability.report.findings import UNUSUAL, WASTE, splits
 from otel_reliability.report.history import MIN_RUNS
-from otel_reliability.report.reasons import UNUSUAL, WASTE, splits
-from otel_reliability.report.terminal import ordered_tasks
+from otel_reliability.report.sections import ordered_tasks
 from otel_reliability.report.text import (
     ABSENT,
     agent_name,

@@ -8,10 +8,9 @@ from typing import Final
 
 from markupsafe import Markup
 
-from otel_reliability.report.markdown import fates
-from otel_reliability.report.terminal import worst_first
 from otel_reliability.report.text import count, span_of_time
 from otel_reliability.report.view import ReportView
+from otel_reliability.report.words import about_recording, worst_first
 from otel_reliability.ui.agent_list import AgentLine, line_of_view, tier_counts
 from otel_reliability.ui.rendering import assets, report_page
 
@@ -61,8 +60,4 @@ def _about(report: ReportView) -> list[str]:
     found = [f"{count(len(agents), 'agent')}, {count(sum(agent.runs for agent in agents), 'run')}"]
     if agents:
         found[0] += f"; {span_of_time(min(agent.start for agent in agents), max(agent.end for agent in agents))}"
-    found.append(f"{count(report.spans['received'], 'span')} received: {fates(report.spans) or 'nothing'}")
-    if report.problems:
-        unread = ", ".join(f"{number:,} {reason}" for reason, number in sorted(report.problems.items()))
-        found.append(f"could not be read: {unread}")
-    return [*found, *report.notes]
+    return [*found, *about_recording(report)]

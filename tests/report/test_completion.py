@@ -22,8 +22,8 @@ from otel_reliability.model.span import KIND_CONSUMER, Evaluation, RawSpan
 from otel_reliability.report import json as report_json
 from otel_reliability.report.build import report_of
 from otel_reliability.report.inspection import Inspection, as_json
+from otel_reliability.report.json import line
 from otel_reliability.report.recording import REPORT_SETTINGS, Recording
-from otel_reliability.report.run_record import line
 from otel_reliability.testing import at, span, write_otlp
 from tests.laws.telemetry import cases
 from tests.report.build import runs
