@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from otel_reliability.model.span import RawSpan
@@ -56,7 +57,7 @@ TOKEN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "output_tokens": frozenset({"output", "out", "completion"}),
 }
 OTHER_WORDS: Final = frozenset(
-    {
+    [
         "type",
         "kind",
         "version",
@@ -69,7 +70,7 @@ OTHER_WORDS: Final = frozenset(
         "seconds",
         "url",
         "description",
-    }
+    ]
 )
 """Words of keys that hold none of these fields."""
 FIELDS_OF: Final[Mapping[str, tuple[str, ...]]] = {
@@ -99,8 +100,8 @@ class Unknown(NamedTuple):
 
     scope: str
     spans: int
-    names: tuple[tuple[str, int], ...]
-    keys: tuple[tuple[str, int], ...]
+    names: Mapping[str, int]
+    keys: Mapping[str, int]
     suspected: bool
 
 
@@ -133,9 +134,8 @@ class Proposal:
                 names[group.name] += number
                 keys.update(self._keys[group])
         suspected = any(AGENT_WORDS.search(text) for text in (*names, *keys))
-        return Unknown(
-            scope, names.total(), (*names.most_common(MAX_SHOWN),), (*keys.most_common(MAX_SHOWN),), suspected
-        )
+        first, of_keys = (dict(counts.most_common(MAX_SHOWN)) for counts in (names, keys))
+        return Unknown(scope, names.total(), first, of_keys, suspected)
 
     def rules(self, scopes: Iterable[str]) -> list[Rule]:
         """Return rules for the spans of these scopes, those of runs first; none where no kind can be recognized."""
@@ -171,15 +171,19 @@ class Proposal:
         fields = _fields(kind, list(keys))
         names = sorted({group.name for group in groups})
         if mark is not None:
-            where: Rule = (
-                {"name": _literal(names[0])}
-                if len(names) == 1
-                else {}
-                if scope == NO_SCOPE
-                else {"scope": _literal(scope)}
-            )
+            where: Rule = {} if scope == NO_SCOPE else {"scope": _literal(scope)}
+            if len(names) == 1:
+                where = {"name": _literal(names[0])}
             return [{"kind": kind, **where, "attributes": {mark[0]: mark[1]}, **fields}]
         return [{"kind": kind, "name": pattern, **fields} for pattern in _patterns(names)]
+
+
+def settings_lines(rules: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield `mapping.spans` as YAML, ready to paste."""
+    yield from ("mapping:", "  spans:")
+    for rule in rules:
+        for number, (key, value) in enumerate(rule.items()):
+            yield f"    {' ' if number else '-'} {key}: {json.dumps(value)}"
 
 
 def _kind_word(value: object) -> str | None:
@@ -244,10 +248,7 @@ def _patterns(names: Sequence[str]) -> list[str]:
     for name in names:
         start = re.match(r"[A-Za-z_]+[:./ ]", name)
         starts.setdefault(start[0] if start else name, []).append(name)
-    return [
-        _literal(start) + "*" if len(of) > 1 else _literal(of[0])
-        for start, of in sorted(starts.items())
-    ]  # fmt: skip
+    return [_literal(start) + "*" if len(of) > 1 else _literal(of[0]) for start, of in sorted(starts.items())]
 
 
 def _literal(text: str) -> str:

@@ -7,8 +7,7 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from otel_reliability.model.span import RawSpan
-from otel_reliability.report.inspection import settings_lines
-from otel_reliability.report.proposal import Proposal, Unknown
+from otel_reliability.report.proposal import Proposal, Unknown, settings_lines
 
 SAMPLES: Final = 50
 """Spans of one scope and one set of keys that are examined."""
