@@ -15,7 +15,6 @@ from otel_reliability.metrics.base import one_sided
 from otel_reliability.metrics.differences import LEVEL, differences
 from otel_reliability.metrics.passes import PassAtK, PassHatK, summaries
 from otel_reliability.metrics.passes.attempts import attempts_of
-from otel_reliability.metrics.sessions import SessionScore
 from otel_reliability.metrics.stability.notable_runs import oddest
 from otel_reliability.metrics.stability.tables import task_table
 from otel_reliability.metrics.stability.tier import badge_text, tier_of
@@ -41,12 +40,10 @@ from otel_reliability.report.view import (
     Passes,
     ReadingView,
     ReportView,
-    RetriedTool,
     ScorePoint,
     SessionDetail,
     SessionView,
     TaskAttempts,
-    TokenPressure,
 )
 from otel_reliability.report.words import caveats_of
 from otel_reliability.statistics.intervals import Interval
@@ -231,7 +228,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         task_outcomes=_task_outcomes(baseline),
         paths=Counter((row.task, row.path.names) for row in baseline if row.path is not None),
         distances={run.run_id: run.value for run in distances},
-        pressures=[TokenPressure(row.run_id, row.pressure) for row in baseline if row.pressure is not None],
+        pressures={row.run_id: row.pressure for row in baseline if row.pressure is not None},
         retried=_retried(baseline),
         history=source.history,
         exceeding=source.exceeding,
@@ -241,21 +238,18 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
 
 
 def _session(scores: SessionScores) -> SessionView:
+    reliability, consistency = scores.reliability, scores.consistency
     return SessionView(
         id=scores.session_id,
         runs=scores.runs,
         start=Instant(scores.start_ns),
         end=Instant(scores.end_ns),
-        reliability=None if scores.reliability is None else scores.reliability.score,
-        consistency=None if scores.consistency is None else scores.consistency.score,
-        reliability_detail=_detail(scores.reliability),
-        consistency_detail=_detail(scores.consistency),
+        reliability=None if reliability is None else reliability.score,
+        consistency=None if consistency is None else consistency.score,
+        reliability_detail=None if reliability is None else SessionDetail(reliability.reason, reliability.metadata),
+        consistency_detail=None if consistency is None else SessionDetail(consistency.reason, consistency.metadata),
         derived=scores.derived,
     )
-
-
-def _detail(score: SessionScore | None) -> SessionDetail | None:
-    return None if score is None else SessionDetail(score.reason, score.metadata)
 
 
 def _reading(reading: Reading, interval: Interval | None) -> ReadingView:
@@ -280,27 +274,23 @@ def _evaluation(metrics: Mapping[str, ReadingView], profile: str) -> dict[str, A
 def _passes(window: AgentWindow, rows: Sequence[Row]) -> Passes:
     if window.one_sided:
         return Passes({}, {}, 0, ())
-    hat, at = _series(window, "pass_hat_k"), _series(window, "pass_at_k")
+    hat, at = (
+        metric.by_k() if isinstance(metric := window.metric(name), PassAtK | PassHatK) else {}
+        for name in ("pass_hat_k", "pass_at_k")
+    )
     outcomes = attempts_of(rows)
-    tasks = [
-        TaskAttempts(task, *summary, passed=sum(outcomes[task]))
-        for task, summary in sorted(summaries(rows).items(), key=lambda item: item[0] or "")
-    ]
     return Passes(
         {str(k): reading.value for k, reading in hat.items()},
         {str(k): reading.value for k, reading in at.items()},
         next((reading.runs for reading in hat.values()), 0),
-        tasks,
+        [
+            TaskAttempts(task, *summary, passed=sum(outcomes[task]))
+            for task, summary in sorted(summaries(rows).items(), key=lambda item: item[0] or "")
+        ],
     )
 
 
-def _series(window: AgentWindow, name: str) -> Mapping[int, Reading]:
-    metric = window.metric(name)
-    return metric.by_k() if isinstance(metric, PassAtK | PassHatK) else {}
-
-
 def _task_outcomes(baseline: Iterable[Row]) -> dict[str | None, tuple[int, int]]:
-    """Return (passed, known) of each task."""
     found: dict[str | None, tuple[int, int]] = {}
     for row in baseline:
         passed, known = found.get(row.task, (0, 0))
@@ -308,14 +298,13 @@ def _task_outcomes(baseline: Iterable[Row]) -> dict[str | None, tuple[int, int]]
     return found
 
 
-def _retried(baseline: Iterable[Row]) -> list[RetriedTool]:
-    """Return the tools of the longest retry chains, the most retried first."""
+def _retried(baseline: Iterable[Row]) -> dict[str, tuple[int, int]]:
     retries, runs = Counter[str](), Counter[str]()
     for row in baseline:
         if row.retries is not None and row.retries.number and row.retries.tool is not None:
             retries[row.retries.tool] += row.retries.number
             runs[row.retries.tool] += 1
-    return [RetriedTool(tool, number, runs[tool]) for tool, number in retries.most_common()]
+    return {tool: (number, runs[tool]) for tool, number in retries.most_common()}
 
 
 # --- Two recordings ---------------------------------------------------------------------------------------------------

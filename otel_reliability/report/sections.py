@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from statistics import median
 from typing import Final, NamedTuple, TypeAlias
 
@@ -188,17 +189,17 @@ def _bar(cost: Cost) -> Text:
 
 def _spreads(agent: AgentView) -> Iterator[Section]:
     rows: list[tuple[Cell, ...]] = []
-    distances, pressures = list(agent.distances.values()), [one.share for one in agent.pressures]
-    if any(distances):
-        half = f"half of {count(len(distances), 'run')} up to {number(median(distances))}"
-        rows.append(("path distance", spark.spread(distances), f"{half}, at most {number(max(distances))}"))
-    if pressures:
-        half = f"half of {count(len(pressures), 'run')} up to {percent(median(pressures))}"
-        rows.append(("token pressure", spark.spread(pressures), f"{half}, at most {percent(max(pressures))}"))
-    for one in agent.retried[:MAX_TOOLS]:
-        filled, rest = spark.bar(one.retries / agent.retried[0].retries)
-        retries = f"{clean(one.tool, 40)}: {count(one.retries, 'retry')} in {one.runs:,} of {count(agent.runs, 'run')}"
-        rows.append(("retries", Text.assemble(filled, (rest, "dim")), retries))
+    spreads = (("path distance", agent.distances, number), ("token pressure", agent.pressures, percent))
+    for name, by_run, shown in spreads:
+        values = list(by_run.values())
+        if any(values):
+            half = f"half of {count(len(values), 'run')} up to {shown(median(values))}"
+            rows.append((name, spark.spread(values), f"{half}, at most {shown(max(values))}"))
+    most = max((retries for retries, _ in agent.retried.values()), default=0)
+    for tool, (retries, runs) in islice(agent.retried.items(), MAX_TOOLS):
+        filled, rest = spark.bar(retries / most)
+        about = f"{clean(tool, 40)}: {count(retries, 'retry')} in {runs:,} of {count(agent.runs, 'run')}"
+        rows.append(("retries", Text.assemble(filled, (rest, "dim")), about))
     if rows:
         yield Section(("How runs differ", "0        1", ""), "nnl", rows)
 

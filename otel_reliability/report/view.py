@@ -223,31 +223,15 @@ class ScorePoint:
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class TokenPressure:
-    """The share of the context window that a run filled."""
-
-    run_id: str
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class RetriedTool:
-    """A tool and its retries: in how many runs, in whose longest chains."""
-
-    tool: str
-    retries: int
-    runs: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentView:
     """One agent: its score, every reading with the runs behind it, the findings, the missing data and the caveats.
 
     `runs` leaves perturbed runs out; `start` and `end` are those of its first and last run. `runs_left_out` counts the runs that
     did not fit into the window. Of the hidden fields, `history` is the score over time (oldest first), `recent` the last whole
-    runs (oldest first), `distances` path distances by run id, `exceeding` a line for each open run beyond a bound, `paths` the
-    number of baseline runs by (task, path).
+    runs (oldest first), `exceeding` a line for each open run beyond a bound, `task_outcomes` (passed, known) by task, `paths` the
+    number of baseline runs by (task, path); `distances` are path distances by run id, `pressures` the shares of the context
+    window that runs filled, `retried` (retries, runs) by tool of the longest chains, the most retried first.
     """
 
     key: AgentKey = field(metadata=MERGED)
@@ -278,8 +262,8 @@ class AgentView:
     task_outcomes: Mapping[str | None, tuple[int, int]] = field(metadata=HIDDEN)
     paths: Mapping[tuple[str | None, tuple[str, ...]], int] = field(metadata=HIDDEN)
     distances: Mapping[str, float] = field(metadata=HIDDEN)
-    pressures: Sequence[TokenPressure] = field(metadata=HIDDEN)
-    retried: Sequence[RetriedTool] = field(metadata=HIDDEN)
+    pressures: Mapping[str, float] = field(metadata=HIDDEN)
+    retried: Mapping[str, tuple[int, int]] = field(metadata=HIDDEN)
     history: Sequence[ScorePoint] = field(default=(), metadata=HIDDEN)
     recent: Sequence[Run] = field(default=(), metadata=HIDDEN)
     exceeding: Sequence[str] = field(default=(), metadata=HIDDEN)

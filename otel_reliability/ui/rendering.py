@@ -44,10 +44,11 @@ from otel_reliability.report.text import (
     place,
     route,
     seconds,
+    trace_of,
 )
 from otel_reliability.report.view import AgentComparison, AgentView, Compared, Cost, ScoreReason, SessionView
 from otel_reliability.ui.agent_list import AgentLine, AgentList, address, id_of
-from otel_reliability.ui.charts import curve, pressure_chart
+from otel_reliability.ui.charts import HIGH, curve, pressure_chart
 from otel_reliability.ui.flow import COMMON, Flow, Steps, flow_of
 from otel_reliability.ui.live import comparison, headed
 from otel_reliability.ui.runs import (
@@ -265,6 +266,7 @@ def templates() -> Environment:
         dimensions=DIMENSIONS,
         groups=GROUPS,
         heavy=_heavy,
+        high=HIGH,
         interval=words.interval,
         made_of=groups.made_of,
         meaning=words.meaning,
@@ -396,6 +398,7 @@ _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "breakable": _breakable,
     "chance": words.about_chance,
     "moved": _moved,
+    "trace": trace_of,
     "traces": _traces,
     "band": reliability_band,
     "calls": _calls,
