@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -14,8 +14,6 @@ from otel_reliability.metrics.stability.tables import (
     Divergence,
     Parting,
     TaskEffects,
-    ToolUse,
-    Turn,
     decision_table,
     divergences,
     tasks_by_disagreement,
@@ -40,8 +38,8 @@ EFFECTS: Final = "Changes to the world"
 WASTE: Final = "Cost of retries and loops"
 
 Metrics: TypeAlias = Mapping[str, ReadingView]
-Told: TypeAlias = Iterator[tuple[str, Sequence[str]]]
-"""A sentence and its details; nothing where there is nothing to report."""
+Cause: TypeAlias = tuple[str, Sequence[str]] | None
+"""A sentence and its details; None where there is nothing to report."""
 
 
 def findings_of(
@@ -102,8 +100,9 @@ def reasons_of(found: Findings, metrics: Metrics, *, has_tasks: bool) -> Iterato
     """Yield why the score is what it is, the largest penalty first; then what else is worth inspecting."""
     for cost in found.costs:
         if (cost.points or 0.0) >= MIN_POINTS:
-            for sentence, details in _CAUSES[cost.name](found, metrics, has_tasks):
-                yield ScoreReason(ALL_SPECS[cost.name].title, cost.points, sentence, tuple(details))
+            cause = _CAUSES[cost.name](found, metrics, has_tasks)
+            if cause is not None:
+                yield ScoreReason(ALL_SPECS[cost.name].title, cost.points, cause[0], tuple(cause[1]))
     wasted = [
         *_wasted("retry", "retries_per_run", "retry", metrics),
         *_wasted("repeated call", "loops", "loop", metrics),
@@ -118,57 +117,52 @@ def reasons_of(found: Findings, metrics: Metrics, *, has_tasks: bool) -> Iterato
     effects = [one for one in found.tasks_by_effects if one.disagreement > 0]
     if effects:
         sentence = f"{count(len(effects), 'task')} whose attempts did not end in the same changes. Inspect these first:"
-        yield ScoreReason(EFFECTS, None, sentence, tuple(_some([_task_effects(one) for one in effects], "task")))
+        yield ScoreReason(EFFECTS, None, sentence, tuple(_some("task", map(_task_effects, effects))))
 
 
-# --- What lowers the score -------------------------------------------------------------------------------------------
-
-
-def _paths(found: Findings, metrics: Metrics, has_tasks: bool) -> Told:
+def _paths(found: Findings, metrics: Metrics, has_tasks: bool) -> Cause:
     distinct, common = metrics["distinct_paths"], metrics["modal_path_share"]
     if distinct.value is None or common.value is None:
-        return
+        return None
     of_task = " of their task" if has_tasks else ""
     sentence = (
         f"{count(round(distinct.value), 'distinct path')} in {count(distinct.runs, 'run')}; "
         f"{percent(common.value)} of the runs took the most common one{of_task}."
     )
-    yield sentence, _some([_divergence(one) for one in found.divergences], "task")
+    return sentence, _some("task", map(_divergence, found.divergences))
 
 
 def _divergence(one: Divergence) -> str:
     where = "" if one.task_id is None else f"task {clean(one.task_id)}: "
     after = f"after {route(one.shared)}, " if one.shared else "at the first step, "
-    return f"{where}{after}{listed(map(_turn, one.turns))}"
+    turns = (
+        f"{percent(turn.share)} {'end there' if turn.step is None else clean(turn.step, 40)}" for turn in one.turns
+    )
+    return f"{where}{after}{listed(turns)}"
 
 
-def _turn(turn: Turn) -> str:
-    return f"{percent(turn.share)} {'end there' if turn.step is None else clean(turn.step, 40)}"
-
-
-def _tools(found: Findings, metrics: Metrics, has_tasks: bool) -> Told:
+def _tools(found: Findings, metrics: Metrics, has_tasks: bool) -> Cause:
     rare = [use for use in reversed(found.tools) if use.rare]
     if not found.tools:
-        return
+        return None
     if rare:
         were = "was" if len(rare) == 1 else "were"
         sentence = f"{len(rare)} of {count(len(found.tools), 'tool')} {were} used in fewer than one run in five."
     else:
         sentence = f"No tool is rare; the {count(len(found.tools), 'tool')} are combined differently from run to run."
     uneven = sorted((use for use in found.tools if use.share < 1), key=lambda use: abs(use.share - 0.5))
-    runs = metrics["distinct_paths"].runs
-    yield sentence, _some([_tool(use, runs) for use in rare or uneven], "tool")
+    runs = count(metrics["distinct_paths"].runs, "run")
+    return sentence, _some(
+        "tool", (f"{clean(use.tool)}: {percent(use.share)}, {use.runs} of {runs}" for use in rare or uneven)
+    )
 
 
-def _tool(use: ToolUse, runs: int) -> str:
-    return f"{clean(use.tool)}: {percent(use.share)}, {use.runs} of {count(runs, 'run')}"
-
-
-def _retries(found: Findings, metrics: Metrics, has_tasks: bool) -> Told:
-    if found.exploding_runs:
-        runs = count(metrics["retry_explosion"].runs, "run")
-        sentence = f"{len(found.exploding_runs)} of {runs} kept retrying a call that failed, by trace:"
-        yield sentence, _some([_explosion(one) for one in found.exploding_runs], "run")
+def _retries(found: Findings, metrics: Metrics, has_tasks: bool) -> Cause:
+    if not found.exploding_runs:
+        return None
+    runs = count(metrics["retry_explosion"].runs, "run")
+    sentence = f"{len(found.exploding_runs)} of {runs} kept retrying a call that failed, by trace:"
+    return sentence, _some("run", map(_explosion, found.exploding_runs))
 
 
 def _explosion(one: ExplodingRun) -> str:
@@ -177,28 +171,28 @@ def _explosion(one: ExplodingRun) -> str:
     return f"{one.trace_id}  {tool} retried {one.retries}×, {seconds(one.seconds)}{cost}"
 
 
-def _branches(found: Findings, metrics: Metrics, has_tasks: bool) -> Told:
-    if found.decisions:
-        sentence = f"{count(len(found.decisions), 'named decision')} flipped although the input was the same."
-        yield sentence, _some([_decision(one) for one in found.decisions], "decision")
-    else:
-        yield "No branch is named, so the whole path of a task counts as one decision (see path entropy).", ()
+def _branches(found: Findings, metrics: Metrics, has_tasks: bool) -> Cause:
+    if not found.decisions:
+        return "No branch is named, so the whole path of a task counts as one decision (see path entropy).", ()
+    sentence = f"{count(len(found.decisions), 'named decision')} flipped although the input was the same."
+    return sentence, _some("decision", map(_decision, found.decisions))
 
 
 def _decision(one: Decision) -> str:
     of = f" of {one.kind} {clean(one.name)}" if one.kind else ""
-    taken = listed(f"{clean(branch, 40)} {runs}" for branch, runs in one.branches.items())
-    return f"{clean(one.decision)}{of}: {taken}"
+    branches = listed(f"{clean(branch, 40)} {runs}" for branch, runs in one.branches.items())
+    return f"{clean(one.decision)}{of}: {branches}"
 
 
-def _pressure(found: Findings, metrics: Metrics, has_tasks: bool) -> Told:
+def _pressure(found: Findings, metrics: Metrics, has_tasks: bool) -> Cause:
     value = metrics["token_budget_pressure"].value
-    if value is not None:
-        sentence = f"The context window is {percent(value)} full on average. Nearest their limit, by trace:"
-        yield sentence, [f"{one.trace_id}  {percent(one.token_pressure)}" for one in found.runs_nearest_limit]
+    if value is None:
+        return None
+    sentence = f"The context window is {percent(value)} full on average. Nearest their limit, by trace:"
+    return sentence, [f"{one.trace_id}  {percent(one.token_pressure)}" for one in found.runs_nearest_limit]
 
 
-_CAUSES: Final[Mapping[str, Callable[[Findings, Metrics, bool], Told]]] = {
+_CAUSES: Final[Mapping[str, Callable[[Findings, Metrics, bool], Cause]]] = {
     "path_entropy": _paths,
     "tool_variance": _tools,
     "retry_explosion": _retries,
@@ -207,19 +201,17 @@ _CAUSES: Final[Mapping[str, Callable[[Findings, Metrics, bool], Told]]] = {
 }
 
 
-# --- What else is worth inspecting -----------------------------------------------------------------------------------
-
-
 def _wasted(noun: str, per_run: str, prefix: str, metrics: Metrics) -> Iterator[str]:
     """Yield what all retries, or all repeats, of the window cost."""
-    number = _total(metrics[per_run])
-    if not number:
-        return
-    tokens, spent, cost = (metrics[f"{prefix}_{unit}_per_run"] for unit in ("tokens", "seconds", "cost"))
-    parts = [f"{_total(tokens):,.0f} tokens"] if tokens.value else []
-    parts += [seconds(_total(spent))] if spent.value else []
-    parts += [f"${grouped(_total(cost))} in the {count(cost.runs, 'run')} whose cost is known"] if cost.value else []
-    yield f"{count(round(number), noun)} in {count(metrics[per_run].runs, 'run')}: {', '.join(parts) or 'no tokens known'}"
+    amount = _total(metrics[per_run])
+    if amount:
+        tokens, spent, cost = (metrics[f"{prefix}_{unit}_per_run"] for unit in ("tokens", "seconds", "cost"))
+        parts = [f"{_total(tokens):,.0f} tokens"] if tokens.value else []
+        parts += [seconds(_total(spent))] if spent.value else []
+        known = f"in the {count(cost.runs, 'run')} whose cost is known"
+        parts += [f"${grouped(_total(cost))} {known}"] if cost.value else []
+        runs = count(metrics[per_run].runs, "run")
+        yield f"{count(round(amount), noun)} in {runs}: {', '.join(parts) or 'no tokens known'}"
 
 
 def _total(per_run: ReadingView) -> float:
@@ -235,6 +227,12 @@ def _unusual(one: UnusualRun) -> str:
 def _task_effects(one: TaskEffects) -> str:
     failed = f"; {one.failed} of {one.judged} failed" if one.judged else ""
     return f"task {clean(one.task)}: {percent(one.disagreement)} apart: {differing(one, MAX_DETAILS)}{failed}"
+
+
+def _some(noun: str, details: Iterable[str]) -> list[str]:
+    every = list(details)
+    rest = len(every) - MAX_DETAILS
+    return [*every[:MAX_DETAILS], *([f"and {count(rest, f'more {noun}')}"] if rest > 0 else [])]
 
 
 def differing(effects: TaskEffects, most: int = MAX_TOOLS) -> str:
@@ -253,13 +251,11 @@ def splits(effects: TaskEffects, most: int = MAX_TOOLS) -> list[tuple[str, str]]
     tools: dict[str, list[Parting]] = {}
     for parting in effects.partings:
         tools.setdefault(parting.tool, []).append(parting)
-    ordered = sorted(tools.items(), key=lambda item: _unevenness(item[1], effects.runs))
-    return [(clean(tool, 40), _split(calls, effects.runs)) for tool, calls in ordered[:most]]
 
+    def unevenness(tool: str) -> int:
+        return abs(2 * min(effects.runs, sum(call.attempts for call in tools[tool])) - effects.runs)
 
-def _unevenness(calls: Sequence[Parting], runs: int) -> int:
-    """Return how far a tool is from being called by half of the attempts."""
-    return abs(2 * min(runs, sum(call.attempts for call in calls)) - runs)
+    return [(clean(tool, 40), _split(tools[tool], effects.runs)) for tool in sorted(tools, key=unevenness)[:most]]
 
 
 def _split(calls: Sequence[Parting], runs: int) -> str:
@@ -277,9 +273,3 @@ def _split(calls: Sequence[Parting], runs: int) -> str:
         return f"{len(counts)} different calls, each by {counts[0]} of {runs}"
     shown = ", ".join(map(str, counts[:3])) + (", …" if len(counts) > 3 else "")
     return f"{len(counts)} different calls, by {shown} of {runs}"
-
-
-def _some(details: Sequence[str], noun: str) -> list[str]:
-    rest = len(details) - MAX_DETAILS
-    more = [f"and {count(rest, f'more {noun}')}"] if rest > 0 else []
-    return [*details[:MAX_DETAILS], *more]
