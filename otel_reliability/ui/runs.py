@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import takewhile
 from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.config import MetricSettings
@@ -13,7 +12,7 @@ from otel_reliability.engine import Engine
 from otel_reliability.model.run import FINGERPRINTS, AgentKey, ModelCall, Outcome, Run, ToolCall
 from otel_reliability.report.text import clean, instant, number, percent, seconds, trace_of
 from otel_reliability.report.view import AgentView
-from otel_reliability.ui.flow import COMMON, Steps, common_path
+from otel_reliability.ui.flow import COMMON, Steps, common_path, same_at_first
 from otel_reliability.windows.agents import AgentRegistry
 
 MAX_STEPS: Final = 14
@@ -112,7 +111,7 @@ def _first_difference(path: Steps, common: Steps) -> int | None:
     >>> _first_difference(("a", "b"), ("a", "c")), _first_difference(("a",), ("a", "c"))
     (1, None)
     """
-    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(path, common, strict=False)))
+    same = same_at_first(path, common)
     return same if same < len(path) else None
 
 
@@ -244,17 +243,13 @@ def _storable(ns: int) -> int:
     return min(max(ns, 0), MAX_NS)
 
 
-def _is_time(text: str) -> bool:
-    return _ns(text) is not None
-
-
 VALID: Final[Mapping[str, Callable[[str], bool]]] = {
     "outcome": {outcome.value for outcome in Outcome}.__contains__,
     "flag": FLAGS.__contains__,
     "path": bool,
     "version": bool,
-    "since": _is_time,
-    "until": _is_time,
+    "since": lambda text: _ns(text) is not None,
+    "until": lambda text: _ns(text) is not None,
 }
 
 Stored: TypeAlias = Callable[[AgentKey, int, int, int], list[Run]]
@@ -327,34 +322,21 @@ def steps_of(run: Run) -> list[StepLine]:
     >>> [(step.name, step.result) for step in steps_of(run(["pay"], tool_calls=(call("pay", ok=False),)))]
     [('pay', 'failed')]
     """
-    found = [(call.start_ns, _step(run, call, "tool", call.name, _result(call), "")) for call in run.tool_calls or ()]
-    found += [
-        (
-            call.start_ns,
-            _step(
-                run,
-                call,
-                "model",
-                call.model or "unknown model",
-                "failed" if call.failed else "ok",
-                tokens(call.input_tokens, call.output_tokens),
-            ),
-        )
-        for call in run.model_calls
-    ]
-    return [step for _, step in sorted(found, key=lambda pair: pair[0])]
+    calls: list[ToolCall | ModelCall] = [*(run.tool_calls or ()), *run.model_calls]
+    return [_step(run, call) for call in sorted(calls, key=lambda call: call.start_ns)]
 
 
-def _step(run: Run, call: ToolCall | ModelCall, kind: str, name: str, result: str, tokens: str) -> StepLine:
+def _step(run: Run, call: ToolCall | ModelCall) -> StepLine:
+    if isinstance(call, ToolCall):
+        again = f", retry {call.chain}" if call.retry else ", repeats a call that succeeded" if call.repeat else ""
+        what = "tool", clean(call.name)
+        result = ("ok" if call.ok else "failed") + again, ""
+    else:
+        what = "model", clean(call.model or "unknown model")
+        result = "failed" if call.failed else "ok", tokens(call.input_tokens, call.output_tokens)
     after, lasted = (call.start_ns - run.start_ns) / 1e9, (call.end_ns - call.start_ns) / 1e9
     agent = "" if call.agent == run.key.agent else clean(call.agent)
-    return StepLine(f"+{seconds(after)}", seconds(lasted), kind, clean(name), agent, result, tokens)
-
-
-def _result(call: ToolCall) -> str:
-    """Return how a tool call went, and whether it repeats one."""
-    again = f", retry {call.chain}" if call.retry else ", repeats a call that succeeded" if call.repeat else ""
-    return ("ok" if call.ok else "failed") + again
+    return StepLine(f"+{seconds(after)}", seconds(lasted), *what, agent, *result)
 
 
 def tokens(given: int | None, returned: int | None) -> str:
