@@ -11,6 +11,7 @@ from functools import cache, partial
 from heapq import nsmallest
 from importlib.metadata import version
 from importlib.resources import files
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
@@ -46,8 +47,8 @@ from otel_reliability.report.text import (
     seconds,
     trace_of,
 )
-from otel_reliability.report.view import AgentComparison, AgentView, Compared, Cost, ScoreReason, SessionView
-from otel_reliability.ui.agent_list import AgentLine, AgentList, address, id_of
+from otel_reliability.report.view import AgentComparison, AgentView, Compared, ScoreReason, SessionView
+from otel_reliability.ui.agent_list import AgentList, address, id_of
 from otel_reliability.ui.charts import HIGH, curve, pressure_chart
 from otel_reliability.ui.flow import COMMON, Flow, Steps, flow_of
 from otel_reliability.ui.live import comparison, headed
@@ -126,19 +127,19 @@ class Asset(NamedTuple):
 @cache
 def assets() -> Mapping[str, Asset]:
     """Return the static files by their path below `static`."""
-    files = (file for file in sorted(STATIC.rglob("*")) if file.suffix in TYPES)
-    return {file.relative_to(STATIC).as_posix(): _asset(file) for file in files}
-
-
-def _asset(file: Path) -> Asset:
-    body = file.read_bytes()
-    return Asset(body, TYPES[file.suffix], hashlib.blake2b(body, digest_size=6).hexdigest())
+    bodies = {file: file.read_bytes() for file in sorted(STATIC.rglob("*")) if file.suffix in TYPES}
+    return {
+        file.relative_to(STATIC).as_posix(): Asset(
+            body, TYPES[file.suffix], hashlib.blake2b(body, digest_size=6).hexdigest()
+        )
+        for file, body in bodies.items()
+    }
 
 
 def agents_page(agents: AgentList, endpoints: Endpoints, *, window: str, unknown: UnknownLines | None = None) -> str:
     """Return the page of all agents."""
-    facts = endpoints._asdict()
-    return _page("agents.html", agents=agents, link=_link, sorts=SORTS, window=window, unknown=unknown, **facts)
+    facts = {**endpoints._asdict(), "agents": agents, "window": window, "unknown": unknown}
+    return _page("agents.html", link=attrgetter("path"), sorts=SORTS, **facts)
 
 
 def agent_page(agent: AgentView, *, window: str, trace_url: str | None = None) -> str:
@@ -203,12 +204,8 @@ def alerts_page() -> str:
     """Return the runbook of the alerts that the package ships, each with an id that alerts link to."""
     text = files(dashboards).joinpath(dashboards.RUNBOOK).read_text(encoding="utf-8")
     made = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
-    runbook = re.sub("<h2>(.*?)</h2>", lambda title: f'<h2 id="{_anchor(title[1])}">{title[1]}</h2>', made)
+    runbook = re.sub("<h2>(.*?)</h2>", lambda title: f'<h2 id="{title[1].lower()}">{title[1]}</h2>', made)
     return _page("alerts.html", poll=0, runbook=Markup(runbook))  # noqa: S704  a file of ours, not data of spans
-
-
-def _anchor(title: str) -> str:
-    return re.sub(r"[^a-z0-9-]", "", title.lower().replace(" ", "-"))
 
 
 def message_page(title: str, text: str, *, poll: int = 0) -> str:
@@ -236,10 +233,6 @@ def _page(name: str, **facts: Any) -> str:
     return templates().get_template(name).render(static=_static, **{"poll": POLL, "trace_url": None, **facts})
 
 
-def _link(line: AgentLine) -> str:
-    return line.path
-
-
 def _static(name: str) -> str:
     return f"/static/{name}?{assets()[name].digest}"
 
@@ -265,7 +258,6 @@ def templates() -> Environment:
         degrees=DEGREES,
         dimensions=DIMENSIONS,
         groups=GROUPS,
-        heavy=_heavy,
         high=HIGH,
         interval=words.interval,
         made_of=groups.made_of,
@@ -308,10 +300,6 @@ def _reason(agent: AgentView, title: str) -> ScoreReason | None:
     return next((reason for reason in agent.findings.reasons if reason.title == title), None)
 
 
-def _heavy(cost: Cost) -> bool:
-    return (cost.points or 0.0) >= cost.most / 4
-
-
 def _worst_sessions(agent: AgentView) -> list[SessionView]:
     def order(one: SessionView) -> tuple[bool, float, str]:
         return (one.reliability is None, one.reliability or 0.0, one.id)
@@ -326,11 +314,11 @@ def _moved(each: AgentComparison, whole: bool = False) -> tuple[list[tuple[str, 
     """
     moved, same = words.moved(each)
     shown = {name: one for name, one in each.metrics.items() if one.verdict != "same"} if whole else moved
-    return [(name, one, words.compared(name, one), _style(one)) for name, one in shown.items()], len(same)
-
-
-def _style(one: Compared) -> str:
-    return one.verdict if one.more_than_chance is not False and one.verdict in {"better", "worse"} else "chance"
+    styles = {
+        name: one.verdict if one.more_than_chance is not False and one.verdict in {"better", "worse"} else "chance"
+        for name, one in shown.items()
+    }
+    return [(name, one, words.compared(name, one), styles[name]) for name, one in shown.items()], len(same)
 
 
 def _breakable(name: str) -> Markup:
@@ -365,28 +353,12 @@ def _known(agent: AgentView, names: Sequence[str]) -> list[str]:
     return [name for name in names if agent.metrics[name].value is not None]
 
 
-def _known_first(agent: AgentView, names: Sequence[str]) -> list[str]:
-    return sorted(names, key=lambda name: agent.metrics[name].value is None)
-
-
 def _tasks(agent: AgentView) -> list[Any]:
     return [pair for pair in ordered_tasks(agent) if pair[0].task_id is not None][:MAX_TASKS]
 
 
-def _calls(agent: AgentView) -> list[Any]:
-    return list(call_lines(agent.recent))
-
-
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', ':', '!', '?')) else '.'}"
-
-
-def _zero(amount: int) -> str:
-    return f"{amount:,}" if amount else ABSENT
-
-
-def _route(steps: Sequence[str]) -> str:
-    return route(steps, most=12)
 
 
 def _score(value: float | None) -> str:
@@ -401,7 +373,7 @@ _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "trace": trace_of,
     "traces": _traces,
     "band": reliability_band,
-    "calls": _calls,
+    "calls": call_lines,
     "chart": _chart,
     "flow": _flow,
     "grouped": grouped,
@@ -409,7 +381,6 @@ _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "id": id_of,
     "iso": instant,
     "known": _known,
-    "known_first": _known_first,
     "many": count,
     "moment": moment,
     "name": clean,
@@ -418,7 +389,7 @@ _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "place": place,
     "pressure": pressure_chart,
     "reason": _reason,
-    "route": _route,
+    "route": partial(route, most=12),
     "runs": run_lines,
     "score": _score,
     "sentence": _sentence,
@@ -427,5 +398,4 @@ _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "tasks": _tasks,
     "tier_symbol": SYMBOLS.__getitem__,
     "worst_sessions": _worst_sessions,
-    "zero": _zero,
 }
