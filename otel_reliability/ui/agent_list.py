@@ -242,15 +242,15 @@ class TableChoice(NamedTuple):
 
 TIERS: Final = (*(tier.name for tier in Tier), UNSCORED)
 
-SORTS: Final[Mapping[str, Callable[[AgentLine], Any]]] = {
-    "score": lambda line: (line.score is None, line.score or 0.0),
-    "best": lambda line: (line.score is None, -(line.score or 0.0)),
-    "name": lambda line: line.name.casefold(),
-    "trend": lambda line: line.trend,
-    "runs": lambda line: -line.runs,
-    "last": lambda line: -line.last_ns,
+SORTS: Final[Mapping[str, tuple[str, Callable[[AgentLine], Any]]]] = {
+    "score": ("lowest score", lambda line: (line.score is None, line.score or 0.0)),
+    "best": ("highest score", lambda line: (line.score is None, -(line.score or 0.0))),
+    "trend": ("largest fall", lambda line: line.trend),
+    "name": ("name", lambda line: line.name.casefold()),
+    "runs": ("most runs", lambda line: -line.runs),
+    "last": ("latest run", lambda line: -line.last_ns),
 }
-"""Sort keys of the table; equal agents are sorted by key."""
+"""The orders of the table: name in words, sort key. Equal agents are sorted by key."""
 
 
 class TierCount(NamedTuple):
@@ -277,7 +277,7 @@ class AgentList(NamedTuple):
 def list_of(lines: Sequence[AgentLine], choice: TableChoice, per_page: int = PER_PAGE) -> AgentList:
     """Return the chosen page of the table; the last one, where there are fewer."""
     found = [line for line in lines if _is_chosen(line, choice)]
-    found.sort(key=lambda line: (SORTS[choice.sort](line), line.key))
+    found.sort(key=lambda line: (SORTS[choice.sort][1](line), line.key))
     pages = max(1, -(-len(found) // per_page))
     page = min(choice.page, pages)
     return AgentList(
@@ -304,12 +304,7 @@ def tier_counts(lines: Iterable[AgentLine]) -> list[TierCount]:
 
 def _is_chosen(line: AgentLine, choice: TableChoice) -> bool:
     tier = UNSCORED if line.tier is None else line.tier.name
+    text = f"{line.key.agent}\n{line.place}\n{clean(line.key.service_name)}".casefold()
     return (
-        choice.service in {"", line.key.service_name}
-        and choice.tier in {"", tier}
-        and choice.text.casefold() in _text(line)
+        choice.service in {"", line.key.service_name} and choice.tier in {"", tier} and choice.text.casefold() in text
     )
-
-
-def _text(line: AgentLine) -> str:
-    return f"{line.key.agent}\n{line.place}\n{clean(line.key.service_name)}".casefold()

@@ -48,7 +48,7 @@ from otel_reliability.report.text import (
     trace_of,
 )
 from otel_reliability.report.view import AgentComparison, AgentView, Compared, ScoreReason, SessionView
-from otel_reliability.ui.agent_list import AgentList, address, id_of
+from otel_reliability.ui.agent_list import SORTS, AgentList, address, id_of
 from otel_reliability.ui.charts import HIGH, curve, pressure_chart
 from otel_reliability.ui.flow import COMMON, Flow, Steps, flow_of
 from otel_reliability.ui.live import comparison, headed
@@ -78,15 +78,6 @@ TYPES: Final[Mapping[str, str]] = {
 """Media types of the static files, by ending."""
 SYMBOLS: Final[Mapping[str, str]] = {"STABLE": "●", "VARIABLE": "◆", "UNSTABLE": "▲", "CRITICAL": "■", "none": "○"}
 """A shape for each tier: colour alone is not enough for readers who cannot see it."""
-SORTS: Final[Mapping[str, str]] = {
-    "score": "lowest score",
-    "best": "highest score",
-    "trend": "largest fall",
-    "name": "name",
-    "runs": "most runs",
-    "last": "latest run",
-}
-"""Names of the orders of the table."""
 SIDES: Final = ("before.", "after.")
 """Prefixes of the two sides of a comparison in an address."""
 _TRACE: Final = re.compile(r"\b([0-9a-f]{32})\b")
