@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from otel_reliability.report.spark import depths
 from otel_reliability.report.text import MINUS, count, percent, seconds
 from otel_reliability.report.view import ScorePoint
 
 WIDTH: Final = 120.0
 HEIGHT: Final = 32.0
 MARGIN: Final = 3.0
-MIN_RANGE: Final = 20.0
-"""Points of score that a curve spans at least: otherwise the noise of a steady agent would fill the chart."""
 MIN_CHANGE: Final = 2.5
 """Points of change below which a curve is level."""
 
@@ -48,7 +47,11 @@ def curve(points: Sequence[ScorePoint]) -> Curve | None:
     if len(points) < 2:
         return None
     first, last = points[0], points[-1]
-    drawn = _drawn(points)
+    length, width, height = max(1, last.ns - first.ns), WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN
+    drawn = [
+        (round(MARGIN + width * (one.ns - first.ns) / length, 1), round(MARGIN + height * depth, 1))
+        for one, depth in zip(points, depths([point.score for point in points]), strict=True)
+    ]
     line = "M" + "L".join(f"{x:g} {y:g}" for x, y in drawn)
     change = last.score - first.score
     return Curve(
@@ -59,18 +62,6 @@ def curve(points: Sequence[ScorePoint]) -> Curve | None:
         change="±0" if round(change) == 0 else f"{'+' if change > 0 else MINUS}{abs(change):.0f}",
         summary=f"from {first.score:.0f} to {last.score:.0f} in {seconds((last.ns - first.ns) / 1e9)}",
     )
-
-
-def _drawn(points: Sequence[ScorePoint]) -> list[tuple[float, float]]:
-    scores = [point.score for point in points]
-    middle, span = (max(scores) + min(scores)) / 2, max(max(scores) - min(scores), MIN_RANGE)
-    top = min(100.0, middle + span / 2)
-    start, length = points[0].ns, max(1, points[-1].ns - points[0].ns)
-    width, height = WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN
-    return [
-        (round(MARGIN + width * (one.ns - start) / length, 1), round(MARGIN + height * (top - one.score) / span, 1))
-        for one in points
-    ]
 
 
 class PressureChart(NamedTuple):

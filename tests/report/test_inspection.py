@@ -18,7 +18,7 @@ from otel_reliability.report import json as report_json
 from otel_reliability.report.inspection import Inspection, InspectionView, render
 from otel_reliability.report.recording import Recording
 from otel_reliability.sources.batch import Batch
-from otel_reliability.testing import write_otlp
+from otel_reliability.testing import span, write_otlp
 from tests.cli.command_line import call
 from tests.report.build import runs
 
@@ -28,23 +28,7 @@ _SECRET = "canary-4711"
 def _span(
     at: int, name: str, attributes: dict[str, object], *, parent: int | None = None, scope: str = "app"
 ) -> RawSpan:
-    return RawSpan(
-        (1 + at // 10).to_bytes(16, "big"),
-        at.to_bytes(8, "big"),
-        None if parent is None else parent.to_bytes(8, "big"),
-        name,
-        1,
-        at * 10**9,
-        (at + 5) * 10**9,
-        0,
-        False,
-        attributes,
-        (),
-        (),
-        scope,
-        "",
-        Resource("", "shop"),
-    )
+    return span(at, parent, trace=1 + at // 10, name=name, start=at, end=at + 5, attributes=attributes, scope=scope)
 
 
 def _run(at: int, session: str | None = None) -> list[RawSpan]:
@@ -104,8 +88,8 @@ def test_an_unknown_dialect_of_agents_is_suspected_and_told_what_it_offers() -> 
 
 def test_sessions_that_are_made_up_are_told() -> None:
     """Three runs in three conversations: the ids are the instrumentation's; two turns of one conversation are not."""
-    invented = _inspected([span for i in range(1, 4) for span in _run(10 * i, f"c{i}")])
-    shared = _inspected([span for i in range(1, 4) for span in _run(10 * i, "c")])
+    invented = _inspected([one for i in range(1, 4) for one in _run(10 * i, f"c{i}")])
+    shared = _inspected([one for i in range(1, 4) for one in _run(10 * i, "c")])
 
     assert [told.invented_sessions for told in (*invented.agents, *shared.agents)] == [True, False]
 

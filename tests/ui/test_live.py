@@ -11,7 +11,7 @@ from otel_reliability.engine import Engine
 from otel_reliability.model.run import AgentKey, RunChange, RunEvent
 from otel_reliability.report.build import AgentSource, agent_view
 from otel_reliability.report.view import AgentView
-from otel_reliability.testing import KEY, call, run
+from otel_reliability.testing import KEY, run
 from otel_reliability.ui import live
 from otel_reliability.ui.live import change_of, live_view, snapshot
 from otel_reliability.ui.runs import run_lines
@@ -119,18 +119,3 @@ def test_the_common_path_is_not_unusual() -> None:
     assert (by_path[("search", "pay")].degree or 0) > 0
     assert [step.differs for step in by_path[("search", "pay")].steps] == [False, True]
     assert by_path[()].no_path == "no tool called"
-
-
-def test_arguments_of_calls_are_not_in_a_view() -> None:
-    """Tasks name the tools whose calls differ, and how many attempts made them; never their arguments."""
-    engine = Engine(SETTINGS, clock=lambda: 0.0, wall=None)
-    for number in range(1, 7):
-        effect = b"secret" if number % 2 else b"other secret"
-        calls = (call("refund_order", effect=effect), call("look_up"))
-        facts = {"task_id": f"task-{number % 3}", "tool_calls": calls}
-        engine.receive_events([RunEvent(RunChange.CLOSED, run(["refund_order", "look_up"], number, **facts), None)])
-    found = viewed(engine)
-
-    assert [one.disagreement for one in found.findings.tasks_by_effects] == [1.0, 1.0, 1.0]
-    assert "2 different calls, each by 1 of 2" in repr(found.findings.reasons)
-    assert "secret" not in repr((found.findings, found.tasks))
