@@ -47,7 +47,7 @@ def columns(titles: Sequence[str], align: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for title, letter in zip(titles, align, strict=True):
         header = dim(title) if table.columns else heading(title)
-        table.add_column(header, justify="right" if letter == "r" else "left", no_wrap=letter != "l")
+        table.add_column(header, justify="right" if letter == "r" else "left", no_wrap=letter in "nr")
     return table
 
 
