@@ -10,15 +10,12 @@ from typing import Final, NamedTuple, TypeAlias
 from otel_reliability.config import MetricSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import FINGERPRINTS, AgentKey, ModelCall, Outcome, Run, ToolCall
-from otel_reliability.report.text import clean, instant, number, percent, seconds, trace_of
+from otel_reliability.report.text import clean, instant, seconds
 from otel_reliability.report.view import AgentView
 from otel_reliability.ui.flow import COMMON, Steps, common_path, same_at_first
 from otel_reliability.windows.agents import AgentRegistry
 
-MAX_STEPS: Final = 14
-"""Steps of a path that are shown."""
 MAX_TOOLS: Final = 12
-MAX_NAME: Final = 40
 DEGREE_FROM: Final = (0.001, 0.15, 0.35, 0.6)
 """Distances from which a path is a little, somewhat, rather, very unusual."""
 DEGREES: Final = ("common", "a little unusual", "somewhat unusual", "rather unusual", "very unusual")
@@ -27,33 +24,15 @@ CommonPaths: TypeAlias = Mapping[str | None, Steps | None]
 """The common path of each task, and under None of all runs; None where no path is common."""
 
 
-class Step(NamedTuple):
-    """One step; `differs`: here the run leaves the common path. `title` is the name in full."""
-
-    name: str
-    title: str
-    differs: bool
-
-
 class RunLine(NamedTuple):
-    """One run. `degree` is how unusual its path is, from 0 to 4; None: the window has no other to compare it with."""
+    """A run, its path distance, how unusual that is, from 0 to 4 (None: the window has no other to compare it with), and the
+    first step at which it leaves the common path.
+    """
 
-    trace: str
-    end_ns: int
-    task: str
-    outcome: str
-    duration: str
-    distance: str
+    run: Run
+    distance: float | None
     degree: int | None
-    words: str
-    steps: tuple[Step, ...]
-    more: int
-    no_path: str
-    retries: int
-    pressure: str
-    id: str
-    flags: tuple[str, ...]
-    version: str
+    differs_at: int | None
 
 
 def run_lines(agent: AgentView, runs: Sequence[Run] | None = None) -> list[RunLine]:
@@ -79,30 +58,10 @@ def common_paths(agent: AgentView) -> CommonPaths:
 
 def _run_line(run: Run, distance: float | None, common: CommonPaths) -> RunLine:
     """Compare a run with the common path of its task (of all runs, where it has no task), which is never unusual itself."""
-    path = run.path or ()
     expected = common.get(run.task_id, common.get(None))
-    differs_at = None if expected is None else _first_difference(path, expected)
+    differs_at = None if expected is None else _first_difference(run.path or (), expected)
     degree = None if distance is None else 0 if run.path == expected else sum(distance >= cut for cut in DEGREE_FROM)
-    return RunLine(
-        trace=trace_of(run.run_id),
-        end_ns=run.end_ns,
-        task="" if run.task_id is None else clean(run.task_id, MAX_NAME),
-        outcome=run.outcome.value if run.outcome is not Outcome.UNKNOWN else "",
-        duration=seconds(run.duration_s),
-        distance=number(distance),
-        degree=degree,
-        words="not compared" if degree is None else DEGREES[degree],
-        steps=tuple(
-            Step(clean(name, MAX_NAME), clean(name, 200), at == differs_at) for at, name in enumerate(path[:MAX_STEPS])
-        ),
-        more=max(0, len(path) - MAX_STEPS),
-        no_path="tools not observable" if run.path is None else "no tool called" if not path else "",
-        retries=run.retries or 0,
-        pressure="" if run.token_pressure is None else percent(run.token_pressure),
-        id=run.run_id,
-        flags=flags_of(run),
-        version=", ".join(clean(value, MAX_NAME) for kind, value in run.fingerprints if kind == "version"),
-    )
+    return RunLine(run, distance, degree, differs_at)
 
 
 def _first_difference(path: Steps, common: Steps) -> int | None:

@@ -113,9 +113,9 @@ def test_without_a_detector_there_is_no_result() -> None:
 def test_the_common_path_is_not_unusual() -> None:
     """However far it is from the others; and the step that leaves it is marked."""
     lines = run_lines(viewed(engine_of(*["search book"] * 6, "search pay", "look far away and wide", "")))
-    by_path = {tuple(step.name for step in one.steps): one for one in lines}
+    by_path = {one.run.path: one for one in lines}
 
     assert by_path[("search", "book")].degree == 0
     assert (by_path[("search", "pay")].degree or 0) > 0
-    assert [step.differs for step in by_path[("search", "pay")].steps] == [False, True]
-    assert by_path[()].no_path == "no tool called"
+    assert by_path[("search", "pay")].differs_at == 1
+    assert by_path[("search", "book")].differs_at is by_path[()].differs_at is None
