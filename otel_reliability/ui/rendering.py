@@ -26,7 +26,6 @@ from otel_reliability.config import Settings
 from otel_reliability.metrics.sessions import reliability_band
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.metrics.stability.tier import rounded
-from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import AgentKey, Outcome, Run
 from otel_reliability.report import groups, words
 from otel_reliability.report.findings import UNUSUAL, WASTE, splits
@@ -160,22 +159,9 @@ def runs_page(agent: AgentView, runs: Sequence[Run], choice: RunChoice, *, trace
 
 def run_page(agent: AgentView, run: Run, *, trace_url: str | None = None) -> str:
     """Return the page of one run: its facts and its steps."""
-    facts = (
-        ("Outcome", run.outcome.value if run.outcome is not Outcome.UNKNOWN else ""),
-        ("Duration", seconds(run.duration_s)),
-        ("Tokens", tokens(run.input_tokens, run.output_tokens)),
-        ("Context used", "" if run.token_pressure is None else percent(run.token_pressure)),
-        ("Cost", "" if run.cost is None else f"{run.cost:,.4g}"),
-        ("Tool calls", "" if run.tool_calls is None else f"{len(run.tool_calls):,}"),
-        ("Retries", "" if run.retries is None else f"{run.retries:,}"),
-        ("Model calls", f"{len(run.model_calls):,}"),
-        ("Task", clean(run.task_id or "")),
-        ("Session", clean(run.session_id or "")),
-        ("Made of", ", ".join(clean(name) for name in made_of(run))),
-        ("Condition", "" if run.condition == BASELINE else clean(run.condition)),
-    )
     [line] = run_lines(agent, [run])
-    return _agent_page("run.html", agent, trace_url, here="Run", run=run, line=line, facts=facts, steps=steps_of(run))
+    facts = {"run": run, "line": line, "calls": steps_of(run), "versions": made_of(run)}
+    return _agent_page("run.html", agent, trace_url, here="Run", **facts)
 
 
 def compare_page(agent: AgentView, store: RunStore, query: Mapping[str, str], settings: Settings) -> str:
@@ -258,6 +244,7 @@ def templates() -> Environment:
         min_runs=MIN_RUNS,
         missing=words.missing,
         specs=groups.ALL_SPECS,
+        tokens=tokens,
         unusual=UNUSUAL,
         version=version("otel-reliability"),
         waste=WASTE,

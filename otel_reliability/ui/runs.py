@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 from otel_reliability.config import MetricSettings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import FINGERPRINTS, AgentKey, ModelCall, Outcome, Run, ToolCall
-from otel_reliability.report.text import clean, instant, seconds
+from otel_reliability.report.text import clean, instant
 from otel_reliability.report.view import AgentView
 from otel_reliability.ui.flow import COMMON, Steps, common_path, same_at_first
 from otel_reliability.windows.agents import AgentRegistry
@@ -262,40 +262,9 @@ def _recent(agents: AgentRegistry, key: AgentKey) -> list[Run]:
 # --- One run --------------------------------------------------------------------------------------------------------------
 
 
-class StepLine(NamedTuple):
-    """A call of a run: when it began after the run did, how long it took, what it was, and how it went."""
-
-    after: str
-    lasted: str
-    kind: str
-    name: str
-    agent: str
-    result: str
-    tokens: str
-
-
-def steps_of(run: Run) -> list[StepLine]:
-    """Return every tool call and model call of a run, in the order in which they began.
-
-    >>> from otel_reliability.testing import call, run
-    >>> [(step.name, step.result) for step in steps_of(run(["pay"], tool_calls=(call("pay", ok=False),)))]
-    [('pay', 'failed')]
-    """
-    calls: list[ToolCall | ModelCall] = [*(run.tool_calls or ()), *run.model_calls]
-    return [_step(run, call) for call in sorted(calls, key=lambda call: call.start_ns)]
-
-
-def _step(run: Run, call: ToolCall | ModelCall) -> StepLine:
-    if isinstance(call, ToolCall):
-        again = f", retry {call.chain}" if call.retry else ", repeats a call that succeeded" if call.repeat else ""
-        what = "tool", clean(call.name)
-        result = ("ok" if call.ok else "failed") + again, ""
-    else:
-        what = "model", clean(call.model or "unknown model")
-        result = "failed" if call.failed else "ok", tokens(call.input_tokens, call.output_tokens)
-    after, lasted = (call.start_ns - run.start_ns) / 1e9, (call.end_ns - call.start_ns) / 1e9
-    agent = "" if call.agent == run.key.agent else clean(call.agent)
-    return StepLine(f"+{seconds(after)}", seconds(lasted), *what, agent, *result)
+def steps_of(run: Run) -> list[ToolCall | ModelCall]:
+    """Return every tool call and model call of a run, in the order in which they began."""
+    return sorted([*(run.tool_calls or ()), *run.model_calls], key=lambda call: call.start_ns)
 
 
 def tokens(given: int | None, returned: int | None) -> str:
