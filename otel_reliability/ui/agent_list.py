@@ -38,12 +38,9 @@ class Penalty(NamedTuple):
 
 
 class AgentLine(NamedTuple):
-    """One agent in the table. `id` distinguishes agents of one service and name; `last_ns` is when its last run ended."""
+    """One agent in the table. `note` says why there is no score; `last_ns` is when its last run ended."""
 
     key: AgentKey
-    id: str
-    name: str
-    place: str
     score: float | None
     coverage: float | None
     note: str
@@ -68,11 +65,6 @@ class AgentLine(NamedTuple):
     def trend(self) -> float:
         """The last score of its curve less the first."""
         return self.history[-1].score - self.history[0].score if self.history else 0.0
-
-    @property
-    def path(self) -> str:
-        """The address of its page."""
-        return address(self.key)
 
 
 def address(key: AgentKey, page: str = "", **query: str) -> str:
@@ -117,9 +109,6 @@ def _line(
 ) -> AgentLine:
     return AgentLine(
         key=key,
-        id=id_of(key),
-        name=agent_name(key),
-        place=place(key),
         score=ask("score").value,
         coverage=ask("score_coverage").value,
         note=short(ask("score").note),
@@ -246,7 +235,7 @@ SORTS: Final[Mapping[str, tuple[str, Callable[[AgentLine], Any]]]] = {
     "score": ("lowest score", lambda line: (line.score is None, line.score or 0.0)),
     "best": ("highest score", lambda line: (line.score is None, -(line.score or 0.0))),
     "trend": ("largest fall", lambda line: line.trend),
-    "name": ("name", lambda line: line.name.casefold()),
+    "name": ("name", lambda line: agent_name(line.key).casefold()),
     "runs": ("most runs", lambda line: -line.runs),
     "last": ("latest run", lambda line: -line.last_ns),
 }
@@ -304,7 +293,7 @@ def tier_counts(lines: Iterable[AgentLine]) -> list[TierCount]:
 
 def _is_chosen(line: AgentLine, choice: TableChoice) -> bool:
     tier = UNSCORED if line.tier is None else line.tier.name
-    text = f"{line.key.agent}\n{line.place}\n{clean(line.key.service_name)}".casefold()
+    text = f"{line.key.agent}\n{place(line.key)}\n{clean(line.key.service_name)}".casefold()
     return (
         choice.service in {"", line.key.service_name} and choice.tier in {"", tier} and choice.text.casefold() in text
     )

@@ -11,7 +11,6 @@ from functools import cache, partial
 from heapq import nsmallest
 from importlib.metadata import version
 from importlib.resources import files
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
@@ -130,7 +129,7 @@ def assets() -> Mapping[str, Asset]:
 def agents_page(agents: AgentList, endpoints: Endpoints, *, window: str, unknown: UnknownLines | None = None) -> str:
     """Return the page of all agents."""
     facts = {**endpoints._asdict(), "agents": agents, "window": window, "unknown": unknown}
-    return _page("agents.html", link=attrgetter("path"), sorts=SORTS, **facts)
+    return _page("agents.html", link=address, sorts=SORTS, **facts)
 
 
 def agent_page(agent: AgentView, *, window: str, trace_url: str | None = None) -> str:

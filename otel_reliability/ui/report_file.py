@@ -8,10 +8,11 @@ from typing import Final
 
 from markupsafe import Markup
 
+from otel_reliability.model.run import AgentKey
 from otel_reliability.report.text import count, span_of_time
 from otel_reliability.report.view import ReportView
 from otel_reliability.report.words import about_recording, worst_first
-from otel_reliability.ui.agent_list import AgentLine, line_of_view, tier_counts
+from otel_reliability.ui.agent_list import id_of, line_of_view, tier_counts
 from otel_reliability.ui.rendering import assets, report_page
 
 MAX_AGENTS: Final = 100
@@ -31,7 +32,7 @@ def render(report: ReportView, trace_url: str | None = None) -> str:
         script=script,
         policy=f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}",
         agents=agents[:MAX_AGENTS],
-        linked=frozenset(line.id for line in lines[:MAX_AGENTS]),
+        linked=frozenset(agent.key for agent in agents[:MAX_AGENTS]),
         lines=lines,
         tiers=tier_counts(lines),
         link=_link,
@@ -51,8 +52,8 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _link(line: AgentLine) -> str:
-    return f"#agent-{line.id}"
+def _link(key: AgentKey) -> str:
+    return f"#agent-{id_of(key)}"
 
 
 def _about(report: ReportView) -> list[str]:
