@@ -14,7 +14,6 @@ from otel_reliability.model.reading import Reading
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.text import agent_name, clean, count, listed, percent, place
 from otel_reliability.report.view import AgentView, ReadingView, ScorePoint
-from otel_reliability.ui.charts import Curve, curve
 from otel_reliability.windows.agent import AgentState
 
 PER_PAGE: Final = 50
@@ -55,11 +54,6 @@ class AgentLine(NamedTuple):
     def tier(self) -> Tier | None:
         """The grade of its score."""
         return None if self.score is None else tier_of(self.score)
-
-    @property
-    def curve(self) -> Curve | None:
-        """Its score over time."""
-        return curve(self.history)
 
     @property
     def trend(self) -> float:

@@ -75,7 +75,7 @@ def _first_difference(path: Steps, common: Steps) -> int | None:
 
 
 class CallLine(NamedTuple):
-    """One tool. `chain` is the longest chain of retries; `repeats` are calls that had succeeded; `share` is in percent."""
+    """One tool. `chain` is the longest chain of retries; `repeats` are calls that had succeeded."""
 
     tool: str
     calls: int
@@ -83,11 +83,10 @@ class CallLine(NamedTuple):
     retries: int
     chain: int
     repeats: int
-    share: float
 
 
 def call_lines(runs: Iterable[Run]) -> list[CallLine]:
-    """Return the tools of these runs, the most retried first. `share` compares the retries with those of the first.
+    """Return the tools of these runs, the most retried first.
 
     >>> from otel_reliability.testing import call, run
     >>> calls = (call("pay", ok=False), call("pay", retry=True, chain=1), call("look"))
@@ -98,22 +97,19 @@ def call_lines(runs: Iterable[Run]) -> list[CallLine]:
     for run in runs:
         for call in run.tool_calls or ():
             tools.setdefault(call.name, []).append(call)
-    lines = [_call_line(tool, calls) for tool, calls in tools.items()]
+    lines = [
+        CallLine(
+            tool=clean(tool),
+            calls=len(calls),
+            failed=sum(not call.ok for call in calls),
+            retries=sum(call.retry for call in calls),
+            chain=max(call.chain for call in calls),
+            repeats=sum(call.repeat for call in calls),
+        )
+        for tool, calls in tools.items()
+    ]
     lines.sort(key=lambda line: (-line.retries, -line.repeats, -line.failed, -line.calls, line.tool))
-    most = max((line.retries for line in lines), default=0) or 1
-    return [line._replace(share=round(100 * line.retries / most, 1)) for line in lines[:MAX_TOOLS]]
-
-
-def _call_line(tool: str, calls: list[ToolCall]) -> CallLine:
-    return CallLine(
-        tool=clean(tool),
-        calls=len(calls),
-        failed=sum(not call.ok for call in calls),
-        retries=sum(call.retry for call in calls),
-        chain=max(call.chain for call in calls),
-        repeats=sum(call.repeat for call in calls),
-        share=0.0,
-    )
+    return lines[:MAX_TOOLS]
 
 
 # --- Choosing runs ------------------------------------------------------------------------------------------------------
