@@ -45,7 +45,7 @@ from otel_reliability.report.text import (
     seconds,
     trace_of,
 )
-from otel_reliability.report.view import AgentComparison, AgentView, Compared, ScoreReason, SessionView
+from otel_reliability.report.view import AgentView, ScoreReason, SessionView
 from otel_reliability.ui.agent_list import SORTS, AgentList, address, id_of
 from otel_reliability.ui.charts import HIGH, curve, pressure_chart
 from otel_reliability.ui.flow import COMMON, Flow, Steps, flow_of
@@ -230,6 +230,7 @@ def templates() -> Environment:
     known.update(
         about=words.about,
         common_from=COMMON,
+        compared=words.compared,
         coverage=words.coverage,
         curve=curve,
         degrees=DEGREES,
@@ -285,20 +286,6 @@ def _worst_sessions(agent: AgentView) -> list[SessionView]:
     return nsmallest(MAX_SESSIONS, agent.sessions, key=order)
 
 
-def _moved(each: AgentComparison, whole: bool = False) -> tuple[list[tuple[str, Compared, str, str]], int]:
-    """Return (name, number, how it changed, its style) of each number that moved, and how many stayed the same.
-
-    `whole` adds those that changed without a direction.
-    """
-    moved, same = words.moved(each)
-    shown = {name: one for name, one in each.metrics.items() if one.verdict != "same"} if whole else moved
-    styles = {
-        name: one.verdict if one.more_than_chance is not False and one.verdict in {"better", "worse"} else "chance"
-        for name, one in shown.items()
-    }
-    return [(name, one, words.compared(name, one), styles[name]) for name, one in shown.items()], len(same)
-
-
 def _breakable(name: str) -> Markup:
     """Return a name that a line may break behind the signs that part its words, and only there.
 
@@ -347,7 +334,7 @@ _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "agent_name": agent_name,
     "breakable": _breakable,
     "chance": words.about_chance,
-    "moved": _moved,
+    "moved": words.moved,
     "trace": trace_of,
     "traces": _traces,
     "band": reliability_band,

@@ -37,7 +37,7 @@ def render(report: ReportView, trace_url: str | None = None) -> str:
         tiers=tier_counts(lines),
         link=_link,
         about_report=_about(report),
-        compared=() if report.baseline is None else report.baseline.agents,
+        comparisons=() if report.baseline is None else report.baseline.agents,
         trace_url=trace_url,
     )
 
