@@ -199,7 +199,6 @@ class Inspection:
 
     def found(self) -> InspectionView:
         """Return what was counted so far."""
-        unknown = self._unknown.scopes()
         return InspectionView(
             spans=self._spans,
             crossing=dict(self._crossing),
@@ -208,13 +207,13 @@ class Inspection:
                 (LogEvents(*key, number) for key, number in self._events.items()),
                 key=lambda one: (one.kind is None, -one.events, one.scope, one.name),
             ),
-            unknown=unknown,
+            unknown=self._unknown.scopes(),
             agents=sorted(map(self._agent, self._runs), key=lambda known: (-known.runs["runs"], *known.key.values())),
             tools=[
                 ToolClass(name, number, *classified(name, self._rules))
                 for name, number in sorted(self._tools.items(), key=lambda item: (-item[1], self._first[item[0]]))
             ],
-            mapping={"spans": self._unknown.rules(found.scope for found in unknown if found.suspected)},
+            mapping={"spans": self._unknown.rules()},
             uncaught_errors=[
                 UncaughtErrors(tool, word, number, _pattern(word))
                 for (tool, word), number in _ranked(self._reader.hasher.uncaught_errors)

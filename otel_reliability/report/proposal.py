@@ -124,23 +124,27 @@ class Proposal:
 
     def scopes(self) -> list[Unknown]:
         """Return the scopes, those that look like agents' work first."""
-        found = [self._scope(scope) for scope in {group.scope for group in self._spans}]
+        names: dict[str, Counter[str]] = {}
+        keys: dict[str, Counter[str]] = {}
+        for group, number in self._spans.items():
+            names.setdefault(group.scope, Counter())[group.name] += number
+            keys.setdefault(group.scope, Counter()).update(self._keys[group])
+        found = [
+            Unknown(
+                scope,
+                spans=of_name.total(),
+                names=dict(of_name.most_common(MAX_SHOWN)),
+                keys=dict(keys[scope].most_common(MAX_SHOWN)),
+                suspected=any(AGENT_WORDS.search(text) for text in (*of_name, *keys[scope])),
+            )
+            for scope, of_name in names.items()
+        ]
         return sorted(found, key=lambda unknown: (not unknown.suspected, -unknown.spans, unknown.scope))
 
-    def _scope(self, scope: str) -> Unknown:
-        names, keys = Counter[str](), Counter[str]()
-        for group, number in self._spans.items():
-            if group.scope == scope:
-                names[group.name] += number
-                keys.update(self._keys[group])
-        suspected = any(AGENT_WORDS.search(text) for text in (*names, *keys))
-        first, of_keys = (dict(counts.most_common(MAX_SHOWN)) for counts in (names, keys))
-        return Unknown(scope, names.total(), first, of_keys, suspected)
-
-    def rules(self, scopes: Iterable[str]) -> list[Rule]:
-        """Return rules for the spans of these scopes, those of runs first; none where no kind can be recognized."""
+    def rules(self) -> list[Rule]:
+        """Return rules for the spans that look like agents' work, those of runs first; none where no kind can be recognized."""
         found: dict[tuple[str, str, Mark | None], list[Group]] = {}
-        for scope in sorted(set(scopes)):
+        for scope in sorted(unknown.scope for unknown in self.scopes() if unknown.suspected):
             groups = [group for group in self._spans if group.scope == scope and group.name != OTHERS]
             key = self._kind_key(groups)
             for group in sorted(groups):
@@ -228,18 +232,17 @@ def _token_key(sides: frozenset[str], keys: Sequence[str]) -> str | None:
 
 def _key(field: str, keys: Sequence[str]) -> str | None:
     """Return the key with the best word for a field, of equals the shortest; no key that speaks of another field."""
-    is_name = field in {"agent", "tool", "model"}
-    best: tuple[int, int, str] | None = None
-    for key in keys:
-        words = _words(key)
-        if not TOKENS.isdisjoint(words) or not OTHER_WORDS.isdisjoint(words):
-            continue
-        if is_name and not {*FIELDS["arguments"], *FIELDS["result"], *FIELDS["outcome"]}.isdisjoint(words):
-            continue
-        rank = next((rank for rank, word in enumerate(FIELDS[field]) if word in words), None)
-        if rank is not None and (best is None or (rank, len(key), key) < best):
-            best = rank, len(key), key
-    return None if best is None else best[2]
+    others = TOKENS | OTHER_WORDS
+    if field in {"agent", "tool", "model"}:
+        others = others.union(FIELDS["arguments"], FIELDS["result"], FIELDS["outcome"])
+    ranked = [
+        (rank, len(key), key)
+        for key in keys
+        if others.isdisjoint(words := _words(key))
+        for rank, word in enumerate(FIELDS[field])
+        if word in words
+    ]
+    return min(ranked)[2] if ranked else None
 
 
 def _patterns(names: Sequence[str]) -> list[str]:

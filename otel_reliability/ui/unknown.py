@@ -44,5 +44,5 @@ class UnknownSpans:
         """Return what was found; None where nothing looks like agents' work."""
         with self._lock:
             scopes = [found for found in self._proposal.scopes() if found.suspected]
-            rules = self._proposal.rules(found.scope for found in scopes)
+            rules = self._proposal.rules()
         return UnknownLines(scopes, "\n".join(settings_lines(rules)) if rules else "") if scopes else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -205,11 +205,7 @@ def test_alerts_lead_to_a_dashboard_that_is_there() -> None:
     """The link names a dashboard of ours, and for an agent says which."""
     known = {board(name)["uid"] for name in ("fleet", "agent")}
 
-    for rule in _both():
+    for rule in (*told(), *provisioned()):
         path, _, chosen = rule["annotations"]["dashboard"].removeprefix("/d/").partition("?")
         assert path in known
         assert ("var-agent={{ .Labels.gen_ai_agent_name }}" in chosen) == (path == "otel-reliability-agent")
-
-
-def _both() -> Iterable[dict[str, Any]]:
-    return [*told(), *provisioned()]
