@@ -235,11 +235,7 @@ def doubt(target: GateTarget, agent: AgentView, task: str | None) -> str:
 
 
 def few_runs(runs: int) -> str:
-    """Return what so few runs can distinguish; empty where they are enough to distinguish 0.8 from 0.95.
-
-    >>> few_runs(5)
-    '5 runs cannot distinguish 0.8 from 0.95: they pin a rate to ±44 points. ±10 points take 97 runs, ±5 points 385.'
-    """
+    """Return what so few runs can distinguish; empty where they are enough to distinguish 0.8 from 0.95."""
     band = confidence_band(runs) if runs else 1.0
     if band < GATE_DIFFERENCE / 2:
         return ""

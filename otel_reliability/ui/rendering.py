@@ -228,26 +228,21 @@ def templates() -> Environment:
     found.filters.update(_FILTERS)
     known: dict[str, Any] = found.globals
     known.update(
-        about=words.about,
         common_from=COMMON,
-        compared=words.compared,
-        coverage=words.coverage,
         curve=curve,
         degrees=DEGREES,
         dimensions=DIMENSIONS,
         groups=GROUPS,
         high=HIGH,
-        interval=words.interval,
         made_of=groups.made_of,
-        meaning=words.meaning,
         measured=measured,
         min_runs=MIN_RUNS,
-        missing=words.missing,
         specs=groups.ALL_SPECS,
         tokens=tokens,
         unusual=UNUSUAL,
         version=version("otel-reliability"),
         waste=WASTE,
+        words=words,
     )
     return found
 
@@ -333,8 +328,6 @@ def _score(value: float | None) -> str:
 _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "agent_name": agent_name,
     "breakable": _breakable,
-    "chance": words.about_chance,
-    "moved": words.moved,
     "trace": trace_of,
     "traces": _traces,
     "band": reliability_band,
