@@ -40,14 +40,14 @@ class AgentLine(NamedTuple):
     """One agent in the table. `note` says why there is no score; `last_ns` is when its last run ended."""
 
     key: AgentKey
-    score: float | None
-    coverage: float | None
-    note: str
     runs: int
-    penalty: Penalty
     last_ns: int
     history: Sequence[ScorePoint]
     changed: bool
+    score: float | None
+    coverage: float | None
+    note: str
+    penalty: Penalty
     flags: Sequence[str] = ()
 
     @property
@@ -81,38 +81,26 @@ def line_of(state: AgentState, history: Sequence[ScorePoint], *, changed: bool =
     """Return the line of an agent, within the engine's turn."""
     window = state.first_window
     costs = {name: cost.points for name, cost in window.penalties().items()}
-    return _line(state.key, window.reading, costs, window.runs, state.last_run_ns or 0, history, changed=changed)
+    scored = _scored(window.reading, costs)
+    return AgentLine(state.key, window.runs, state.last_run_ns or 0, history, changed, **scored)
 
 
 def line_of_view(agent: AgentView) -> AgentLine:
     """Return the line of an agent of a report."""
     changed = agent.change is not None and agent.change.verdict is Result.CHANGED
     costs = {cost.name: cost.points for cost in agent.findings.costs if cost.points is not None}
-    return _line(agent.key, agent.metrics.__getitem__, costs, agent.runs, agent.end, agent.history, changed=changed)
+    scored = _scored(agent.metrics.__getitem__, costs)
+    return AgentLine(agent.key, agent.runs, agent.end, agent.history, changed, **scored)
 
 
-def _line(
-    key: AgentKey,
-    ask: Ask,
-    costs: Mapping[str, float],
-    runs: int,
-    last_ns: int,
-    history: Sequence[ScorePoint],
-    *,
-    changed: bool,
-) -> AgentLine:
-    return AgentLine(
-        key=key,
-        score=ask("score").value,
-        coverage=ask("score_coverage").value,
-        note=short(ask("score").note),
-        runs=runs,
-        penalty=top_penalty(ask, costs),
-        last_ns=last_ns,
-        history=history,
-        changed=changed,
-        flags=[flag.replace("_", " ") for flag in ask("flag").parts],
-    )
+def _scored(ask: Ask, costs: Mapping[str, float]) -> dict[str, Any]:
+    return {
+        "score": ask("score").value,
+        "coverage": ask("score_coverage").value,
+        "note": short(ask("score").note),
+        "penalty": top_penalty(ask, costs),
+        "flags": [flag.replace("_", " ") for flag in ask("flag").parts],
+    }
 
 
 def top_penalty(ask: Ask, costs: Mapping[str, float]) -> Penalty:

@@ -58,9 +58,6 @@ class Histories:
         self._budget, self._checked = float(BURST_POINTS), engine.now()
         engine.observers.append(self._observe)
 
-    def __len__(self) -> int:
-        return len(self._histories)
-
     def of(self, key: AgentKey) -> tuple[ScorePoint, ...]:
         """Return the points of an agent, oldest first."""
         history = self._histories.get(key)
