@@ -46,7 +46,6 @@ from otel_reliability.report.view import (
     TaskAttempts,
 )
 from otel_reliability.report.words import caveats_of
-from otel_reliability.statistics.intervals import Interval
 from otel_reliability.windows.session import LAST, RecentSessions, SessionScores
 from otel_reliability.windows.window import AgentWindow
 
@@ -129,15 +128,7 @@ def report_of(
 
 
 def chosen(keys: Sequence[AgentKey], names: Iterable[str]) -> list[AgentKey]:
-    """Return the agents with these names; all without any. Raises `ConfigurationError` for a name that no agent has.
-
-    >>> keys = [AgentKey("", "shop", "", "support"), AgentKey("", "shop", "", "refunds")]
-    >>> [key.agent for key in chosen(keys, ["refund*"])]
-    ['refunds']
-    >>> chosen(keys, ["suport"])
-    Traceback (most recent call last):
-    otel_reliability.errors.ConfigurationError: --agent: 'suport' is not an agent with runs here; the nearest is support.
-    """
+    """Return the agents with these names; all without any. Raises `ConfigurationError` for a name that no agent has."""
     wanted = list(names)
     for name in wanted:
         if not any(is_named(key, name) for key in keys):
@@ -190,7 +181,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     baseline = [row for row in source.rows if row.baseline]
     readings = {**source.readings, **_session_readings(source.sessions)}
     bounds = intervals(sample, settings) if len(sample) <= max_runs_for_intervals else {}
-    metrics = {name: _reading(readings[name], bounds.get(name)) for name in ALL_SPECS}
+    metrics = {name: ReadingView(*readings[name], *bounds.get(name, (None, None, ""))) for name in ALL_SPECS}
     pressure = metrics["token_budget_pressure"]
     if pressure.value is None and any(row.tokens is not None for row in baseline):
         models = listed(models_without_limit(baseline)) or "the models"
@@ -250,11 +241,6 @@ def _session(scores: SessionScores) -> SessionView:
         consistency_detail=None if consistency is None else SessionDetail(consistency.reason, consistency.metadata),
         derived=scores.derived,
     )
-
-
-def _reading(reading: Reading, interval: Interval | None) -> ReadingView:
-    low, high, method = (None, None, "") if interval is None else interval
-    return ReadingView(reading.value, reading.runs, reading.parts, reading.note, low, high, method)
 
 
 def _session_readings(sessions: Sequence[SessionScores]) -> dict[str, Reading]:
@@ -347,7 +333,7 @@ def compared(
 ) -> AgentComparison:
     """Compare the runs of two sources of one agent, whose views are `old` and `new`."""
     clear: dict[str, bool | None] = {}
-    if _has_intervals(old) and _has_intervals(new):
+    if all(any(reading.method for reading in view.metrics.values()) for view in (old, new)):
         tested = differences(before.rows, after.rows, settings)
         clear = {one.name: one.clear for one in tested if one.p is not None}
     metrics = {
@@ -359,10 +345,6 @@ def compared(
     return AgentComparison(
         key=after.key, metrics=metrics, chance=Chance(LEVEL, CORRECTION, tested_numbers), old=old, new=new
     )
-
-
-def _has_intervals(view: AgentView) -> bool:
-    return any(reading.method for reading in view.metrics.values())
 
 
 def _change(spec: MetricSpec, before: ReadingView, after: ReadingView, clear: bool | None) -> Compared:

@@ -10,10 +10,11 @@ from typing import Any, Final, cast
 from uuid import uuid4
 
 from otel_reliability.metrics.stability.tier import Tier
-from otel_reliability.model.run import AgentKey, Run, ToolCall
+from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.report.text import instant
 from otel_reliability.report.view import Instant, ReportView
 
+FACTS_OF_CALLS: Final = ("name", "ok", "retry", "repeat", "agent")
 _INDENT: Final = "\n" + 8 * " "
 
 
@@ -114,7 +115,7 @@ def record(run: Run) -> dict[str, Any]:
         "trace_id": run.trace_id.hex(),
         "root_span_id": None if run.root_span_id is None else run.root_span_id.hex(),
         **key_object(run.key),
-        "fingerprints": _fingerprints(run),
+        "fingerprints": {kind: [value for of, value in run.fingerprints if of == kind] for kind, _ in run.fingerprints},
         "session_id": run.session_id,
         "task_id": run.task_id,
         "trial": run.trial,
@@ -126,7 +127,9 @@ def record(run: Run) -> dict[str, Any]:
         "duration_s": run.duration_s,
         "path": None if run.path is None else list(run.path),
         "tools": run.tools.value,
-        "tool_calls": None if run.tool_calls is None else [_call(call) for call in run.tool_calls],
+        "tool_calls": None
+        if run.tool_calls is None
+        else [{name: getattr(call, name) for name in FACTS_OF_CALLS} for call in run.tool_calls],
         "model_calls": len(run.model_calls),
         "tokens": {"input": run.input_tokens, "output": run.output_tokens},
         "token_pressure": run.token_pressure,
@@ -136,15 +139,3 @@ def record(run: Run) -> dict[str, Any]:
         "outcome_source": run.outcome_source,
         "closed_by": run.closed_by.value,
     }
-
-
-def _fingerprints(run: Run) -> dict[str, list[str]]:
-    """Return what the telemetry shows of how the agent is made: values by kind."""
-    found: dict[str, list[str]] = {}
-    for kind, value in run.fingerprints:
-        found.setdefault(kind, []).append(value)
-    return found
-
-
-def _call(call: ToolCall) -> dict[str, Any]:
-    return {"name": call.name, "ok": call.ok, "retry": call.retry, "repeat": call.repeat, "agent": call.agent}

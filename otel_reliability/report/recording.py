@@ -64,10 +64,6 @@ def for_report(settings: Settings, window: WindowSettings | None = None) -> Sett
     return replace(settings, windows=(whole,), change=replace(settings.change, enabled=False))
 
 
-def _no_progress(path: str | os.PathLike[str] | None) -> None:
-    """Report no progress."""
-
-
 class Recording:
     """The runs of one or more files.
 
@@ -86,7 +82,7 @@ class Recording:
         split_by: str | None = None,
     ) -> None:
         self.settings = settings
-        self.engine = Engine(settings, clock=_stopped, wall=None, split_by=split_by)
+        self.engine = Engine(settings, clock=lambda: 0.0, wall=None, split_by=split_by)  # time stands still
         self.problems: Counter[str] = Counter()
         """Lines and spans that could not be used, by reason."""
         self._scored: dict[AgentKey, dict[str, int | SessionEvent]] = {}
@@ -106,7 +102,7 @@ class Recording:
     def read_all(
         self,
         paths: Sequence[str | os.PathLike[str]],
-        progress: Callable[[str | os.PathLike[str] | None], Progress | None] = _no_progress,
+        progress: Callable[[str | os.PathLike[str] | None], Progress | None] = lambda _: None,
     ) -> None:
         """Read these files, after which none will follow. Where each can be read twice, it is scanned first.
 
@@ -121,7 +117,9 @@ class Recording:
         for path, file in zip(paths, mentions.files, strict=True):
             for number, batch in read_lines(path, progress=progress(path), size=file.size):
                 line = file.first_line + number - 1
-                self._complete(completion.before(line))
+                if complete := completion.before(line):
+                    self.engine.complete(complete)
+                    self._pass_on()
                 completion.see(line, batch.spans)
                 self._receive(batch)
 
@@ -170,11 +168,6 @@ class Recording:
             return found
 
         return Lazy([item for item in ended if item[0] >= since_ns], scores)
-
-    def _complete(self, traces: Sequence[TraceId]) -> None:
-        if traces:
-            self.engine.complete(traces)
-            self._pass_on()
 
     def _receive(self, batch: Batch) -> None:
         if self._batch_seen is not None:
@@ -257,11 +250,6 @@ class Completion:
 
 def _end(known: int | SessionEvent) -> int:
     return known if isinstance(known, int) else known.closed[END]
-
-
-def _stopped() -> float:
-    """Return the time of a recording's clock, which stands still."""
-    return 0.0
 
 
 class Lazy(Sequence[T], Generic[T]):
