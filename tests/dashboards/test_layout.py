@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from dashboards.about import About, good, of_metric
-from otel_reliability import metrics
 from tests.dashboards.asking import BOARDS, board, panels
 
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
@@ -126,16 +124,6 @@ def test_score_and_penalties_stand_on_one_another() -> None:
         assert f"{weight} * clamp(max without (instance, job) (agent_reliability_{part}{{" in told
     for part in ("branch_instability", "token_budget_pressure"):
         assert f"20 * clamp(max without (instance, job) (agent_reliability_{part}{{" in told
-
-
-def test_a_metrics_description_is_that_of_the_table() -> None:
-    """What it means, what is good and what to do come from there; advice that refers to another metric's is followed."""
-    spec = metrics.spec_of("path_entropy")
-
-    assert of_metric("path_entropy") == About(
-        spec.description, good(spec), spec.improve, f"No evidence: needs {spec.evidence}"
-    )
-    assert of_metric("modal_path_share").do == spec.improve
 
 
 def test_the_dashboards_stay_small() -> None:
