@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from otel_reliability.change.detector import Evidence, Status
+from otel_reliability.change.detector import Status
 from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import of_alarm, of_evidence
 from otel_reliability.config import Settings, WindowSettings
@@ -215,7 +215,9 @@ def change_of(engine: Engine, key: AgentKey) -> ChangeView:
         sentence = f"{clean(of_alarm(alarms[-1]), MAX_SENTENCE)}. {more}"
         return ChangeView(Result.CHANGED, sentence, "changed", marks=marked)
     if evidence.status is Status.WATCHING:
-        sentence = _so_far(evidence, engine.settings.change.runs_per_false_alarm)
+        found = f"the evidence for one is {10 ** (evidence.log10 or 0.0):,.3g}"
+        needed = f"an alarm needs {engine.settings.change.runs_per_false_alarm:,.0f}"
+        sentence = f"No change in {count(evidence.observations, 'unit')}: {found}, {needed}"
         return ChangeView(Result.NO_CHANGE, sentence, "watching", marks=marked)
     if evidence.status is Status.LEARNING:
         return ChangeView(Result.NO_RESULT, of_evidence(evidence).capitalize(), "learning", marks=marked)
@@ -230,12 +232,6 @@ def line_of_open_run(run_id: str, shares: Mapping[str, float]) -> str:
     """
     beyond = ", ".join(f"{kind.replace('_', ' ')} {share:.2g} times" for kind, share in shares.items() if share > 1)
     return f"Open run {run_id} exceeds its bound: {beyond}"
-
-
-def _so_far(evidence: Evidence, alarm_at: float) -> str:
-    """Return how near an alarm is."""
-    found = f"{10 ** (evidence.log10 or 0.0):,.3g}"
-    return f"No change in {count(evidence.observations, 'unit')}: the evidence for one is {found}, an alarm needs {alarm_at:,.0f}"
 
 
 def headed(sentence: str) -> tuple[str, str]:

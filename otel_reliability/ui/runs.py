@@ -20,9 +20,6 @@ DEGREE_FROM: Final = (0.001, 0.15, 0.35, 0.6)
 """Distances from which a path is a little, somewhat, rather, very unusual."""
 DEGREES: Final = ("common", "a little unusual", "somewhat unusual", "rather unusual", "very unusual")
 
-CommonPaths: TypeAlias = Mapping[str | None, Steps | None]
-"""The common path of each task, and under None of all runs; None where no path is common."""
-
 
 class RunLine(NamedTuple):
     """A run, its path distance, how unusual that is, from 0 to 4 (None: the window has no other to compare it with), and the
@@ -37,30 +34,22 @@ class RunLine(NamedTuple):
 
 def run_lines(agent: AgentView, runs: Sequence[Run] | None = None) -> list[RunLine]:
     """Return these runs of an agent, or its last whole ones, the newest first."""
-    common = common_paths(agent)
+    taken: dict[str | None, Counter[Steps]] = {}
+    for (task, steps), number in agent.paths.items():
+        for each in {task, None}:
+            taken.setdefault(each, Counter())[steps] += number
+    frequent = {task: common_path(paths) for task, paths in taken.items()}
+    common = {task: path for task, path in frequent.items() if taken[task][path] >= COMMON * taken[task].total()}
     return [
-        _run_line(run, agent.distances.get(run.run_id), common)
+        _run_line(run, agent.distances.get(run.run_id), common.get(run.task_id if run.task_id in taken else None))
         for run in (agent.recent[::-1] if runs is None else runs)
     ]
 
 
-def common_paths(agent: AgentView) -> CommonPaths:
-    """Return the common path of each task, and of all runs."""
-    taken: dict[str | None, Counter[Steps]] = {}
-    for (task, steps), runs in agent.paths.items():
-        for each in {task, None}:
-            taken.setdefault(each, Counter())[steps] += runs
-    frequent = {task: common_path(paths) for task, paths in taken.items()}
-    return {
-        task: path if taken[task][path] >= COMMON * taken[task].total() else None for task, path in frequent.items()
-    }
-
-
-def _run_line(run: Run, distance: float | None, common: CommonPaths) -> RunLine:
+def _run_line(run: Run, distance: float | None, common: Steps | None) -> RunLine:
     """Compare a run with the common path of its task (of all runs, where it has no task), which is never unusual itself."""
-    expected = common.get(run.task_id, common.get(None))
-    differs_at = None if expected is None else _first_difference(run.path or (), expected)
-    degree = None if distance is None else 0 if run.path == expected else sum(distance >= cut for cut in DEGREE_FROM)
+    differs_at = None if common is None else _first_difference(run.path or (), common)
+    degree = None if distance is None else 0 if run.path == common else sum(distance >= cut for cut in DEGREE_FROM)
     return RunLine(run, distance, degree, differs_at)
 
 
@@ -162,8 +151,8 @@ class RunChoice(NamedTuple):
     @property
     def between(self) -> tuple[int, int]:
         """The first and the last end of a run, in nanoseconds."""
-        since, until = _ns(self.since), _ns(self.until)
-        return _storable(since or 0), MAX_NS if until is None else _storable(until)
+        until = _ns(self.until)
+        return _ns(self.since) or 0, MAX_NS if until is None else until
 
     def holds(self, run: Run) -> bool:
         """Return whether a run is chosen."""
@@ -186,16 +175,13 @@ def path_text(run: Run) -> str:
 
 
 def _ns(moment: str) -> int | None:
+    """Return the nearest time that a database can compare; None for what is no time."""
     try:
         found = datetime.fromisoformat(moment)
     except ValueError:
         return None
-    return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()) * 10**9
-
-
-def _storable(ns: int) -> int:
-    """Return the nearest time that a database can compare."""
-    return min(max(ns, 0), MAX_NS)
+    seconds = round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+    return min(max(seconds * 10**9, 0), MAX_NS)
 
 
 VALID: Final[Mapping[str, Callable[[str], bool]]] = {
