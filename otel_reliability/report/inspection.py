@@ -119,7 +119,7 @@ class UncaughtErrors(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InspectionView:
-    """What an inspection found; its serialisation is the JSON. Each list begins with what is most frequent.
+    """Result of an inspection; its serialisation is the JSON. Each list begins with what is most frequent.
 
     - `crossing`: spans that may belong to a run of another trace, by what: workers that each have some traces cannot join them.
     - `events`: those that are read first. `unknown`: the scopes that look like agents' work first.
@@ -382,7 +382,5 @@ def _tools(tools: Sequence[ToolClass]) -> RenderableType:
 def _missing(rows: Sequence[tuple[str, Sequence[Row]]]) -> RenderableType:
     if not rows:
         return Group(heading("Missing data"), Text("Every number: without a run there is nothing to compute."))
-    gaps = list(missing_data([(name, missing_of(of_agent)) for name, of_agent in rows]))
-    if not gaps:
-        return Group(heading("Missing data"), Text("None: every number has the data it needs."))
-    return Group(heading("Missing data, and how to add it"), *gaps)
+    gaps = missing_data([(name, missing_of(of_agent)) for name, of_agent in rows])
+    return gaps or Group(heading("Missing data"), Text("None: every number has the data it needs."))

@@ -70,20 +70,22 @@ def title(agent: AgentView) -> RenderableType:
     return line
 
 
-def missing_data(gaps: Sequence[tuple[str, Sequence[Gap]]]) -> Iterator[RenderableType]:
-    """Yield what the runs of these agents lack, each gap once for all of them."""
+def missing_data(gaps: Sequence[tuple[str, Sequence[Gap]]]) -> RenderableType | None:
+    """Return what the runs of these agents lack, each gap once for all of them; None where they lack nothing."""
     found: dict[str, list[tuple[str, Gap]]] = {}
     for name, lacking in gaps:
         for gap in lacking:
             found.setdefault(gap.missing, []).append((name, gap))
+    lines: list[RenderableType] = [heading("Missing data, and how to add it")]
     for missing, every in found.items():
         of = sum(gap.of for _, gap in every)
         known = of - sum(gap.runs for _, gap in every)
         whose = "" if len(every) == len(gaps) else f" of {listed(name for name, _ in every)}"
         have = (f" ({known:,} of {count(of, 'run')}{whose})", "dim")
-        yield Padding(Text.assemble((missing, "bold"), have, f": {every[0][1].unlocks}"), INDENT)
-        for remedy in dict.fromkeys(gap.remedy for _, gap in every):
-            yield Padding(Text(remedy, "cyan"), (0, 0, 0, 4))
+        lines.append(Padding(Text.assemble((missing, "bold"), have, f": {every[0][1].unlocks}"), INDENT))
+        remedies = dict.fromkeys(gap.remedy for _, gap in every)
+        lines += [Padding(Text(remedy, "cyan"), (0, 0, 0, 4)) for remedy in remedies]
+    return Group(*lines) if found else None
 
 
 # --- The page ---------------------------------------------------------------------------------------------------------
@@ -107,9 +109,9 @@ def _page(report: ReportView, detailed: int) -> Iterator[RenderableType]:
         yield dim(
             f"{count(len(agents) - detailed, 'more agent')}; --agent NAME shows one in full, --format json all of them."
         )
-    gaps = list(missing_data([(agent_name(agent.key), agent.missing) for agent in agents]))
-    if gaps:
-        yield Group(heading("Missing data, and how to add it"), *gaps)
+    gaps = missing_data([(agent_name(agent.key), agent.missing) for agent in agents])
+    if gaps is not None:
+        yield gaps
     spans, *limits = words.about_recording(report)
     yield Group(dim(f"{spans}."), *(Text(f"{limit}.", "yellow") for limit in limits))
 
