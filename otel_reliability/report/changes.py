@@ -115,13 +115,13 @@ def pairs(before: Iterable[AgentKey], after: Iterable[AgentKey]) -> dict[AgentKe
 def marks(alarms: Sequence[Alarm], points: Iterable[ChangePoint]) -> tuple[ChangeMark, ...]:
     """Return alarms and change points as marks on a chart, in the order of time."""
     found = [
-        ChangeMark(Instant(first.since_ns), Instant(alarm.noticed_ns), _at(first.since_ns, of_alarm(alarm)))
+        ChangeMark(Instant(first.since_ns), _at(first.since_ns, of_alarm(alarm)))
         for alarm in alarms
         for first in alarm.signals[:1]
     ]
-    for point in points:
-        at = Instant(point.at_ns)
-        found.append(ChangeMark(at, at, _at(at, of_point(point, alarms)), point.kind))
+    found += [
+        ChangeMark(Instant(point.at_ns), _at(point.at_ns, of_point(point, alarms)), point.kind) for point in points
+    ]
     return tuple(sorted(found, key=lambda mark: mark.since))
 
 

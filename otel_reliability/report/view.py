@@ -185,10 +185,9 @@ BEHAVIOUR: Final = "behaviour"
 
 @dataclass(frozen=True, slots=True)
 class ChangeMark:
-    """A change of behaviour: about when it began, when it was detected, and its sentence; or a change point, of this `kind`."""
+    """A change of behaviour: about when it began, and its sentence; or a change point, of this `kind`."""
 
     since: Instant
-    noticed: Instant
     sentence: str
     kind: str = BEHAVIOUR
 

@@ -166,8 +166,7 @@ def test_two_recordings_are_compared(path: Path, tmp_path: Path, capsys: pytest.
     assert "Only now: support." in seen
     assert agent["metrics"]["path_entropy"]["change"] == 1.0
     assert (
-        "| `path_entropy` | 0.000 | 2 |"
-        in call(capsys, "report", "--baseline", old, path, "--format", "markdown").out
+        "| `path_entropy` | 0.000 | 2 |" in call(capsys, "report", "--baseline", old, path, "--format", "markdown").out
     )
 
 

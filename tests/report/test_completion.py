@@ -29,8 +29,6 @@ from tests.laws.telemetry import cases
 from tests.report.build import runs
 from tests.shared import SHARED
 
-Lines = Sequence[bytes]
-
 CAPTURES = sorted(SHARED.glob("corpora/captured/*.jsonl.gz")) + sorted(SHARED.glob("corpora/otel_real/*.jsonl.gz"))
 NONE_HERE = pytest.param(Path(), marks=pytest.mark.skip(reason="../shared/corpora is not here"))
 SETTINGS = replace(REPORT_SETTINGS, hash_key="00" * 16)
