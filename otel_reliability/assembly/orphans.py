@@ -5,11 +5,11 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from otel_reliability.assembly.closed_traces import ClosedIds
 from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree, is_kept, parent_ref
+from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, Kind, SpanId, SpanRef, ToolFacts, TraceId
 
 WORK: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.RETRIEVAL})

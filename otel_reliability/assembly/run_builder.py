@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -13,6 +12,7 @@ from otel_reliability.assembly.orphans import ImplicitRun
 from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree, is_kept
 from otel_reliability.assembly.tool_calls import Parallel, Step, calls_once, in_path_order, marks
 from otel_reliability.config import Settings
+from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Run, ToolCall, Tools
 from otel_reliability.model.span import (
     AgentSpan,
@@ -489,6 +489,6 @@ def weight(threshold: int | None, trace_id: bytes) -> int:
         return 1
     whole, rest = divmod(_ALL, kept)
     if rest:
-        lot = int.from_bytes(hashlib.blake2b(trace_id, digest_size=7).digest(), "big")
+        lot = int.from_bytes(blake2b(trace_id, digest_size=7).digest(), "big")
         whole += lot * kept < rest * _ALL
     return min(whole, _MAX_WEIGHT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import hashlib
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from otel_reliability.change.signal_state import SignalState
 from otel_reliability.change.signals import PATH, SIGNALS, checked
 from otel_reliability.change.task_order import TaskOrder
 from otel_reliability.config import ChangeSettings
+from otel_reliability.model.blake2 import blake2b
 
 WARM_UP: Final = 20
 """Number of observations after the reference that are ranked, but add no evidence: they are ranked among too few."""
@@ -241,4 +241,4 @@ class Detector:
     def _pin(self) -> str:
         """Return a hash of the pinned reference."""
         text = "\0".join(observation.id for observation in self._pinned)
-        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest() if text else ""
+        return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest() if text else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator
@@ -10,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from otel_reliability.change.observation import Observation, joined
+from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey
 
@@ -148,9 +148,9 @@ def digest(key: SessionKey) -> bytes:
 
 
 @lru_cache(maxsize=_MAX_CACHED)
-def _begun(agent: AgentKey) -> hashlib.blake2b:
+def _begun(agent: AgentKey) -> blake2b:
     """Return the common part of the digests of an agent's sessions: `repr((tuple(agent), session))`, up to the session."""
-    return hashlib.blake2b(_bytes(f"({tuple(agent)!r}, "), digest_size=_DIGEST_SIZE)
+    return blake2b(_bytes(f"({tuple(agent)!r}, "), digest_size=_DIGEST_SIZE)
 
 
 def _bytes(text: str) -> bytes:

@@ -7,10 +7,9 @@ up.
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
 import re
-import secrets
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,6 +19,7 @@ from typing import Any, Final, TypeVar, cast
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.results import content_of, error_word
+from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.span import Call
 from otel_reliability.model.tools import READS_ONLY, is_shell, only_reads
 
@@ -76,8 +76,8 @@ class Hasher:
     def __init__(
         self, key: bytes | None = None, soft_errors: Iterable[str] = (), effect_keys: Mapping[str, str] | None = None
     ) -> None:
-        key = (secrets.token_bytes(32) if key is None else key)[:64]
-        self._begun = hashlib.blake2b(digest_size=DIGEST_SIZE, key=key)
+        key = (os.urandom(32) if key is None else key)[:64]
+        self._begun = blake2b(digest_size=DIGEST_SIZE, key=key)
         self._soft_errors = [re.compile(pattern) for pattern in soft_errors]
         self.has_soft_errors = bool(self._soft_errors)
         self._effect_readers = [

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
+
+from otel_reliability.model.blake2 import blake2b
 
 
 class Values(Protocol):
@@ -69,5 +70,5 @@ def bounded(text: str) -> str:
     """
     if len(text) <= LONGEST:
         return text if type(text) is str else str.__str__(text)
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).hexdigest()
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).hexdigest()
     return f"{text[: LONGEST - len(digest) - 1]}…{digest}"

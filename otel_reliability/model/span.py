@@ -9,10 +9,10 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Mapping
-from hashlib import blake2b
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from otel_reliability.model.attributes import bounded
+from otel_reliability.model.blake2 import blake2b
 
 TraceId: TypeAlias = bytes
 SpanId: TypeAlias = bytes
