@@ -11,7 +11,7 @@ from msgspec import structs
 
 from otel_reliability.config import LimitSettings
 from otel_reliability.demo.hosting import living
-from otel_reliability.loading import public_fields
+from otel_reliability.loading import own_fields
 from otel_reliability.model.span import RawSpan
 from otel_reliability.service.config_file import load_config
 from otel_reliability.service.persistence import Volatile
@@ -104,7 +104,7 @@ def serving(
 ) -> Generator[Running]:
     """A running service; `service` are settings of it by name, also internal ones; so are the `limits` of `engine`."""
     endpoints = {"grpc": FREE, "http": FREE, "metrics": FREE, "ui": FREE, "drain": 5.0}
-    public = {field.path for field in public_fields(ServiceSettings)}
+    public = {field.path for field in own_fields(ServiceSettings)}
     given = dict(engine or {})
     limits: Any = given.pop("limits", {})
     flags = {name: value for name, value in service.items() if name in public}
