@@ -19,9 +19,8 @@ from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.service.answers import Encoding, OtlpSignal
 from otel_reliability.service.decoded import Decoder
-from otel_reliability.telemetry.exposition import Exposition
+from otel_reliability.telemetry.exposition import Exposition, Registry
 from otel_reliability.telemetry.prometheus import Prometheus
-from otel_reliability.telemetry.registry import Registry
 
 MAX_MODULES: Final = 51
 """Single metrics and adapters are not counted. The number may fall and must not rise."""

@@ -21,7 +21,7 @@ from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.service.retention import Retention
 from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.stored_parts import parts_of
-from otel_reliability.telemetry.registry import Registry
+from otel_reliability.telemetry.exposition import Registry
 
 REMEMBER_FINAL_S: Final = 15 * 60.0
 """Seconds for which ids of final runs are remembered, so that a record that comes again is known."""

@@ -37,10 +37,9 @@ from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.web import Api, Metrics, Probes, Web, http_context
 from otel_reliability.service.writer import CHECK_INTERVAL_S, Progress, Writer
-from otel_reliability.telemetry.exposition import Exposition
+from otel_reliability.telemetry.exposition import Exposition, Registry
 from otel_reliability.telemetry.otlp import OtlpPush, is_push_configured, protocol_of, resource_attributes
 from otel_reliability.telemetry.prometheus import Prometheus
-from otel_reliability.telemetry.registry import Registry
 from otel_reliability.ui.live import Histories
 from otel_reliability.ui.rendering import Endpoints
 from otel_reliability.ui.runs import RunStore

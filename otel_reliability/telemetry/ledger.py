@@ -6,7 +6,7 @@ admitted once, for the life of the process, first come, first served. Agents are
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from msgspec.structs import replace
@@ -72,17 +72,12 @@ class ToolLedger:
         self._tools = {key: tools for key, tools in self._tools.items() if key in keys}
         self._size = sum(map(len, self._tools.values()))
 
-    def to_state(self) -> tuple[list[tuple[AgentKey, str]], int]:
-        """Return the tools, and how often one was refused."""
-        return [(key, tool) for key, tools in self._tools.items() for tool in tools], self._refused
-
-    def restore(self, state: tuple[list[tuple[AgentKey, str]], int]) -> None:
-        """Continue from what `to_state` returned."""
-        known, self._refused = state
+    def restore(self, tools: Iterable[tuple[AgentKey, str]]) -> None:
+        """Replace all tools by these."""
         self._tools = {}
-        for key, tool in known:
+        for key, tool in tools:
             self._tools.setdefault(key, set()).add(tool)
-        self._size = len(known)
+        self._size, self._refused = sum(map(len, self._tools.values())), 0
 
     def limits(self) -> tuple[Limit, ...]:
         """Return the limit of tools, and its use."""

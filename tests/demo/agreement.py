@@ -10,9 +10,8 @@ from otel_reliability.config import Settings
 from otel_reliability.model.run import Run
 from otel_reliability.report.recording import Recording
 from otel_reliability.telemetry import names
-from otel_reliability.telemetry.attributes import of_agent
-from otel_reliability.telemetry.exposition import agent_points
-from otel_reliability.telemetry.own_calls import own_calls
+from otel_reliability.telemetry.exposition import agent_points, of_agent
+from otel_reliability.telemetry.recorder import own_calls
 from tests.demo.scrape import SPECS, Samples, series_of
 
 APART: Final = frozenset({names.CHANGE_EVIDENCE.name, names.CHANGES.name, names.INFO.name, names.REVISIONS.name})

@@ -17,7 +17,7 @@ from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.store import Unavailable
-from otel_reliability.telemetry.registry import SPECS, Labels, Registry
+from otel_reliability.telemetry.exposition import SPECS, Labels, Registry
 from otel_reliability.testing import FakeClock, agent, model, tool
 from otel_reliability.ui.live import Histories
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from otel_reliability.telemetry import names
-from otel_reliability.telemetry.registry import CounterSeries
+from otel_reliability.telemetry.exposition import CounterSeries
 from otel_reliability.testing import traces_protobuf
 from tests.real.waiting import until
 from tests.service.running import Running, run_of, runs_of, serving

@@ -17,8 +17,8 @@ from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.state import State
 from otel_reliability.service.store import Unavailable
 from otel_reliability.service.writer import GROUP, Ack, Writer
+from otel_reliability.telemetry.exposition import Registry
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.telemetry.registry import Registry
 from otel_reliability.testing import FakeClock, agent, tool
 from tests.real.waiting import until
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from otel_reliability.config import Settings
-from otel_reliability.telemetry.options import settings_from
+from otel_reliability.telemetry.live import settings_from
 
 
 def test_the_environment_is_read_and_code_stands_over_it(monkeypatch: pytest.MonkeyPatch) -> None:
