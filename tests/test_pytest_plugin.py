@@ -38,13 +38,6 @@ def test_runs_are_rebuilt_from_the_spans_of_the_test(reliability: AgentRuns) -> 
     assert reliability.measure().reading("distinct_paths").value == 2
 
 
-def test_targets_that_hold_are_silent(reliability: AgentRuns) -> None:
-    """The same path every time: nothing is lost on entropy."""
-    _act(reliability, [["search"]] * 3)
-
-    reliability.require("path_entropy<=0", 'agents["support"].retry_explosion<=0')
-
-
 def test_failed_target_names_metric_agent_value_bound_and_runs(reliability: AgentRuns) -> None:
     """The text of the failed assertion needs no second look at the data."""
     _act(reliability, [["search"], ["book"]])

@@ -1,17 +1,12 @@
 from __future__ import annotations
 
 import gc
-import logging
 import threading
 import weakref
 from collections.abc import Callable
 
 import pytest
-from opentelemetry import metrics
-from opentelemetry.metrics import MeterProvider as ApiMeterProvider
-from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.resources import Resource
 
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.engine import Engine
@@ -140,26 +135,6 @@ def test_a_busy_engine_is_left_alone() -> None:
     assert "otel_reliability.spans" in meters.metrics()
 
 
-@pytest.mark.parametrize("provider", [NoOpMeterProvider(), metrics.get_meter_provider()], ids=["no-op", "global"])
-def test_without_a_meter_provider_it_is_said_once_how_to_see_the_numbers(
-    provider: ApiMeterProvider, caplog: pytest.LogCaptureFixture
-) -> None:
-    """At the first run that closes, and never again."""
-    clock = FakeClock()
-    live = live_of(provider, None, on(clock))
-    live.restart()
-    live._warned = False
-    for number in range(2):
-        Hand(live).queue = [agent(1, trace=number + 1)]
-        live.pump(0)
-        assert len(caplog.records) == number
-        live.flush(CloseReason.FLUSH, 0)
-
-    (record,) = caplog.records
-    assert record.levelno == logging.WARNING
-    assert "OTEL_METRICS_EXPORTER" in record.getMessage()
-
-
 def test_a_forked_child_begins_with_nothing() -> None:
     """Engine, doors and snapshot; the instruments are the SDK's, and stay."""
     live, meters, _ = made()
@@ -172,21 +147,6 @@ def test_a_forked_child_begins_with_nothing() -> None:
     assert door.restarted == 1
     assert (look.value("window.runs"), look.value("spans", disposition="received")) == (None, None)
     assert look.value("agent.reliability.runs") == 1
-
-
-@pytest.mark.parametrize(("attributes", "warned"), [({}, 1), ({"service.instance.id": "1"}, 0)])
-def test_a_forked_child_without_an_id_of_its_own_is_warned_of(
-    attributes: dict[str, str], warned: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Once, at its first span; a process that was not forked may go without."""
-    live, _, _ = made()
-    live.begin(Resource(attributes))
-    assert not caplog.records
-
-    live.restart()
-    for _ in range(3):
-        live.begin(Resource(attributes))
-    assert len(caplog.records) == warned
 
 
 def test_an_engine_lives_as_long_as_its_provider() -> None:

@@ -24,7 +24,6 @@ from otel_reliability.telemetry.span_queue import (
     MAX_NON_AGENT,
     MAX_TEXT_BYTES,
     MAX_TEXTS,
-    NEVER,
     SMALL_TEXT,
     SpanQueue,
     non_agent_span,
@@ -332,15 +331,6 @@ def learned(scope: str, name: str, *keys: str) -> SpanQueue:
     queue, _ = made()
     queue._learn(scope, name, keys)
     return queue
-
-
-def test_non_agent_spans_are_learnt_by_keys_name_and_scope() -> None:
-    """From the first one on it is known which spans' start was noted."""
-    assert made()[0].since == NEVER
-    queue = learned("web", "GET", "http.route")
-
-    assert (queue.keys, queue.names, queue.scopes) == ({"http.route"}, {"GET"}, {"web"})
-    assert queue.since < NEVER
 
 
 @pytest.mark.parametrize(
