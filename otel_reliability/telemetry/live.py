@@ -15,7 +15,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from opentelemetry import context, metrics, trace
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # the SDK's own way to say it
@@ -55,21 +55,20 @@ _WATCH: Final = Guard("watching open runs")
 _CALLBACK: Final = Guard("calling on_excess")
 
 
-class SpanSource(Protocol):
-    """A processor or exporter that hands spans to the engine."""
+class SpanSource:
+    """A processor or exporter that hands spans to the engine. One without a queue has nothing to add to this."""
 
     @property
     def queued(self) -> tuple[int, int]:
         """Length and capacity of its queue."""
-        ...
+        return 0, 0
 
     def drain(self, wait: float) -> bool:
         """Hand the engine all spans that wait; False when it stayed busy for `wait` seconds."""
-        ...
+        return True
 
     def restart(self) -> None:
         """Drop everything: a forked child starts empty."""
-        ...
 
 
 class Live:

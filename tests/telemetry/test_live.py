@@ -12,12 +12,12 @@ from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import CloseReason
 from otel_reliability.telemetry import live as live_module
-from otel_reliability.telemetry.live import Live, live_of
+from otel_reliability.telemetry.live import Live, SpanSource, live_of
 from otel_reliability.testing import FakeClock, agent, tool
 from tests.telemetry.meters import Meters
 
 
-class Hand:
+class Hand(SpanSource):
     """A door opened by hand: what it drains is what a test puts there."""
 
     def __init__(self, live: Live) -> None:
