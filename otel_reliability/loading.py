@@ -225,7 +225,7 @@ def _infos(kind: type[Struct]) -> tuple[FieldInfo, ...]:
 def _value(kind: Any, raw: Any, path: str) -> Any:
     """Return what a value, or its text, means as a type other than a section."""
     inner = without_none(kind)
-    if raw is None and inner is not kind:
+    if inner is not kind and (raw is None or raw == "null"):
         return None
     if is_section(inner):
         return load(inner, raw, path=path)

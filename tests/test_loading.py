@@ -107,6 +107,10 @@ def test_durations(text: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
+        (
+            {"front": {"locked_after": []}},
+            "front.locked_after: [] is not a duration; write it like 10m, 1h30m or 250ms.",
+        ),
         ({"room": 1}, "room: 'room' is not a setting; the nearest is rooms."),
         ({"front": {"widht": 1}}, "front.widht: 'widht' is not a setting; the nearest is width."),
         ({"front": 3}, "front: 3 is not a mapping of settings; write it like {name: value}."),
