@@ -456,23 +456,6 @@ def test_the_processor_sees_every_recording_span(decision: Decision, runs: int |
     assert host.look().value("window.runs") == runs
 
 
-def test_a_remote_parent_makes_a_root() -> None:
-    """Below a parent in another process the agent's span is the run's root, which closes by itself."""
-    host = Host()
-    remote = NonRecordingSpan(SpanContext(5, 6, is_remote=True, trace_flags=TraceFlags(1)))
-    with host.tracer.start_as_current_span(
-        "invoke_agent agent",
-        set_span_in_context(remote),
-        attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "agent"},
-    ):
-        tool_call(host.tracer)
-    host.finalize()
-    look = host.look()
-
-    assert look.value("runs.closed", reason="root") == 1
-    assert look.value("runs.incomplete") == 0
-
-
 def test_eight_threads() -> None:
     """Every span of every thread is accounted for once, with collections going on beside them."""
     host, each = Host(), 100
