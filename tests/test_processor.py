@@ -38,7 +38,7 @@ from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.live import live_of
 from otel_reliability.testing import FakeClock
 from tests.telemetry.meters import Meters
-from tests.telemetry.spans import TOOL, Calling, Keeping, agent_run, provider, run, tool_call
+from tests.telemetry.spans import TOOL, Calling, Keeping, agent_run, held, provider, run, tool_call
 
 
 class Host:
@@ -286,20 +286,10 @@ def test_a_queue_that_nobody_can_work_off_refuses_and_counts(monkeypatch: pytest
     monkeypatch.setattr(processor_module, "CAPACITY", 100)
     monkeypatch.setattr(processor_module, "HARD_CAPACITY", 400)
     host = Host()
-    inside, leave = threading.Event(), threading.Event()
-
-    def hold(_: object) -> None:
-        inside.set()
-        leave.wait(60)
-
-    holder = threading.Thread(target=host.live.engine.read, args=(hold,))
-    holder.start()
-    inside.wait(60)
-    for _ in range(300):
-        run(host.tracer)
-    assert host.waiting == 400
-    leave.set()
-    holder.join()
+    with held(host.live.engine):
+        for _ in range(300):
+            run(host.tracer)
+        assert host.waiting == 400
     host.provider.force_flush()
     look = host.look()
 

@@ -24,12 +24,6 @@ WIDEST: Final = 4
 """Attribute sets of one agent and window in the widest instrument: four tiers, four outcomes, pass^k for four k."""
 
 
-def widest(settings: Settings) -> int:
-    """Return the attribute sets of one agent in the widest instrument: one per tier and window, or one per signal of change."""
-    signals = len(settings.change.signals) if settings.change.enabled else 0
-    return max(WIDEST * len(settings.windows), signals)
-
-
 def fitting(settings: Settings) -> Settings:
     """Return the settings with the limit of agents lowered to what the widest instrument can hold.
 
@@ -38,7 +32,9 @@ def fitting(settings: Settings) -> Settings:
     >>> fitting(Settings()).limits.agents, fitting(Settings(windows=two)).limits.agents
     (236, 236)
     """
-    room = max(1, BUDGET // widest(settings) - 1)  # one is for `__other__`
+    signals = len(settings.change.signals) if settings.change.enabled else 0
+    widest = max(WIDEST * len(settings.windows), signals)
+    room = max(1, BUDGET // widest - 1)  # one is for `__other__`
     return replace(settings, limits=replace(settings.limits, agents=min(settings.limits.agents, MAX_AGENTS, room)))
 
 

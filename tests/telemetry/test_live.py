@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
 from collections.abc import Callable
 
@@ -15,6 +14,7 @@ from otel_reliability.telemetry import live as live_module
 from otel_reliability.telemetry.live import Live, SpanSource, live_of
 from otel_reliability.testing import FakeClock, agent, tool
 from tests.telemetry.meters import Meters
+from tests.telemetry.spans import held
 
 
 class Hand(SpanSource):
@@ -115,23 +115,12 @@ def test_a_busy_engine_is_left_alone() -> None:
     live, meters, _ = made()
     Hand(live)
     meters.provider.get_meter("host").create_counter("host.requests").add(1)
-    inside, leave = threading.Event(), threading.Event()
-
-    def hold(_: object) -> None:
-        inside.set()
-        leave.wait(60)
-
-    holder = threading.Thread(target=live.engine.read, args=(hold,))
-    holder.start()
-    inside.wait(60)
-    assert not live.pump(0)
-    assert not live.tick(0)
-    assert not live.flush(CloseReason.FLUSH, 0)
-    with pytest.MonkeyPatch.context() as patch:
+    with held(live.engine), pytest.MonkeyPatch.context() as patch:
+        assert not live.pump(0)
+        assert not live.tick(0)
+        assert not live.flush(CloseReason.FLUSH, 0)
         patch.setattr(live_module, "WAIT_TIMEOUT_S", 0.01)
         assert set(meters.metrics()) == {"host.requests"}
-    leave.set()
-    holder.join()
     assert "otel_reliability.spans" in meters.metrics()
 
 
