@@ -7,12 +7,12 @@ import json
 import runpy
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
+from typing import Any, Final, Literal, cast, get_args, get_origin
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from otel_reliability import config
-from otel_reliability.loading import Field, extra_of, is_section, own_fields, variable, without_none
+from otel_reliability.loading import Field, allowed_by, extra_of, is_section, own_fields, variable, without_none
 from otel_reliability.service.config_file import KAFKA, SECTION
 from otel_reliability.service.kafka_settings import KafkaSettings
 from otel_reliability.service.schema import descriptions, item_of, schema
@@ -111,16 +111,7 @@ def _allowed(kind: Any) -> str:
         return "a section, see below"
     if get_origin(kind) is Literal:
         return " or ".join(f"`{word}`" for word in sorted(get_args(kind)))
-    return str(extra_of(kind).get("allowed") or _bounds(kind))
-
-
-def _bounds(kind: Any) -> str:
-    """Return what values a plain type allows, in words: "a whole number >= 1"."""
-    plain, meta = get_args(kind) if get_origin(kind) is Annotated else (kind, Meta())
-    words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
-    signs = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
-    bounds = [f"{sign} {getattr(meta, name):g}" for name, sign in signs.items() if getattr(meta, name) is not None]
-    return " ".join([words[plain], *bounds])
+    return allowed_by(kind)
 
 
 def _default(one: Field) -> str:

@@ -209,6 +209,19 @@ def extra_of(kind: Any) -> Mapping[str, Any]:
     return (cast("Meta", kind.__metadata__[0]).extra or {}) if get_origin(kind) is Annotated else {}
 
 
+def allowed_by(kind: Any) -> str:
+    """Return what values the type of a single value allows, in words.
+
+    >>> allowed_by(Count), allowed_by(bool)
+    ('a whole number >= 1', 'true or false')
+    """
+    plain, meta = get_args(kind) if get_origin(kind) is Annotated else (kind, Meta())
+    words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    signs = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
+    bounds = [f"{sign} {getattr(meta, name):g}" for name, sign in signs.items() if getattr(meta, name) is not None]
+    return (meta.extra or {}).get("allowed") or " ".join([words.get(plain, "a list of names"), *bounds])
+
+
 def without_none(kind: Any) -> Any:
     """Return X of `X | None`, and any other type as it is."""
     return next((one for one in get_args(kind) if type(None) in get_args(kind) and one is not type(None)), kind)
@@ -243,21 +256,13 @@ def _leaf(kind: Any, raw: Any, path: str) -> Any:
     try:
         value = _amount(raw, extra["units"]) if isinstance(raw, str) and "units" in extra else raw
         return msgspec.convert(value.strip() if isinstance(value, str) else value, kind, strict=False)
-    except ValueError as error:  # msgspec's is one
+    except ValueError:  # msgspec's is one
         shown = f"({len(str(raw))} characters, not shown)" if "secret" in extra else raw
         if get_origin(kind) is Literal:
             words = sorted(map(str, get_args(kind)))
             raise ConfigurationError(path, shown, f"one of {', '.join(words)}", nearest(str(raw), words)) from None
-        allowed = extra.get("allowed") or _in_words(str(error))
+        allowed = allowed_by(kind)
         raise ConfigurationError(path, shown, allowed, extra.get("remedy") or f"give {allowed}") from None
-
-
-def _in_words(what: str) -> str:
-    """Return what msgspec expected, in words: "Expected `int` >= 1" is "a whole number >= 1"."""
-    text = re.sub(r"^Expected |, got .*$| matching regex.*$", "", what)
-    for name, word in (("int", "a whole number"), ("float", "a number"), ("str", "text"), ("bool", "true or false")):
-        text = text.replace(f"`{name}`", word)
-    return text.replace("`", "").replace(".0", "")
 
 
 # --- Text -------------------------------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def test_durations(text: str, seconds: float) -> None:
         ({"front": {"widht": 1}}, "front.widht: 'widht' is not a setting; the nearest is width."),
         ({"front": 3}, "front: 3 is not a mapping of settings; write it like {name: value}."),
         ({"rooms": 0}, "rooms: 0 is not a whole number >= 1; give a whole number >= 1."),
-        ({"rooms": None}, "rooms: None is not a whole number; give a whole number."),
+        ({"rooms": None}, "rooms: None is not a whole number >= 1; give a whole number >= 1."),
         ({"lights": "of"}, "lights: 'of' is not one of off, on; the nearest is off."),
         ({"colours": 3}, "colours: 3 is not a list; write one, with brackets or dashes."),
         ({"colours": ["red", 3]}, "colours[1]: 3 is not text; quote it if it looks like a number."),
