@@ -157,12 +157,11 @@ class SpanQueue:
             return len(waiting)
         if not plan.keys and self.started and scope is not None and name.__class__ is str:
             self._learn(scope.name, name, keys)
-        waiting.append(
-            (
-                plan, slots, () if parent is not None else [Link(link.context) for link in span.links],
-                context[0], context[1], context[4], parent, name, kind, start, end, status, resource, scope, plan.get(attributes),
-            )
+        fields = (
+            plan, slots, () if parent is not None else [Link(link.context) for link in span.links],
+            context[0], context[1], context[4], parent, name, kind, start, end, status, resource, scope,
         )  # fmt: skip
+        waiting.append(fields + plan.get(attributes))  # a nested tuple would keep one object more from being used again
         return len(waiting)
 
     def refuse(self, span: ReadableSpan) -> None:
@@ -256,7 +255,7 @@ class SpanQueue:
             self._open.end(int.from_bytes(kept.span_id))
             return kept
         (
-            plan, slots, links, trace_id, span_id, state, parent, name, kind, start, end, status, resource, scope, values,
+            plan, slots, links, trace_id, span_id, state, parent, name, kind, start, end, status, resource, scope, *values,
         ) = kept  # fmt: skip
         attributes = dict(zip(plan.keys, values, strict=True))
         if slots:

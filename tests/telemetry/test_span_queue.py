@@ -44,11 +44,7 @@ def made() -> tuple[SpanQueue, Engine]:
 
 def held(queue: SpanQueue) -> list[object]:
     """What lies in the queue: spans that were read at once, and of the others field by field and value by value."""
-    found: list[object] = []
-    for kept in queue._queue:
-        *fields, values = (kept, ()) if isinstance(kept, AgentSpan) else kept
-        found += (*fields, *values)
-    return found
+    return [one for kept in queue._queue for one in ([kept] if isinstance(kept, AgentSpan) else kept)]
 
 
 SCOPES = ("test", "openinference.instrumentation.langchain", "strands.telemetry", "haystack", "crewai.telemetry")
