@@ -11,9 +11,10 @@ from typing import TypeVar
 
 from otel_reliability.service.addresses import HostPort, parse_address
 from otel_reliability.service.auth import AccessTokens
+from otel_reliability.service.checks import http_context
 from otel_reliability.service.health import Readiness
 from otel_reliability.service.settings import ServiceSettings
-from otel_reliability.service.web import Metrics, Probes, Web, http_context
+from otel_reliability.service.web import Metrics, Probes, Web
 from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.prometheus import Prometheus
 

@@ -20,7 +20,7 @@ from otel_reliability.reference import pinned_by
 from otel_reliability.service.addresses import HostPort, parse_address
 from otel_reliability.service.api import Agents
 from otel_reliability.service.auth import AccessTokens
-from otel_reliability.service.checks import check
+from otel_reliability.service.checks import check, http_context
 from otel_reliability.service.clock import Clock
 from otel_reliability.service.config_file import Config
 from otel_reliability.service.decoded import Decoder
@@ -35,7 +35,7 @@ from otel_reliability.service.series_recording import SeriesRecording
 from otel_reliability.service.site import Site
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
-from otel_reliability.service.web import Api, Metrics, Probes, Web, http_context
+from otel_reliability.service.web import Api, Metrics, Probes, Web
 from otel_reliability.service.writer import CHECK_INTERVAL_S, Progress, Writer
 from otel_reliability.telemetry.exposition import Exposition
 from otel_reliability.telemetry.otlp import OtlpPush, is_push_configured, protocol_of, resource_attributes

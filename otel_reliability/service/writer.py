@@ -74,12 +74,9 @@ class Writer:
         self._readiness.hold(RECOVERING, "state is being loaded; retry later")
         self._thread.start()
 
-    def commit(self, request: Decoded, answer: Future[Ack] | None = None) -> Future[Ack]:
-        """Have a request committed; gives `answer`, where there is one already.
-
-        The future fails with `Refused` where it cannot be; cancelled in time, it never is.
-        """
-        answer = Future() if answer is None else answer
+    def commit(self, request: Decoded) -> Future[Ack]:
+        """Have a request committed. The future fails with `Refused` where it cannot be; cancelled in time, it never is."""
+        answer: Future[Ack] = Future()
         if self._stopping:
             answer.set_exception(overload("stopping", "the service is stopping", retry_after=RETRY_LATER))
         else:
