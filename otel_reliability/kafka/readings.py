@@ -18,9 +18,8 @@ from otel_reliability.engine import Engine
 from otel_reliability.kafka.partition_values import KeyValues, PartitionValues
 from otel_reliability.model.record import Damaged, RunRecord, agent_key, pack, pack_run, read, unpack_run
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
-from otel_reliability.service.retention import Retention
 from otel_reliability.service.series_recording import SeriesRecording
-from otel_reliability.service.stored_parts import parts_of
+from otel_reliability.service.stored_parts import Retention, parts_of
 from otel_reliability.telemetry.registry import Registry
 
 REMEMBER_FINAL_S: Final = 15 * 60.0

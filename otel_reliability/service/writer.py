@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from otel_reliability.model.run import CloseReason
 from otel_reliability.service.answers import RETRY_LATER, Problem, Refused, overload
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.health import RECOVERING, Readiness
@@ -168,7 +169,7 @@ class Writer:
     def _end(self) -> None:
         with _ADVANCE:
             if not self._persistence.keeps_open_runs:
-                self._state.close_all()
+                self._state.engine.flush(CloseReason.SHUTDOWN)
             self._persistence.close()
 
 
