@@ -154,17 +154,15 @@ class Writer:
         """Store the moment first, as requests are stored before they are applied."""
         try:
             self._persistence.advancing()
-        except Unavailable as reason:
-            self._readiness.hold("state", reason.detail)
-            return
-        self._readiness.release("state")
-        with _ADVANCE:
-            self._state.advance()
-        try:
+            self._readiness.release("state")
             with _ADVANCE:
-                self._persistence.advanced(now)
+                self._state.advance()
+            self._persistence.advanced(now)
         except Unavailable as reason:
             self._readiness.hold("state", reason.detail)
+        except Exception as error:
+            if not _ADVANCE.stops(error):
+                raise
 
     def _end(self) -> None:
         with _ADVANCE:

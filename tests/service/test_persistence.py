@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from otel_reliability.config import SessionSettings, WindowSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.service import persistence, store
+from otel_reliability.service.clock import Clock, Moment
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.testing import FakeClock, at
 from otel_reliability.windows.sessions import Sessions
@@ -151,6 +153,15 @@ def test_a_clock_that_is_set_back_changes_nothing(tmp_path: Path) -> None:
     assert kept.engine.now() == before
     kept.finalize()
     assert len(kept.run_ids()) == 10
+
+
+def test_time_stands_still_for_the_thread_that_applies_alone() -> None:
+    """Probes on other threads would else take a writer at work for one that is stuck."""
+    clock = Clock(FakeClock(5.0), FakeClock(5.0).wall)
+    with ThreadPoolExecutor(1) as other, clock.at(Moment(1.0, 2)):
+        assert clock.moment() == Moment(1.0, 2)
+        assert other.submit(clock).result() == 5.0
+    assert clock() == 5.0
 
 
 class Skewed(FakeClock):
