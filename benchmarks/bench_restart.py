@@ -23,11 +23,11 @@ from otel_reliability.model.record import pack, unpack
 
 AGENTS: Final = 500
 RUNS: Final = 100
-SECONDS_PER_AGENT: Final = 20 / 10_000
-"""The limit: 20 s of CPU for 10,000 agents."""
 SPANS_PER_RUN: Final = 14
 START_S: Final = 1.5
 """CPU seconds of an interpreter and its imports, which the limit of a small number of agents must include."""
+SECONDS_PER_AGENT: Final = (20 - START_S) / 10_000
+"""The limit: 20 s of CPU for 10,000 agents, with the start."""
 
 
 def rows(agents: int = AGENTS) -> list[Row]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as TookTooLong
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -76,9 +75,8 @@ class OtlpGrpc:
         try:
             port: int = self._bound(str(place), tls)
         except RuntimeError:
-            raise ConfigurationError(
-                "service.grpc", str(place), "an address to be had here", "take another, or end what has it"
-            ) from None
+            remedy = "take another, or end what has it"
+            raise ConfigurationError("service.grpc", str(place), "an address to be had here", remedy) from None
         self._server.start()
         return HostPort(place.host, port)
 
@@ -143,7 +141,7 @@ class _Router(grpc.GenericRpcHandler):
             committed = self._intake.submit(signal, Encoding.PROTOBUF, body, reservation, gzip=gzip)
             try:
                 ack = committed.result(self._intake.patience)
-            except TookTooLong:
+            except TimeoutError:
                 raise self._intake.late(committed) from None
             finally:
                 del committed  # an error holds this frame, and it holds the error and the body

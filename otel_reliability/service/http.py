@@ -45,33 +45,27 @@ class OtlpHttp:
 
     async def _export(self, signal: OtlpSignal, request: web.Request) -> web.Response:
         try:
-            response = await self._take(signal, request)
+            encoding, gzip = _form_of(request)
+            ack, outcome = Ack(0, ""), "discarded"
+            if signal is OtlpSignal.METRICS:  # accepted without reading it
+                async for _ in request.content.iter_any():
+                    pass
+            else:
+                ack = await self._accept(signal, encoding, request, gzip=gzip)
+                outcome = "partial" if ack.rejected else "accepted"
         except Refused as refusal:
             self._intake.count(signal, TRANSPORT, refusal.reason)
             return answer(request, refusal)
-        return response
+        self._intake.count(signal, TRANSPORT, outcome)
+        return web.Response(body=accepted(signal, encoding, ack.rejected, ack.message), content_type=encoding.value)
 
-    async def _take(self, signal: OtlpSignal, request: web.Request) -> web.Response:
-        encoding = _ENCODINGS.get(request.content_type)
-        if encoding is None:
-            raise Refused(Problem.TYPE, "content_type", f"send {' or '.join(one.value for one in Encoding)}")
-        gzip = _is_gzip(request)
-        if signal is OtlpSignal.METRICS:
-            return await self._discard(encoding, request)
+    async def _accept(self, signal: OtlpSignal, encoding: Encoding, request: web.Request, *, gzip: bool) -> Ack:
+        """Read a request, have it decoded, and wait for the writer."""
         self._intake.admit(request.content_length)
         with self._intake.budget.reserve() as reservation:
             body = await self._body(request, reservation)
             submit = partial(self._intake.submit, signal, encoding, body, reservation, gzip=gzip)
-            ack = await self._committed(submit, at_once=not gzip and len(body) <= SMALL)
-        self._intake.count(signal, TRANSPORT, "partial" if ack.rejected else "accepted")
-        return web.Response(body=accepted(signal, encoding, ack.rejected, ack.message), content_type=encoding.value)
-
-    async def _discard(self, encoding: Encoding, request: web.Request) -> web.Response:
-        """Accept a request without reading it."""
-        async for _ in request.content.iter_any():
-            pass
-        self._intake.count(OtlpSignal.METRICS, TRANSPORT, "discarded")
-        return web.Response(body=accepted(OtlpSignal.METRICS, encoding, 0, ""), content_type=encoding.value)
+            return await self._committed(submit, at_once=not gzip and len(body) <= SMALL)
 
     async def _body(self, request: web.Request, reservation: Reservation) -> bytes:
         parts: list[bytes] = []
@@ -107,11 +101,15 @@ class OtlpHttp:
 _ENCODINGS: Final = {one.value: one for one in Encoding}
 
 
-def _is_gzip(request: web.Request) -> bool:
+def _form_of(request: web.Request) -> tuple[Encoding, bool]:
+    """Return the encoding of a body, and whether it is compressed with gzip. Raise `Refused` for anything else."""
+    encoding = _ENCODINGS.get(request.content_type)
+    if encoding is None:
+        raise Refused(Problem.TYPE, "content_type", f"send {' or '.join(_ENCODINGS)}")
     packed = request.headers.get("Content-Encoding", "identity").strip().lower()
     if packed not in {"gzip", "identity", ""}:
-        raise Refused(Problem.TYPE, "content_encoding", "pack the body with gzip, or not at all")
-    return packed == "gzip"
+        raise Refused(Problem.TYPE, "content_encoding", "compress the body with gzip, or not at all")
+    return encoding, packed == "gzip"
 
 
 def answer(request: web.Request, refusal: Refused) -> web.Response:

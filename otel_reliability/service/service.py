@@ -141,7 +141,10 @@ class Service:
         """Open the endpoints, and accept requests once state is loaded. Raise `ConfigurationError` if one cannot be opened."""
         self.writer.start()
         try:
-            await self._open()
+            self.addresses = await self._web.open(self._endpoints())
+            place = parse_address(self.settings.grpc)
+            if place is not None:
+                self.addresses["grpc"] = self._grpc.open(place, self.settings.tls)
         except BaseException:
             await self.stop()
             raise
@@ -175,12 +178,6 @@ class Service:
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
             self.progress.check()
-
-    async def _open(self) -> None:
-        self.addresses = await self._web.open(self._endpoints())
-        place = parse_address(self.settings.grpc)
-        if place is not None:
-            self.addresses["grpc"] = self._grpc.open(place, self.settings.tls)
 
     def _endpoints(self) -> Mapping[str, tuple[HostPort, list[web.RouteDef]]]:
         """Return the HTTP endpoints that are open, each with its routes."""

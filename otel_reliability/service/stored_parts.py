@@ -49,7 +49,7 @@ def parts_of(
     return {name: part for name, part in found.items() if part is not None}
 
 
-class Traces(Protocol):
+class HoldsTraces(Protocol):
     """The engine, or an assembler, as far as stored traces go."""
 
     def holds(self, trace_id: TraceId) -> bool: ...
@@ -60,7 +60,7 @@ class Traces(Protocol):
 class ClosedTraceRecords:
     """Memory of final runs, so that a span that is sent again, or late, is known after a restart too."""
 
-    def __init__(self, engine: Traces, now: Callable[[], float], remember: float) -> None:
+    def __init__(self, engine: HoldsTraces, now: Callable[[], float], remember: float) -> None:
         """`now` gives the engine's time, `remember` the seconds for which closed traces are remembered."""
         self._engine, self._now, self._remember = engine, now, remember
         self._changed: dict[TraceId, None] = {}
@@ -169,7 +169,7 @@ class OpenTraces:
     they are final, or it has none, and its spans go.
     """
 
-    def __init__(self, engine: Traces, closed: ClosedTraceRecords, settings: Settings) -> None:
+    def __init__(self, engine: HoldsTraces, closed: ClosedTraceRecords, settings: Settings) -> None:
         self.due: dict[TraceId, None] = {}
         self._engine, self._closed = engine, closed
         self._linger = settings.assembly.linger + MARGIN_S

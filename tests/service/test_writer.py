@@ -93,7 +93,8 @@ def test_a_request_after_the_end_was_asked_for_is_refused(running: Running, disk
     answer = writer.commit(RUN)
     stopping = threading.Thread(target=writer.stop, args=(60,))
     stopping.start()
-    late = until(lambda: (one := writer.commit(Decoded())).done() and one, "the end to be asked for")
+    until(lambda: writer.commit(Decoded()).done(), "the end to be asked for")
+    late = writer.commit(Decoded())
     disk.may_commit.set()
     stopping.join(60)
 
