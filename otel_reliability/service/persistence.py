@@ -38,6 +38,7 @@ from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
 from otel_reliability.service.clock import Clock, Moment
 from otel_reliability.service.decoded import Decoded
+from otel_reliability.service.series_recording import SWEEP_INTERVAL_S
 from otel_reliability.service.state import State
 from otel_reliability.service.state_directory import StateDirectory
 from otel_reliability.service.store import (
@@ -218,17 +219,16 @@ class Persistent(Volatile):
     def advanced(self, now: float) -> None:
         """Load some of the agents that nothing has asked for yet, and save what became final.
 
-        What is final is recorded with readings of its agent, so saving waits until these agents are loaded.
+        What is final is recorded with readings of its agent, so saving waits until these agents are loaded. Sessions close, and
+        agents expire, without a request.
         """
         self._clock.release()
         engine = self._state.engine
         with _LOAD:
             engine.load_agents(LOAD_S)
-        if (
-            now >= self._save_at
-            and self._has_changed
-            and not (engine.agents.is_behind and engine.waiting < MAX_WAITING)
-        ):
+        has_news = self._has_changed or engine.waiting or now >= self._save_at + SWEEP_INTERVAL_S
+        is_behind = engine.agents.is_behind and engine.waiting < MAX_WAITING
+        if now >= self._save_at and has_news and not is_behind:
             self._save(now)
             self._save_at = now + SAVE_INTERVAL_S
 

@@ -23,7 +23,7 @@ from otel_reliability.testing import FakeClock, at
 from otel_reliability.windows.sessions import Sessions
 from tests.service import sample
 from tests.service.keeping import SETTINGS, Kept, halves, request
-from tests.service.sample import NOW, life
+from tests.service.sample import life
 
 RUNS = 60
 
@@ -234,7 +234,8 @@ def test_the_journal_stays_bounded(tmp_path: Path) -> None:
 def test_state_of_every_released_layout_is_read(path: Path, tmp_path: Path) -> None:
     """A directory that an earlier version left is read as if this one had written it."""
     shutil.copytree(path, tmp_path / "sample")
-    kept, expected = Kept(tmp_path / "sample", FakeClock(NOW)), life(tmp_path / "life")
+    expected = life(tmp_path / "life")
+    kept = Kept(tmp_path / "sample", FakeClock(expected.fake()))
 
     assert kept.look() == expected.look()
     assert kept.engine.accounts["malformed", "span_id"] == 2
