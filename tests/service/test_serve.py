@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ from tests.telemetry.receivers import over_grpc, over_http
 CLI = (sys.executable, "-m", "otel_reliability.cli")
 
 
-OPEN = {"assembly": {"linger": "1h"}}
+OPEN: dict[str, Any] = {"assembly": {"linger": "1h"}}
 """Runs stay open until the service ends."""
 
 
