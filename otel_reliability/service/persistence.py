@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from otel_reliability.assembly.evaluations import MAX_RUNS
 from otel_reliability.engine import MAX_UNREAD
@@ -124,14 +124,6 @@ class Volatile:
         self._state.recording.record()
 
 
-class _Changed(NamedTuple):
-    """Runs that changed since the last transaction: final ones, revised ones, ids of those that were withdrawn."""
-
-    final: dict[str, Run]
-    revised: dict[str, Run]
-    withdrawn: dict[str, None]
-
-
 class Persistent(Volatile):
     """Keeps state in a directory. `limit` bounds the bytes of the database.
 
@@ -161,7 +153,7 @@ class Persistent(Volatile):
         self._ticks: list[int] = []
         self._evaluations: list[tuple[float, int]] = []
         self._counts: list[int] = []
-        self._changed = _Changed({}, {}, {})
+        self._changed: dict[str, tuple[RunChange, Run]] = {}
         self._agents: dict[AgentKey, int] = {}
         self._last_agent = 0
         self._pending: list[Statement] = []
@@ -258,18 +250,16 @@ class Persistent(Volatile):
         self._is_quiet, self._has_changed = False, True
 
     def _observe(self, event: RunEvent, now: float) -> None:
+        """Note what the next transaction changes of a run: the last change of each counts."""
         change, run, _ = event
         self._has_changed, self._is_quiet = True, False
-        final, revised, withdrawn = self._changed
-        if change is RunChange.FINAL:
-            final[run.run_id] = self._in_time(run)
+        if change is RunChange.CLOSED:
+            return
+        if change is not RunChange.REVISED:
             self._open.due[run.trace_id] = None
-        elif change is RunChange.WITHDRAWN:
-            final.pop(run.run_id, None)
-            withdrawn[run.run_id] = None
-            self._open.due[run.trace_id] = None
-        elif change is RunChange.REVISED:
-            (final if run.run_id in final else revised)[run.run_id] = self._in_time(run)
+        elif self._changed.get(run.run_id, (change,))[0] is RunChange.FINAL:
+            change = RunChange.FINAL  # its row is not written yet
+        self._changed[run.run_id] = change, self._in_time(run)
 
     def _in_time(self, run: Run) -> Run:
         """Return the run with the end that windows have of it: one from the future was clamped when it closed."""
@@ -302,18 +292,20 @@ class Persistent(Volatile):
 
     def _statements(self, now: float) -> Iterator[Statement]:
         """Yield what is to be written. What it covers is not noted any longer once this is consumed."""
-        final, revised, withdrawn = self._changed
-        self._changed = _Changed({}, {}, {})
-        runs = [*final.values(), *revised.values()]
-        yield from self._write_agents({run.key for run in runs})
-        rows = ((run.run_id, self._agents[run.key], run.end_ns, pack_run(run)) for run in final.values())
+        changed, self._changed = self._changed.values(), {}
+        final, revised, withdrawn = (
+            [run for change, run in changed if change is kind]
+            for kind in (RunChange.FINAL, RunChange.REVISED, RunChange.WITHDRAWN)
+        )
+        yield from self._write_agents({run.key for run in (*final, *revised)})
+        rows = ((run.run_id, self._agents[run.key], run.end_ns, pack_run(run)) for run in final)
         yield "INSERT OR REPLACE INTO run (run_id, agent, end_ns, body) VALUES (?, ?, ?, ?)", list(rows)
         yield (
             "UPDATE run SET agent = ?, end_ns = ?, body = ? WHERE run_id = ?",
-            [(self._agents[run.key], run.end_ns, pack_run(run), run.run_id) for run in revised.values()],
+            [(self._agents[run.key], run.end_ns, pack_run(run), run.run_id) for run in revised],
         )
-        yield "DELETE FROM run WHERE run_id = ?", [(run_id,) for run_id in withdrawn]
-        surplus = self._surplus(dict.fromkeys(self._agents[run.key] for run in final.values()))
+        yield "DELETE FROM run WHERE run_id = ?", [(run.run_id,) for run in withdrawn]
+        surplus = self._surplus(dict.fromkeys(self._agents[run.key] for run in final))
         yield "DELETE FROM run WHERE agent = ? AND end_ns < ?", surplus
         yield "DELETE FROM arrival WHERE seq = ?", [(seq,) for seq in self._over(now)]
         for name, part in (("closed", self._closed), *self._parts.items()):
@@ -411,7 +403,7 @@ class Persistent(Volatile):
         self._state.recording.discard()
         for name, part in self._parts.items():
             self._load_part(store, name, part)
-        self._changed = _Changed({}, {}, {})  # what was noted meanwhile is stored already
+        self._changed = {}  # what was noted meanwhile is stored already
         for part in (self._closed, *self._parts.values()):
             deque(part.changes(), maxlen=0)
         for row in store.rows("SELECT * FROM arrival WHERE seq > ? ORDER BY seq", saved):

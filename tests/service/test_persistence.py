@@ -16,10 +16,11 @@ from msgspec.structs import replace
 
 from otel_reliability.config import SessionSettings, WindowSettings
 from otel_reliability.errors import ConfigurationError
+from otel_reliability.model.run import RunChange, RunEvent
 from otel_reliability.service import persistence, store
 from otel_reliability.service.clock import Clock, Moment
 from otel_reliability.telemetry.guard import Guard
-from otel_reliability.testing import FakeClock, at
+from otel_reliability.testing import FakeClock, at, run
 from otel_reliability.windows.sessions import Sessions
 from tests.service import sample
 from tests.service.keeping import SETTINGS, Kept, halves, request
@@ -121,6 +122,17 @@ def test_saving_waits_for_the_agents_that_it_reads(tmp_path: Path, monkeypatch: 
     assert values[0] == values[1]
     assert lives[0].look().windows == lives[1].look().windows
     assert lives[0].again().look() == lives[0].look()
+
+
+def test_a_run_that_is_withdrawn_and_closed_again_is_stored(tmp_path: Path) -> None:
+    """The last of its changes counts, however many come between two transactions."""
+    kept, one = Kept(tmp_path), run(["search"])
+    final = [RunEvent(RunChange.CLOSED, one), RunEvent(RunChange.FINAL, one)]
+    for events in (final, [RunEvent(RunChange.WITHDRAWN, one), *final]):
+        kept.engine.receive_events(events)
+        kept.wind(2.0)
+
+    assert kept.again().run_ids() == [one.run_id]
 
 
 def test_no_time_passes_while_the_process_is_down(tmp_path: Path) -> None:
