@@ -55,25 +55,31 @@ def rows(agents: int = AGENTS) -> list[Row]:
 
 
 def multiply(database: Path, times: int) -> None:
-    """Let a state database hold every agent so many times, each with its runs, series, sessions, detector and history."""
-    with closing(sqlite3.connect(database)) as db, db:
+    """Let a state database hold every agent so many times, each with its runs, series, detector, sessions and history.
+
+    Runs keep the name of the first in their bodies, which no start reads.
+    """
+    with closing(sqlite3.connect(database, isolation_level=None)) as db:
         agents = db.execute("SELECT id, key, seen FROM agent").fetchall()
-        runs = db.execute("SELECT run_id, agent, end_ns, body FROM run ORDER BY seq").fetchall()
         parts = db.execute("SELECT name, key, position, body FROM part WHERE name != 'closed'").fetchall()
+        (last,) = db.execute("SELECT max(seq) FROM run").fetchone()
         for number in range(1, times):
             first = number * len(agents)
+            db.execute("BEGIN")
             db.executemany(
                 "INSERT INTO agent VALUES (?, ?, ?)",
                 ((first + id_, _renamed(key, number), seen) for id_, key, seen in agents),
             )
-            db.executemany(
-                "INSERT INTO run (run_id, agent, end_ns, body) VALUES (?, ?, ?, ?)",
-                ((f"{number}-{id_}", first + agent, end, _renamed(body, number)) for id_, agent, end, body in runs),
+            db.execute(
+                "INSERT INTO run (run_id, agent, end_ns, body) "
+                "SELECT ? || run_id, ? + agent, end_ns, body FROM run WHERE seq <= ? ORDER BY seq",
+                (f"{number}-", first, last),
             )
             db.executemany(
                 "INSERT OR IGNORE INTO part VALUES (?, ?, ?, ?)",
                 ((name, _renamed(key, number), at, _renamed(body, number)) for name, key, at, body in parts),
             )
+            db.execute("COMMIT")
 
 
 def _renamed(packed: bytes, number: int) -> bytes:
