@@ -55,13 +55,14 @@ def rows(agents: int = AGENTS) -> list[Row]:
 
 
 def multiply(database: Path, times: int) -> None:
-    """Let a state database hold every agent so many times, each with its runs, series, detector, sessions and history.
+    """Let a state database hold every agent so many times, each with its runs, series, detector and history.
 
-    Runs keep the name of the first in their bodies, which no start reads.
+    Runs keep the name of the first in their bodies, which no start reads. Sessions are at their limit already.
     """
     with closing(sqlite3.connect(database, isolation_level=None)) as db:
         agents = db.execute("SELECT id, key, seen FROM agent").fetchall()
-        parts = db.execute("SELECT name, key, position, body FROM part WHERE name != 'closed'").fetchall()
+        parts = db.execute("SELECT name, key, position, body FROM part WHERE name IN ('series', 'history', 'change')")
+        parts = [one for one in parts.fetchall() if one[0] != "change" or len(unpack(one[1])) == 1]  # no session of it
         (last,) = db.execute("SELECT max(seq) FROM run").fetchone()
         for number in range(1, times):
             first = number * len(agents)
