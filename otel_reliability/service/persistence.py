@@ -67,8 +67,9 @@ RETRY_INTERVAL_S: Final = 1.0
 """Seconds between two attempts to open the database."""
 LOAD_S: Final = 0.1
 """Seconds that the writer spends, each time it meets deadlines, on loading agents after a restart."""
+URGENT_LOAD_S: Final = 1.0
+"""The same while more than `MAX_WAITING` final runs wait for their agents. Requests wait for so long: less than a client does."""
 MAX_WAITING: Final = MAX_UNREAD // 2
-"""Final runs that wait for their agents to be loaded; with more, all of these agents are loaded at once."""
 MAX_TICKS: Final = 10_000
 """Moments stored; of more, every other one is deleted, and runs are closed a moment later when they are assembled again."""
 
@@ -211,15 +212,15 @@ class Persistent(Volatile):
     def advanced(self, now: float) -> None:
         """Load some of the agents that nothing has asked for yet, and save what became final.
 
-        What is final is recorded with readings of its agent, so saving waits until these agents are loaded. Sessions close, and
-        agents expire, without a request.
+        What is final is recorded with readings of its agent, so saving waits until these agents are loaded, but for a backlog of
+        which runs would soon be dropped. Sessions close, and agents expire, without a request.
         """
         self._clock.release()
-        engine = self._state.engine
+        engine, waiting = self._state.engine, self._state.engine.waiting
         with _LOAD:
-            engine.load_agents(LOAD_S)
-        has_news = self._has_changed or engine.waiting or now >= self._save_at + SWEEP_INTERVAL_S
-        is_behind = engine.agents.is_behind and engine.waiting < MAX_WAITING
+            engine.load_agents(LOAD_S if waiting < MAX_WAITING else URGENT_LOAD_S)
+        has_news = self._has_changed or waiting or now >= self._save_at + SWEEP_INTERVAL_S
+        is_behind = engine.agents.is_behind and waiting < MAX_UNREAD * 9 // 10
         if now >= self._save_at and has_news and not is_behind:
             self._save(now)
             self._save_at = now + SAVE_INTERVAL_S

@@ -124,6 +124,24 @@ def test_saving_waits_for_the_agents_that_it_reads(tmp_path: Path, monkeypatch: 
     assert lives[0].again().look() == lives[0].look()
 
 
+def test_agents_are_loaded_faster_when_many_runs_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backlog is worked off in steps; to load all agents at once would hold up requests for minutes."""
+    monkeypatch.setattr(persistence, "LOAD_S", 0.0)
+    kept = Kept(tmp_path)
+    for first in (1, 11):
+        for trace in range(first, first + 10):
+            kept.take(request(trace, agents=5))
+        kept.wind(40.0)
+        kept.wind(100.0)
+        if first == 1:
+            kept = kept.again()
+    assert kept.engine.agents.unloaded == 3
+    monkeypatch.setattr(persistence, "MAX_WAITING", 5)
+    kept.wind(1.0)
+
+    assert kept.engine.agents.unloaded == kept.engine.waiting == 0
+
+
 def test_a_run_that_is_withdrawn_and_closed_again_is_stored(tmp_path: Path) -> None:
     """The last of its changes counts, however many come between two transactions."""
     kept, one = Kept(tmp_path), run(["search"])
