@@ -18,7 +18,7 @@ from otel_reliability.sources.any_value import Memo, decoded
 from otel_reliability.sources.batch import Malformed, fault, ordered, parent, parent_remote
 from otel_reliability.sources.otlp_protobuf import resource_of, scope_of, unusual
 
-FITS: Final = 11
+FITS: Final = 12
 """The version of what is passed to compiled modules and what comes back. They say it too, and are used where it is the same: one
 that was built for another would take objects for what they are not.
 """
