@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
@@ -64,6 +65,7 @@ PLAN_SIZE: Final = 2_048
 TEMPLATE_SIZE: Final = 1_024
 MAX_TOOL_NAME: Final = 256
 MAX_TOOL_NAMES: Final = 65_536
+MAX_HASHING_READERS: Final = 256
 
 _ALIASES: Final = (("@arizeai/openinference-instrumentation-", "openinference.instrumentation."),)
 _tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
@@ -115,8 +117,8 @@ class Templates:
         self._hasher = hasher
         self._ignored, self._renamed = settings.ignore, dict(settings.rename)
         self._names: dict[str, str | None] = {}
-        self._arguments, self._result = _hashed(itself, hasher.arguments), _hashed(itself, hasher.result)
-        self.readers = values.integer, values.text, values.identifier, itself, self._arguments, self._result
+        hashing = _hashed(itself, hasher.arguments), _hashed(itself, hasher.result)
+        self.readers = values.integer, values.text, values.identifier, itself, *hashing
         """The readers that the native extension knows, in the order in which it knows them."""
 
     def template(self, answer: Answer, keys: AbstractSet[str], status: int) -> Template:
@@ -152,11 +154,8 @@ class Templates:
         for place, read, key in template.single:
             parts[place] = read(value(raw[key]))
         for place, own in template.others:
-            given = tuple([raw.get(key) for key in own.keys])
-            if own.once:
-                parts[place] = self._hasher.once(own, given, value)
-            else:
-                parts[place] = own.of(given, value)
+            given = tuple(map(raw.get, own.keys))
+            parts[place] = self._hasher.once(own, given, value) if own.once else own.of(given, value)
         failed = template.failed or (template.has_result and _is_soft_error(parts[_RESULT]))
         return template.build(parts) if template.build is not None else None, failed
 
@@ -175,7 +174,7 @@ class Templates:
         match facts:
             case ModelFacts():
                 parts = _flat(facts, _MODEL_TOKENS)
-                parts[_MODEL_CALLS] = self._once(facts.calls, self._calls_of_messages) if facts.calls else None
+                parts[_MODEL_CALLS] = _once(facts.calls, self._calls_of_messages) if facts.calls else None
                 return parts, self.model
             case InvocationFacts():
                 parts = _flat(facts, _INVOCATION_TOKENS)
@@ -185,25 +184,16 @@ class Templates:
             case ToolFacts(calls=(call,)):
                 parts = list(call)
                 name = None if call.name is None else self._name(call.name)
-                hashed = self._hasher.arguments_of(call.name)
-                of = self._arguments if hashed == self._hasher.arguments else None
-                parts[_ARGUMENTS] = self._once(call.arguments, hashed, of)
-                parts[_RESULT] = self._once(call.result, self._hasher.result, self._result)
+                parts[_ARGUMENTS] = _once(call.arguments, self._hasher.arguments_of(call.name))
+                parts[_RESULT] = _once(call.result, self._hasher.result)
                 if call.name is not None and name is None:
                     return parts, _no_call
                 parts[0] = name
                 return parts, self.tool
             case Own():
-                return [self._once(facts, self.complete)], _whole
+                return [_once(facts, self.complete)], _whole
             case _:
                 return [], None
-
-    def _once(self, part: Any, finish: Callable[[Any], Any], of_itself: Callable[[Any], Any] | None = None) -> Any:
-        """Return a part with what makes hashes of it, once for equal values; `of_itself` does so for the value as it is."""
-        if not isinstance(part, Own):
-            return None if part is None else finish(part)
-        is_shared = part.reader is itself and of_itself is not None
-        return part._replace(reader=of_itself if is_shared else _hashed(part.reader, finish), once=True)
 
     def model(self, parts: Parts) -> ModelFacts:
         """Return the facts of a model call; its calls are None where it asked for none, empty where all are ignored."""
@@ -262,7 +252,17 @@ class Templates:
         return found
 
 
+def _once(part: Any, finish: Callable[[Any], Any]) -> Any:
+    """Return a part with what makes hashes of it, once for equal values; of a value that is known already, the hashes."""
+    if isinstance(part, Own):
+        return part._replace(reader=_hashed(part.reader, finish), once=True)
+    return None if part is None else finish(part)
+
+
+@lru_cache(MAX_HASHING_READERS)
 def _hashed(read: Callable[..., Any], finish: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return a reader that finishes what another one reads; the same one, so that equal values are known in every template."""
+
     def hashed(*given: Any) -> Any:
         found = read(*given)
         return None if found is None else finish(found)
@@ -433,9 +433,7 @@ class Reader:
             scope_name, version, resource, state,
         ) = span  # fmt: skip
         raw: Values
-        raw, value = (
-            (attributes.raw, attributes.memo.once) if type(attributes) is LazyAttributes else (attributes, itself)
-        )
+        raw, value = (attributes.raw, attributes.value) if type(attributes) is LazyAttributes else (attributes, itself)
         scope = self._scopes.get(scope_name) or self.scope(scope_name)
         keys = tuple(raw)
         plan = scope.plans.get(keys) or self.plan(scope, keys)
@@ -570,7 +568,7 @@ class Reader:
                 if isinstance(given, bytes | str):
                     self._last_session = given, session
                 return session
-        found = own.of(tuple([raw.get(key) for key in own.keys]), value) if isinstance(own, Own) else own
+        found = own.of(tuple(map(raw.get, own.keys)), value) if isinstance(own, Own) else own
         return Session(CONVENTION_RANK, found) if isinstance(found, str) else None
 
     def _link(self, span: RawSpan, plan: Plan) -> SpanRef | None:

@@ -3,41 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, Protocol
-
-
-class Values(Protocol):
-    """The values of undecoded ones: `[raw]` of one that many spans may hold, `once` of one that is a span's own."""
-
-    def __getitem__(self, raw: bytes, /) -> Any: ...
-    def once(self, raw: bytes, /) -> Any: ...
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 
 class LazyAttributes(Mapping[str, Any]):
-    """The attributes of one span or event: `raw` holds undecoded values by key, `memo` the value of every undecoded one.
+    """The attributes of one span or event: `raw` holds undecoded values by key, `value` decodes one.
 
-    They keep the whole request they came in alive, so a holder of one must copy what it needs. `memo` is shared by
-    the spans of a request: the small values that repeat (an operation, a tool's name) are decoded once. It goes when the
-    request goes, so no content outlives it.
-
-    Code that knows its keys takes them from `raw` and looks them up in `memo`: both are calls in C.
+    They keep the whole request they came in alive, so a holder of one must copy what it needs. Code that knows its keys takes
+    them from `raw`.
     """
 
-    __slots__ = ("memo", "raw")
+    __slots__ = ("raw", "value")
 
-    def __init__(self, raw: Mapping[str, bytes], memo: Values) -> None:
-        self.raw, self.memo = raw, memo
+    def __init__(self, raw: Mapping[str, bytes], value: Callable[[bytes], Any]) -> None:
+        self.raw, self.value = raw, value
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value, or the default where the key is absent."""
-        raw = self.raw
-        return self.memo[raw[key]] if key in raw else default
+        return self.value(self.raw[key]) if key in self.raw else default
 
     def __getitem__(self, key: str) -> Any:
         if key not in self.raw:
             raise KeyError(key)
-        return self.memo[self.raw[key]]
+        return self.value(self.raw[key])
 
     def __contains__(self, key: object) -> bool:
         return key in self.raw

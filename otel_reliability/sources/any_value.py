@@ -7,7 +7,7 @@ a quarter of what a message object costs. All else is left to protobuf, which th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
@@ -16,8 +16,6 @@ MAX_DEPTH: Final = 32
 """Lists and maps nested deeper than this are None. Protobuf itself refuses a request from about 45 on."""
 LARGEST_LIST: Final = 8 * 1024 * 1024
 """Bytes of a list or map beyond which it is None: an element of two bytes takes a hundred in memory. Text has no limit."""
-KEPT_BYTES: Final = 64
-"""Bytes of a value that is kept for the rest of the request."""
 
 _TEXT, _INTEGER, _BYTES = 0x0A, 0x18, 0x3A
 """The tags of text, integers and bytes."""
@@ -55,10 +53,11 @@ def attributes(pairs: Iterable[KeyValue], depth: int = MAX_DEPTH) -> dict[str, A
 
 
 def decoded(raw: bytes) -> Any:
-    """The value that these bytes are.
+    """The value that these bytes are; None where they cannot be decoded: it never fails.
 
     >>> decoded(AnyValue(int_value=300).SerializeToString()), decoded(b"")
     (300, None)
+    >>> decoded(b"broken")
     """
     size = len(raw)
     if size < 2:
@@ -80,25 +79,6 @@ def decoded(raw: bytes) -> Any:
     return _by_protobuf(raw)
 
 
-class Memo(dict[bytes, Any]):
-    """The value of any undecoded one: `memo[raw]`. It never fails: what cannot be decoded is None.
-
-    >>> memo = Memo()
-    >>> memo[AnyValue(string_value="chat").SerializeToString()], memo[b"broken"]
-    ('chat', None)
-    """
-
-    __slots__ = ()
-
-    once = staticmethod(decoded)
-
-    def __missing__(self, raw: bytes) -> Any:
-        value = decoded(raw)
-        if len(raw) <= KEPT_BYTES and _is_shareable(value):
-            self[raw] = value
-        return value
-
-
 def _by_protobuf(raw: bytes) -> Any:
     if len(raw) > LARGEST_LIST and raw[0] not in {_TEXT, _BYTES}:
         return None
@@ -106,10 +86,3 @@ def _by_protobuf(raw: bytes) -> Any:
         return plain(AnyValue.FromString(raw))
     except DecodeError:
         return None
-
-
-def _is_shareable(value: Any) -> bool:
-    """Return whether a value cannot change: it is no map, and holds none."""
-    return type(value) is not dict and (
-        type(value) is not tuple or all(map(_is_shareable, cast("tuple[Any, ...]", value)))
-    )

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 
 from otel_reliability.model.attributes import LazyAttributes
 from otel_reliability.model.span import AgentSpan, Call, RawSpan, Resource, Session, ToolFacts
-from otel_reliability.sources.any_value import Memo, decoded
+from otel_reliability.sources.any_value import decoded
 from otel_reliability.sources.batch import Malformed, fault, ordered, parent, parent_remote
 from otel_reliability.sources.otlp_protobuf import resource_of, scope_of, unusual
 
@@ -91,11 +91,10 @@ def _raw(
     resource: Resource,
 ) -> RawSpan:
     """The span as the decoder in Python gives it."""
-    memo = Memo()
-    given, state, events, links = unusual(fields, pairs, memo)
+    given, state, events, links = unusual(fields, pairs)
     return RawSpan(
         trace_id, span_id, parent(parent_id), name, kind, start_ns, ordered(start_ns, end_ns), status, parent_remote(flags),
-        LazyAttributes(given, memo), events, links, scope, version, resource, state,
+        LazyAttributes(given, decoded), events, links, scope, version, resource, state,
     )  # fmt: skip
 
 

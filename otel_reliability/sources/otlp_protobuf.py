@@ -7,7 +7,7 @@ cannot be decoded reads as None and costs the rest of the request nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
@@ -22,7 +22,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMes
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.attributes import LazyAttributes
 from otel_reliability.model.span import RawEvent, RawSpan, Resource, SpanRef
-from otel_reliability.sources.any_value import Memo, attributes, plain
+from otel_reliability.sources.any_value import attributes, decoded, plain
 from otel_reliability.sources.batch import (
     FLAG_REMOTE,
     FLAG_REMOTE_KNOWN,
@@ -74,12 +74,12 @@ def decode_traces(body: bytes) -> Batch:
     []
     """
     check(body)
-    batch, memo = Batch(), Memo()
+    batch = Batch()
     try:
         for resource_spans in Request.FromString(body).resource_spans:
             resource = resource_of(b"".join(resource_spans.resource))
             for scope_spans in resource_spans.scope_spans:
-                _take(batch, scope_spans.spans, scope_of(b"".join(scope_spans.scope)), resource, memo)
+                _take(batch, scope_spans.spans, scope_of(b"".join(scope_spans.scope)), resource)
     except DecodeError as error:
         raise UndecodableBody(f"not an OTLP trace request in protobuf ({len(body)} bytes)") from error
     return batch
@@ -119,7 +119,7 @@ def _log(record: LogRecord, scope: str, resource: Resource) -> Log:
     )
 
 
-def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource, memo: Memo) -> None:
+def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource) -> None:
     """The hot loop. What every span needs is written out here; what is unusual costs a call."""
     good, scope_name, scope_version = batch.spans.append, *scope
     for span in spans:
@@ -139,7 +139,7 @@ def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource, 
         state, events, links = "", (), ()
         if len(unknown):
             fields = [(field.field_number, field.wire_type, field.data) for field in unknown]
-            pairs, state, events, links = unusual(fields, pairs, memo)
+            pairs, state, events, links = unusual(fields, pairs)
         good(
             _tuple(
                 RawSpan,
@@ -153,7 +153,7 @@ def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource, 
                     end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call, a tenth of a span
                     _STATUSES[status] if status in _STATUSES else Status.FromString(status).code,
                     bool(flags & FLAG_REMOTE) if flags & FLAG_REMOTE_KNOWN else None,
-                    LazyAttributes(pairs, memo),
+                    LazyAttributes(pairs, decoded),
                     events,
                     links,
                     scope_name,
@@ -166,7 +166,7 @@ def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource, 
 
 
 def unusual(
-    fields: Iterable[tuple[int, int, Any]], pairs: Any, memo: Memo
+    fields: Iterable[tuple[int, int, Any]], pairs: Any
 ) -> tuple[Any, str, tuple[RawEvent, ...], tuple[SpanRef, ...]]:
     """The attributes, the trace state, the events and the links of a span that has fields which the descriptor leaves out."""
     state = ""
@@ -178,7 +178,7 @@ def unusual(
         if number == SPAN_STATE:
             state = _text(data)
         elif number == SPAN_EVENTS:
-            events.append(_event(data, memo))
+            events.append(_event(data))
         elif number == SPAN_LINKS:
             link = Link.FromString(data)
             links.append(link_ref(link.trace_id, link.span_id))
@@ -187,13 +187,13 @@ def unusual(
     return pairs, state, tuple(events), tuple(filter(None, links))
 
 
-def _event(data: bytes, memo: Memo) -> RawEvent:
+def _event(data: bytes) -> RawEvent:
     event = Event.FromString(data)
     pairs = event.attributes
     for field in UnknownFieldSet(event):
         if field.field_number == EVENT_ATTRIBUTES and field.wire_type == LENGTH_DELIMITED:
             pairs = _with_pair(pairs, field.data)
-    return RawEvent(event.name, event.time_unix_nano, LazyAttributes(pairs, memo))
+    return _tuple(RawEvent, (event.name, event.time_unix_nano, LazyAttributes(pairs, decoded)))
 
 
 def _with_pair(pairs: Any, data: bytes) -> dict[str, bytes]:
@@ -241,7 +241,7 @@ MOST_FIELDS: Final = 100_000
 """Attributes, events and links that one large span may have."""
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_SIZES: Final = {_VARINT: 0, _FIXED64: 8, _FIXED32: 4}
+_SIZES: Final = {_FIXED64: 8, _FIXED32: 4}
 _INSIDE: Final = {"request": (1, "resource"), "resource": (2, "scope"), "scope": (2, "span")}
 """Which field of a message holds the messages of the next level."""
 
@@ -262,39 +262,44 @@ def _parts(body: bytes, at: int, end: int, level: str) -> int:
     """Return how many messages there are at this level and below, spans the last. A large one that is none of them is refused."""
     wanted, below = _INSIDE[level]
     parts = 0
-    for number, start, stop in _each_field(body, at, end):
+    while at < end:
+        number, start, at = _field(body, at, end)
         parts += 1
         if number == wanted and below != "span":
-            parts += _parts(body, start, stop, below)
-        elif stop - start > LARGE:
-            _check_large(body, start, stop, below if number == wanted else "")
+            parts += _parts(body, start, at, below)
+        elif at - start > LARGE:
+            _check_large(body, start, at, below if number == wanted else "")
     return parts
 
 
-def _check_large(body: bytes, start: int, end: int, level: str) -> None:
+def _check_large(body: bytes, at: int, end: int, level: str) -> None:
     if level != "span":
-        raise UndecodableBody(f"a resource or scope of {end - start} bytes")
-    if any(count >= MOST_FIELDS for count, _ in enumerate(_each_field(body, start, end))):
-        raise UndecodableBody(f"a span of more than {MOST_FIELDS} attributes, events and links")
+        raise UndecodableBody(f"a resource or scope of {end - at} bytes")
+    for _ in range(MOST_FIELDS):
+        if at >= end:
+            return
+        _, _, at = _field(body, at, end)
+    raise UndecodableBody(f"a span of more than {MOST_FIELDS} attributes, events and links")
 
 
-def _each_field(body: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Number, start and end of each field between two places, as far as they can be made out."""
-    while at < end:
-        tag, at = (body[at], at + 1) if body[at] < 128 else _varint(body, at)
-        kind, size = tag & 7, 0
-        if kind in (_VARINT, _BYTES) and at < end:
-            size, at = (body[at], at + 1) if body[at] < 128 else _varint(body, at)
-        stop = at + (size if kind == _BYTES else _SIZES.get(kind, end))
-        yield tag >> 3, at, min(stop, end)
-        at = stop
+def _field(body: bytes, at: int, end: int) -> tuple[int, int, int]:
+    """Return the number of the field at a place, and where its content starts and ends, as far as that can be made out."""
+    tag, at = (body[at], at + 1) if body[at] < 128 else _varint(body, at)
+    kind = tag & 7
+    if kind == _BYTES:
+        size, at = _varint(body, at)
+    elif kind == _VARINT:
+        size, at = 0, _varint(body, at)[1]
+    else:
+        size = _SIZES.get(kind, end)
+    return tag >> 3, at, min(end, at + size)
 
 
 def _varint(body: bytes, at: int) -> tuple[int, int]:
     """A number and where it ends: after ten bytes at most, since longer ones are no protobuf."""
+    head = body[at : at + 10]
     value = shift = 0
-    while at < len(body) and shift < 70:
-        byte = body[at]
+    for byte in head:
         at += 1
         value |= (byte & 127) << shift
         if byte < 128:

@@ -3,14 +3,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import example, given
 from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue
 
-from otel_reliability.sources.any_value import KEPT_BYTES, MAX_DEPTH, Memo, decoded, plain
-from otel_reliability.sources.otlp_write import pairs
+from otel_reliability.sources.any_value import MAX_DEPTH, decoded, plain
 
 
 def by_protobuf(raw: bytes) -> Any:
@@ -57,39 +55,6 @@ def test_any_scalar_is_read_back(value: Any) -> None:
     raw = AnyValue(**{field[type(value)]: value}).SerializeToString()
 
     assert same(decoded(raw), value)
-    assert same(Memo()[raw], value)
-
-
-def test_small_values_are_decoded_once() -> None:
-    """A small value is kept; a long one, which may be somebody's text, is not."""
-    memo = Memo()
-    small, large = (AnyValue(string_value="x" * size).SerializeToString() for size in (8, KEPT_BYTES))
-
-    assert memo[small] is memo[small]
-    assert memo[large] == "x" * KEPT_BYTES
-    assert list(memo) == [small]
-    assert memo.once(small) == memo[small]
-
-
-@pytest.mark.parametrize("inner", [("stop",), ("a", 1, True, None), (), (("a",),)])
-def test_a_small_list_is_kept(inner: tuple[Any, ...]) -> None:
-    """It is a tuple, which nobody can change."""
-    (pair,) = pairs({"list": inner})
-    raw = pair.value.SerializeToString()
-    memo = Memo()
-
-    assert memo[raw] == inner
-    assert list(memo) == [raw]
-
-
-def test_a_map_is_not_shared() -> None:
-    """What could be changed is decoded again each time, in a list too."""
-    (pair,) = pairs({"list": [{"a": "b"}]})
-    raw = pair.value.SerializeToString()
-    memo = Memo()
-
-    assert memo[raw] == ({"a": "b"},)
-    assert not memo
 
 
 def test_depth_is_bounded() -> None:

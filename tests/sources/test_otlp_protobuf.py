@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
-import weakref
 from typing import Any
 
 import pytest
@@ -15,8 +13,6 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeL
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
 from otel_reliability.errors import UndecodableBody
-from otel_reliability.model.attributes import LazyAttributes
-from otel_reliability.sources.any_value import Memo
 from otel_reliability.sources.batch import Reason
 from otel_reliability.sources.otlp_protobuf import decode_logs, decode_traces
 from otel_reliability.sources.otlp_write import pairs
@@ -192,23 +188,6 @@ class TestLazyAttributes:
     def test_shows_no_content(self) -> None:
         """Its representation names keys only: values may be a user's words."""
         assert repr(self.attributes) == "LazyAttributes(['list', 'long', 'number', 'text'])"
-
-
-def test_nothing_outlives_the_request() -> None:
-    """When the spans of a request are gone, so is all that was decoded of it."""
-
-    class Sentinel(Memo):
-        __slots__ = ("__weakref__",)
-
-    memo = Sentinel()
-    attributes = LazyAttributes({"k": AnyValue(string_value="secret").SerializeToString()}, memo)
-    assert attributes["k"] == "secret"
-    assert list(memo.values()) == ["secret"]
-    gone = weakref.ref(memo)
-    del memo, attributes
-    gc.collect()
-
-    assert gone() is None
 
 
 def logs(*records: LogRecord) -> bytes:
