@@ -15,7 +15,6 @@ from otel_reliability.model.span import AgentSpan, Evaluation
 from otel_reliability.service.answers import Encoding, OtlpSignal, Problem, Refused
 from otel_reliability.sources import otlp_json, otlp_protobuf
 from otel_reliability.sources.batch import Batch, Malformed
-from otel_reliability.sources.json_request import decode_request
 from otel_reliability.sources.native_decoder import native_decoder
 
 _MAX_REASONS: Final = 5
@@ -84,7 +83,7 @@ def _json(signal: OtlpSignal, body: bytes) -> Batch:
         raise UndecodableBody("a request in OTLP-JSON is an object")
     key = _KEYS[signal]
     found: object = cast("dict[str, Any]", request).get(key)
-    return decode_request({} if found is None else {key: found})
+    return otlp_json.decode_request({} if found is None else {key: found})
 
 
 def _message(malformed: list[Malformed], counts: Mapping[str, int]) -> str:

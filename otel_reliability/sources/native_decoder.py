@@ -14,9 +14,8 @@ from google.protobuf.message import DecodeError
 
 from otel_reliability.model.attributes import LazyAttributes
 from otel_reliability.model.span import AgentSpan, Call, RawSpan, Resource, Session, ToolFacts
-from otel_reliability.sources.any_value import decoded
 from otel_reliability.sources.batch import Malformed, fault, ordered, parent, parent_remote
-from otel_reliability.sources.otlp_protobuf import resource_of, scope_of, unusual
+from otel_reliability.sources.otlp_protobuf import decoded, resource_of, scope_of, unusual
 
 FITS: Final = 12
 """The version of what is passed to compiled modules and what comes back. They say it too, and are used where it is the same: one

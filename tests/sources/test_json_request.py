@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.model.span import KIND_CLIENT, STATUS_ERROR, Evaluation
-from otel_reliability.sources.any_value import MAX_DEPTH
-from otel_reliability.sources.batch import Batch
-from otel_reliability.sources.json_request import decode_request
+from otel_reliability.sources.batch import MAX_DEPTH, Batch
+from otel_reliability.sources.otlp_json import decode_request
 from otel_reliability.testing import at, span, span_id, trace_id, traces_json
 
 JSON = st.recursive(

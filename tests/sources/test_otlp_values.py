@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue
 
-from otel_reliability.sources.any_value import MAX_DEPTH, decoded, plain
+from otel_reliability.sources.batch import MAX_DEPTH
+from otel_reliability.sources.otlp_protobuf import decoded, plain
 
 
 def by_protobuf(raw: bytes) -> Any:
