@@ -35,6 +35,7 @@ from otel_reliability.sources.batch import (
     Log,
     fault,
     link_ref,
+    parent_remote,
     take_log,
 )
 from otel_reliability.sources.otlp_descriptor import (
@@ -54,6 +55,8 @@ _tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnkno
 """Makes a named tuple from a tuple, without the call in Python that its class would cost."""
 _STATUSES: Final = {b"": 0, b"\x18\x01": 1, b"\x18\x02": 2}
 """Status codes by the bytes of a status that says nothing else."""
+_REMOTE_FLAGS: Final = FLAG_REMOTE_KNOWN | FLAG_REMOTE
+_REMOTE: Final = {flags: parent_remote(flags) for flags in (0, FLAG_REMOTE_KNOWN, FLAG_REMOTE, _REMOTE_FLAGS)}
 _CACHED: Final = 1024
 _CACHED_BYTES: Final = 16 * 1024
 
@@ -152,7 +155,7 @@ def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource) 
                     start_ns,
                     end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call, a tenth of a span
                     _STATUSES[status] if status in _STATUSES else Status.FromString(status).code,
-                    bool(flags & FLAG_REMOTE) if flags & FLAG_REMOTE_KNOWN else None,
+                    _REMOTE[flags & _REMOTE_FLAGS],
                     LazyAttributes(pairs, decoded),
                     events,
                     links,

@@ -14,7 +14,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.errors import SourceError, UndecodableBody
+from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.span import RawSpan
 from otel_reliability.sources.batch import Malformed, Reason
 from otel_reliability.sources.otlp_json import decode_json, read_file
@@ -214,12 +214,6 @@ def test_any_body_is_decoded_or_undecodable(body: bytes) -> None:
     except UndecodableBody:
         return
     assert batch.spans == []
-
-
-def test_absent_file_is_an_error(tmp_path: Path) -> None:
-    """A file that is not there raises when reading begins."""
-    with pytest.raises(SourceError, match="absent"):
-        next(read_file(tmp_path / "absent"))
 
 
 @pytest.mark.parametrize("packed", [False, True])
