@@ -62,7 +62,7 @@ _CACHED_BYTES: Final = 16 * 1024
 
 _fields: Final = attrgetter(
     "trace_id", "span_id", "parent_span_id", "name", "kind", "start_time_unix_nano", "end_time_unix_nano", "status", "flags",
-    "attributes",
+    "attributes", "events",
 )  # fmt: skip
 """What every span has, in one call made in C."""
 
@@ -126,7 +126,7 @@ def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource) 
     """The hot loop. What every span needs is written out here; what is unusual costs a call."""
     good, scope_name, scope_version = batch.spans.append, *scope
     for span in spans:
-        trace_id, span_id, parent_id, name, kind, start_ns, end_ns, status, flags, pairs = _fields(span)
+        trace_id, span_id, parent_id, name, kind, start_ns, end_ns, status, flags, pairs, happened = _fields(span)
         sound = (
             len(trace_id) == TRACE_ID_BYTES
             and len(span_id) == SPAN_ID_BYTES
@@ -139,10 +139,10 @@ def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource) 
             batch.malformed.append(problem)
             continue
         unknown = UnknownFieldSet(span)
-        state, events, links = "", (), ()
+        state, events, links = "", tuple(map(_event, happened)) if happened else (), ()
         if len(unknown):
             fields = [(field.field_number, field.wire_type, field.data) for field in unknown]
-            pairs, state, events, links = unusual(fields, pairs)
+            pairs, state, _, links = unusual(fields, pairs)
         good(
             _tuple(
                 RawSpan,
@@ -181,7 +181,7 @@ def unusual(
         if number == SPAN_STATE:
             state = _text(data)
         elif number == SPAN_EVENTS:
-            events.append(_event(data))
+            events.append(_event(Event.FromString(data)))
         elif number == SPAN_LINKS:
             link = Link.FromString(data)
             links.append(link_ref(link.trace_id, link.span_id))
@@ -190,8 +190,7 @@ def unusual(
     return pairs, state, tuple(events), tuple(filter(None, links))
 
 
-def _event(data: bytes) -> RawEvent:
-    event = Event.FromString(data)
+def _event(event: Any) -> RawEvent:
     pairs = event.attributes
     for field in UnknownFieldSet(event):
         if field.field_number == EVENT_ATTRIBUTES and field.wire_type == LENGTH_DELIMITED:
