@@ -543,7 +543,7 @@ cdef class Scanner:
     cdef Filled _made(self, Layout layout, template):
         cdef Filled filled = Filled()
         filled.kind, filled.failed, filled.facts, single, others, filled.build, session, filled.has_result = template
-        filled.is_tool = filled.build == self._builder
+        filled.is_tool = filled.build == self._builder and (filled.facts[0] is not None or filled.facts[5] is None)
         others = [*[(place, self._own_type(reader, (key,))) for place, reader, key in single], *others]
         filled.own = [Own(place, own, layout.places, self._readers) for place, own in others]
         if isinstance(session, str):

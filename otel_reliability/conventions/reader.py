@@ -80,14 +80,14 @@ Values = Mapping[str, Any]
 
 Parts: TypeAlias = list[Any]
 """The fields of facts in a row: those of a model call and of an invocation with input and output tokens in place of `tokens`,
-those of its one call for a tool, the facts themselves where a convention reads them as a whole."""
+those of its one call for a tool, with the reported name of the tool in place of `effect`; the facts themselves where a convention
+reads them as a whole."""
 
-_ARGUMENTS, _RESULT = Call._fields.index("arguments"), Call._fields.index("result")
+_RESULT: Final = Call._fields.index("result")
 _MODEL_TOKENS: Final = ModelFacts._fields.index("tokens")
 _MODEL_CALLS: Final = ModelFacts._fields.index("calls") + 1
 _INVOCATION_TOKENS: Final = InvocationFacts._fields.index("tokens")
 _INVOCATION_CALL: Final = InvocationFacts._fields.index("call") + 1
-_HASHES: Final = {"prompt", "tools"}
 
 
 class Template(NamedTuple):
@@ -182,14 +182,10 @@ class Templates:
                     parts[_INVOCATION_CALL] = next(iter(self._calls((facts.call,))), None)
                 return parts, self.invocation
             case ToolFacts(calls=(call,)):
-                parts = list(call)
-                name = None if call.name is None else self._name(call.name)
-                parts[_ARGUMENTS] = _once(call.arguments, self._hasher.arguments_of(call.name))
-                parts[_RESULT] = _once(call.result, self._hasher.result)
-                if call.name is not None and name is None:
-                    return parts, _no_call
-                parts[0] = name
-                return parts, self.tool
+                reported, call_id, arguments, failed, result, _ = call
+                name = None if reported is None else self._name(reported)
+                arguments = _once(arguments, self._hasher.arguments_of(reported))
+                return [name, call_id, arguments, failed, _once(result, self._hasher.result), reported], self.tool
             case Own():
                 return [_once(facts, self.complete)], _whole
             case _:
@@ -222,8 +218,11 @@ class Templates:
 
     def tool(self, parts: Parts) -> ToolFacts:
         """Return the facts of a tool span of one call."""
-        name, call_id, arguments, failed, result, _ = parts
-        return _tuple(ToolFacts, ((self._hasher.hashed_call(name, call_id, arguments, result, failed=failed),), False))
+        name, call_id, arguments, failed, result, reported = parts
+        call = self._hasher.hashed_call(reported, call_id, arguments, result, failed=failed)
+        if name != reported:
+            return ToolFacts(() if name is None else (call._replace(name=name),))
+        return _tuple(ToolFacts, ((call,), False))
 
     def _calls(self, calls: Iterable[Any]) -> tuple[Call, ...]:
         """Return reported calls hashed, by the names that they have here, without those that are ignored."""
@@ -272,10 +271,6 @@ def _hashed(read: Callable[..., Any], finish: Callable[[Any], Any]) -> Callable[
 
 def _is_soft_error(result: Result | None) -> bool:
     return result is not None and result.is_soft_error
-
-
-def _no_call(_: Parts) -> ToolFacts:
-    return ToolFacts()
 
 
 def _whole(parts: Parts) -> Any:
