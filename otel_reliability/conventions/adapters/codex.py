@@ -76,9 +76,7 @@ class Codex(Convention):
             case "codex.tool_result":
                 return _result(given, session, duration)
             case "codex.sse_event" if given.get("event.kind") == "response.completed":
-                tokens = Tokens(
-                    values.integer(given.get("input_token_count")), values.integer(given.get("output_token_count"))
-                )
+                tokens = genai.tokens(given, ("input_token_count",), ("output_token_count",))
                 if tokens == Tokens():
                     return None
                 return Event(Kind.MODEL, ModelFacts(values.text(given.get("model")), tokens=tokens), session, tokens)

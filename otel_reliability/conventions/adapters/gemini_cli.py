@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import NOTHING, Answer, Convention, Event, SpanView, own, reported_call
-from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, RejectionFacts, Tokens, ToolFacts
+from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, RejectionFacts, ToolFacts
 
 AGENT: Final = "gemini-cli"
 SHELL: Final = "run_shell_command"
@@ -77,9 +77,7 @@ class GeminiCli(Convention):
                 identity = (name, prompt_id, duration, size, failed, given.get("error"), given.get("function_args"))
                 return Event(Kind.TOOL, facts, session, identity, None, duration, failed)
             case "gemini_cli.api_response":
-                tokens = Tokens(
-                    values.integer(given.get("input_token_count")), values.integer(given.get("output_token_count"))
-                )
+                tokens = genai.tokens(given, ("input_token_count",), ("output_token_count",))
                 facts = ModelFacts(values.text(given.get("model")), tokens=tokens)
                 return Event(Kind.MODEL, facts, session, (prompt_id, *tokens), None, duration)
             case "gemini_cli.agent.finish":
