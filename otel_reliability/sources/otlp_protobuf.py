@@ -171,7 +171,9 @@ def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource) 
 def unusual(
     fields: Iterable[tuple[int, int, Any]], pairs: Any
 ) -> tuple[Any, str, tuple[RawEvent, ...], tuple[SpanRef, ...]]:
-    """The attributes, the trace state, the events and the links of a span that has fields which the descriptor leaves out."""
+    """The attributes, the trace state, the events and the links of a span that has fields which the descriptor leaves out, or whose
+    events the native extension hands over.
+    """
     state = ""
     events: list[RawEvent] = []
     links: list[SpanRef | None] = []
