@@ -171,8 +171,9 @@ def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource) 
 def unusual(
     fields: Iterable[tuple[int, int, Any]], pairs: Any
 ) -> tuple[Any, str, tuple[RawEvent, ...], tuple[SpanRef, ...]]:
-    """The attributes, the trace state, the events and the links of a span that has fields which the descriptor leaves out, or whose
-    events the native extension hands over.
+    """The attributes, trace state, events and links of a span with fields that the descriptor leaves out.
+
+    (Events are among them only where the native extension hands them over.)
     """
     state = ""
     events: list[RawEvent] = []
