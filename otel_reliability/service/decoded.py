@@ -49,11 +49,11 @@ class Decoder:
     def __call__(self, signal: OtlpSignal, encoding: Encoding, body: bytes) -> Decoded:
         """Return what a body holds. Raises `Refused` where it cannot be read at all."""
         try:
-            if self._native is not None and signal is OtlpSignal.TRACES and encoding is Encoding.PROTOBUF:
-                found = self._native(body)
-                if found is not None:
-                    return _decoded(found[0], Batch(malformed=found[1]))
-            batch = _batch(signal, encoding, body)
+            if signal is OtlpSignal.TRACES and encoding is Encoding.PROTOBUF:
+                found = None if self._native is None else self._native(body)
+                spans, malformed = found or otlp_protobuf.read_traces(body, self._read)
+                return _decoded(spans, Batch(malformed=malformed))
+            batch = _json(signal, body) if encoding is Encoding.JSON else otlp_protobuf.decode_logs(body)
         except UndecodableBody as error:
             raise Refused(Problem.UNDECODABLE, "undecodable", str(error)) from None
         if batch.logs:
@@ -68,12 +68,6 @@ def _decoded(spans: Iterable[AgentSpan], batch: Batch) -> Decoded:
     counts = Counter(str(problem.reason) for problem in batch.malformed)
     message = _message(batch.malformed, counts) if counts else ""
     return Decoded(tuple(spans), tuple(batch.evaluations), counts, message, batch.other_logs)
-
-
-def _batch(signal: OtlpSignal, encoding: Encoding, body: bytes) -> Batch:
-    if encoding is Encoding.JSON:
-        return _json(signal, body)
-    return otlp_protobuf.decode_traces(body) if signal is OtlpSignal.TRACES else otlp_protobuf.decode_logs(body)
 
 
 def _json(signal: OtlpSignal, body: bytes) -> Batch:

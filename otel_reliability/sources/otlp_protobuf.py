@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -33,6 +33,7 @@ from otel_reliability.sources.batch import (
     TRACE_ID_BYTES,
     Batch,
     Log,
+    Malformed,
     fault,
     link_ref,
     parent_remote,
@@ -50,6 +51,8 @@ from otel_reliability.sources.otlp_descriptor import (
     Request,
     Status,
 )
+
+T = TypeVar("T")
 
 _tuple: Final[Callable[..., Any]] = tuple.__new__  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
 """Makes a named tuple from a tuple, without the call in Python that its class would cost."""
@@ -76,16 +79,25 @@ def decode_traces(body: bytes) -> Batch:
     >>> decode_traces(b"").spans
     []
     """
+    return Batch(*read_traces(body, _itself))
+
+
+def read_traces(body: bytes, read: Callable[[RawSpan], T]) -> tuple[list[T], list[Malformed]]:
+    """Return the same, each span as `read` returns it: read at once, none is kept until the request is decoded."""
     check(body)
-    batch = Batch()
+    found: tuple[list[T], list[Malformed]] = [], []
     try:
         for resource_spans in Request.FromString(body).resource_spans:
             resource = resource_of(b"".join(resource_spans.resource))
             for scope_spans in resource_spans.scope_spans:
-                _take(batch, scope_spans.spans, scope_of(b"".join(scope_spans.scope)), resource)
+                _take(found, scope_spans.spans, scope_of(b"".join(scope_spans.scope)), resource, read)
     except DecodeError as error:
         raise UndecodableBody(f"not an OTLP trace request in protobuf ({len(body)} bytes)") from error
-    return batch
+    return found
+
+
+def _itself(span: RawSpan) -> RawSpan:
+    return span
 
 
 def decode_logs(body: bytes) -> Batch:
@@ -122,9 +134,15 @@ def _log(record: LogRecord, scope: str, resource: Resource) -> Log:
     )
 
 
-def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource) -> None:
+def _take(
+    found: tuple[list[T], list[Malformed]],
+    spans: Any,
+    scope: tuple[str, str],
+    resource: Resource,
+    read: Callable[[RawSpan], T],
+) -> None:
     """The hot loop. What every span needs is written out here; what is unusual costs a call."""
-    good, scope_name, scope_version = batch.spans.append, *scope
+    good, scope_name, scope_version = found[0].append, *scope
     for span in spans:
         trace_id, span_id, parent_id, name, kind, start_ns, end_ns, status, flags, pairs, happened = _fields(span)
         sound = (
@@ -136,7 +154,7 @@ def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource) 
             and 0 < end_ns <= LATEST_NS
         )
         if not sound and (problem := fault(trace_id, span_id, parent_id, start_ns, end_ns)):
-            batch.malformed.append(problem)
+            found[1].append(problem)
             continue
         unknown = UnknownFieldSet(span)
         state, events, links = "", tuple(map(_event, happened)) if happened else (), ()
@@ -144,26 +162,28 @@ def _take(batch: Batch, spans: Any, scope: tuple[str, str], resource: Resource) 
             fields = [(field.field_number, field.wire_type, field.data) for field in unknown]
             pairs, state, _, links = unusual(fields, pairs)
         good(
-            _tuple(
-                RawSpan,
-                (
-                    trace_id,
-                    span_id,
-                    parent_id if parent_id and parent_id != NO_SPAN else None,
-                    name,
-                    kind,
-                    start_ns,
-                    end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call, a tenth of a span
-                    _STATUSES[status] if status in _STATUSES else Status.FromString(status).code,
-                    _REMOTE[flags & _REMOTE_FLAGS],
-                    LazyAttributes(pairs, decoded),
-                    events,
-                    links,
-                    scope_name,
-                    scope_version,
-                    resource,
-                    state,
-                ),
+            read(
+                _tuple(
+                    RawSpan,
+                    (
+                        trace_id,
+                        span_id,
+                        parent_id if parent_id and parent_id != NO_SPAN else None,
+                        name,
+                        kind,
+                        start_ns,
+                        end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call, a tenth of a span
+                        _STATUSES[status] if status in _STATUSES else Status.FromString(status).code,
+                        _REMOTE[flags & _REMOTE_FLAGS],
+                        LazyAttributes(pairs, decoded),
+                        events,
+                        links,
+                        scope_name,
+                        scope_version,
+                        resource,
+                        state,
+                    ),
+                )
             )
         )
 
