@@ -8,11 +8,10 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias
 
-from otel_reliability.assembly.outcome import reported
-from otel_reliability.assembly.span_tree import NONE, SpanTree, is_kept
+from otel_reliability.assembly.outcome import latest, reported
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.run import Run
-from otel_reliability.model.span import AgentSpan, Evaluation, Kind, ModelFacts, Notes, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, ModelFacts, Notes, SpanId, SpanRef, TraceId
 
 WAIT: Final = 600.0
 """Seconds for which an evaluation waits for its run."""
@@ -20,61 +19,10 @@ MAX_PER_TRACE: Final = 256
 """Evaluations of one trace."""
 MAX_RESPONSES: Final = 100_000
 """Responses that an evaluation can name."""
-NO_RUN: Final = ("evaluation_refused", "no_run")
+NO_TARGET: Final = ("evaluation_refused", "no_run")
 _LIMIT: Final = ("evaluation_refused", "limit")
 
 _Waiting: TypeAlias = list[tuple[float, Evaluation]]
-
-
-def latest(evaluations: Iterable[Evaluation]) -> tuple[Evaluation, ...]:
-    """Return, sorted by name, the evaluation of each name with the greatest (time, score)."""
-    found: dict[str, Evaluation] = {}
-    for evaluation in evaluations:
-        other = found.get(evaluation.name)
-        if other is None or _rank(evaluation) > _rank(other):
-            found[evaluation.name] = evaluation
-    return tuple([found[name] for name in sorted(found)])
-
-
-def _rank(evaluation: Evaluation) -> tuple[int, float, str, SpanId, str]:
-    """Time and score; the rest keeps the order of arrival from deciding."""
-    score = evaluation.score if evaluation.score is not None else -1.0
-    return (evaluation.time_ns, score, evaluation.label or "", evaluation.span_id or b"", evaluation.response_id or "")
-
-
-def targets(tree: SpanTree, evaluations: Iterable[Evaluation]) -> dict[int, list[Evaluation]]:
-    """Return evaluations by the index of the span they are about, or by `~unit` if they are about the top-level runs of a unit.
-
-    An evaluation is about the span that it names, or the nearest agent span above that, else about the one unit below it. Without
-    a known span it is about the one unit of its trace that an agent or workflow heads, else the trace's one unit.
-    """
-    found: dict[int, list[Evaluation]] = {}
-    for evaluation in evaluations:
-        target = _target(tree, evaluation)
-        if target is not None:
-            found.setdefault(target, []).append(evaluation)
-    return found
-
-
-def _target(tree: SpanTree, evaluation: Evaluation) -> int | None:
-    spans, units = tree.spans, tree.units
-    trace = [i for i, span in enumerate(spans) if span.trace_id == evaluation.trace_id]
-    at = next((i for i in trace if spans[i].span_id == evaluation.span_id), None)
-    if at is not None:
-        here = at if is_kept(spans[at]) else tree.kept_above(at)
-        if here != NONE:
-            return here
-        below = {units[i] for i in range(len(spans)) if units[i] != NONE and _is_below(tree, i, at)}
-        return ~below.pop() if len(below) == 1 else None
-    known = {units[i] for i in trace if units[i] != NONE}
-    headed = {unit for unit in known if spans[unit].kind in (Kind.AGENT, Kind.WORKFLOW)} or known
-    return ~headed.pop() if len(headed) == 1 else None
-
-
-def _is_below(tree: SpanTree, i: int, above: int) -> bool:
-    while i not in (NONE, above):
-        i = tree.parent[i]
-    return i == above
 
 
 class WaitingEvaluations:
@@ -94,13 +42,8 @@ class WaitingEvaluations:
         self._limit, self._accounts, self._give, self._kept_spans = limit, accounts, give, kept_spans
         self._by_trace: dict[TraceId, _Waiting] = {}
         self._by_response: dict[str, _Waiting] = {}
-        self._responses: OrderedDict[str, SpanRef] | None = None
+        self.responses: OrderedDict[str, SpanRef] | None = None
         self.count = 0
-
-    @property
-    def listens(self) -> bool:
-        """Return whether it must see every span: evaluations wait, or some have named a response."""
-        return self.count > 0 or self._responses is not None
 
     @property
     def waiting(self) -> Iterator[tuple[float, Evaluation]]:
@@ -124,7 +67,7 @@ class WaitingEvaluations:
         if evaluation.trace_id is not None:
             self._by_trace.setdefault(evaluation.trace_id, []).append((since, evaluation))
         elif evaluation.response_id is not None:
-            self._responses = self._responses or OrderedDict()
+            self.responses = self.responses or OrderedDict()
             self._by_response.setdefault(evaluation.response_id, []).append((since, evaluation))
 
     def see(self, spans: Iterable[AgentSpan], now: float) -> None:
@@ -135,10 +78,10 @@ class WaitingEvaluations:
                     self.count -= 1
                     self._give(evaluation, now)
             facts = span[9]
-            if self._responses is not None and isinstance(facts, ModelFacts) and facts.response_id is not None:
-                self._responses[facts.response_id] = (span[0], span[1])
-                if len(self._responses) > MAX_RESPONSES:
-                    self._responses.popitem(last=False)
+            if self.responses is not None and isinstance(facts, ModelFacts) and facts.response_id is not None:
+                self.responses[facts.response_id] = (span[0], span[1])
+                if len(self.responses) > MAX_RESPONSES:
+                    self.responses.popitem(last=False)
                 for _, evaluation in self._by_response.pop(facts.response_id, ()):
                     self.count -= 1
                     self._add_by_response(facts.response_id, evaluation, now)
@@ -154,7 +97,7 @@ class WaitingEvaluations:
             lost = sum(since < horizon for since, _ in items)
             del items[:lost]
             self.count -= lost
-            self._accounts[NO_RUN] += lost
+            self._accounts[NO_TARGET] += lost
             if not items:
                 waiting.pop(key)  # pyright: ignore[reportArgumentType]  # the key came from this very mapping
 
@@ -167,9 +110,9 @@ class WaitingEvaluations:
         return True
 
     def _add_by_response(self, response_id: str, evaluation: Evaluation, now: float) -> None:
-        if self._responses is None:
-            self._responses = OrderedDict(self._known_responses())
-        ref = self._responses.get(response_id)
+        if self.responses is None:
+            self.responses = OrderedDict(self._known_responses())
+        ref = self.responses.get(response_id)
         if ref is not None and self._give(evaluation._replace(trace_id=ref[0], span_id=ref[1]), now):
             return
         if self._has_room():

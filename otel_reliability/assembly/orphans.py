@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from otel_reliability.assembly.closed_traces import ClosedIds
-from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree, is_kept, parent_ref
+from otel_reliability.assembly.closed_traces import RUN_KEYS, ClosedIds
+from otel_reliability.assembly.span_tree import (
+    BESIDE_AGENT,
+    NO_AGENT,
+    NONE,
+    Account,
+    Invocation,
+    SpanTree,
+    is_kept,
+    parent_ref,
+)
 from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, Kind, SpanId, SpanRef, ToolFacts, TraceId
 
 WORK: Final = frozenset({Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.RETRIEVAL})
-RUN_KEYS: Final = b"run.key"
-"""Begins the id of the trace that stands for a value of `run.key`, and with it the anchor of its run."""
 
 
 class ImplicitRun(NamedTuple):
@@ -41,16 +47,15 @@ class Orphans(NamedTuple):
 
     - `linked`: topmost spans, with the root of the run that encloses them in time.
     - `implicit`: runs without a root. `keyed`: those of lone work with a run key, by the hash of the key.
-    - `anchors`: what stands in for the roots of linked orphans and of other implicit runs.
-    - `beside_agent`, `without_agent`: numbers of spans of work that belongs to no run, in traces with an invocation, and without.
+    - `anchors`: what stands in for the roots of linked orphans and of implicit runs, with the index of a span below.
+    - `unclaimed`: spans of work that belongs to no run, in traces with an invocation, and without.
     """
 
     linked: dict[int, int]
     implicit: list[ImplicitRun]
     keyed: dict[bytes, ImplicitRun]
-    anchors: list[SpanRef]
-    beside_agent: int
-    without_agent: int
+    anchors: dict[SpanRef, int]
+    unclaimed: dict[int, Account]
 
 
 class _Group:
@@ -78,8 +83,8 @@ def decide(tree: SpanTree, closed: Mapping[TraceId, ClosedIds]) -> Orphans:
     traces = _connected_traces(tree)
     linked: dict[int, int] = {}
     implicit: list[ImplicitRun] = []
-    anchors: list[SpanRef] = []
-    unclaimed: Counter[bool] = Counter()
+    anchors = {run.anchor: run.members[0] for run in keyed.values()}
+    unclaimed: dict[int, Account] = {}
     for connected in dict.fromkeys(traces[group.trace_id] for group in groups):
         here = [group for group in groups if traces[group.trace_id] is connected]
         invocations = [node for node in tree.invocations if traces[node.span.trace_id] is connected]
@@ -91,22 +96,21 @@ def decide(tree: SpanTree, closed: Mapping[TraceId, ClosedIds]) -> Orphans:
         hosts = _hosts(tree, [group for group in here if group.has_gap], invocations)
         for group in here:
             if group.anchor in hosts:
-                anchors.append(group.anchor)
+                anchors[group.anchor] = group.members[0]
                 linked.update(dict.fromkeys(group.tops, hosts[group.anchor]))
             elif group.has_gap:
                 implicit.append(ImplicitRun(group.anchor, group.members, only, incomplete=True))
             elif not is_beside_agent and any(_is_own_call(spans[i]) for i in group.members):
                 implicit.append(ImplicitRun(group.anchor, group.members, None, incomplete=False))
             else:
-                unclaimed[is_beside_agent] += len(group.members)
-    return Orphans(
-        linked, implicit, keyed, [*anchors, *(one.anchor for one in implicit)], unclaimed[True], unclaimed[False]
-    )
+                unclaimed.update(dict.fromkeys(group.members, BESIDE_AGENT if is_beside_agent else NO_AGENT))
+    anchors.update({run.anchor: run.members[0] for run in implicit})
+    return Orphans(linked, implicit, keyed, anchors, unclaimed)
 
 
 def _connected_traces(tree: SpanTree) -> Mapping[TraceId, frozenset[TraceId]]:
     """For each trace those that share a unit with it, directly or through others: they are one trace to every rule."""
-    found = {span[0]: frozenset((span[0],)) for span in tree.spans}
+    found = {trace_id: frozenset((trace_id,)) for trace_id in {span[0] for span in tree.spans}}
     if len(found) > 1:
         for span, unit in zip(tree.spans, tree.units, strict=True):
             if unit != NONE and found[span[0]] is not found[tree.spans[unit][0]]:

@@ -1,17 +1,19 @@
-"""The tool calls of a run: each once, in the order of the path, retries and repeats marked."""
+"""The steps of a run: model and tool calls, each once, in the order of the path, retries and repeats marked."""
 
 from __future__ import annotations
 
-import heapq
+import fnmatch
+import re
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import Final, Literal, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
 
-from otel_reliability.assembly.model_calls import ModelSpan
 from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree
-from otel_reliability.model.span import Call, SpanId
+from otel_reliability.model.span import AgentSpan, Call, ModelFacts, SpanId, Tokens
 from otel_reliability.model.tools import is_edit
 
+ModelSpan: TypeAlias = tuple[int, ModelFacts]
+"""A model call: the index of its span, and its facts."""
 Parallel: TypeAlias = Literal["canonical", "as_started"]
 HANDOFF: Final = "→"
 """Precedes the agent's name in a path."""
@@ -44,11 +46,6 @@ class Step:
     def order(self) -> tuple[int, int, SpanId, int]:
         """The order of the clock."""
         return (self.start_ns, self.end_ns, self.span_id, self.position)
-
-    @property
-    def canonical_order(self) -> tuple[str, int, SpanId, int]:
-        """The order within a parallel group."""
-        return (self.call.name or "", self.start_ns, self.span_id, self.position)
 
     @property
     def label(self) -> str:
@@ -203,33 +200,35 @@ def _ordered(steps: list[Step], model_starts: dict[Invocation | None, list[int]]
     streams: dict[Invocation | None, list[Step]] = {}
     for step in sorted(steps, key=lambda step: step.order):
         streams.setdefault(step.node, []).append(step)
-    groups = [_groups(stream, model_starts.get(node, [])) for node, stream in streams.items()]
-    ordered: list[Step] = []
-    for group in heapq.merge(*groups, key=lambda group: group[0].order):
-        if len(group) > 1 and parallel == "canonical":
-            group.sort(key=lambda step: step.canonical_order)
-        ordered.extend(group)
-    return ordered
+    groups = [group for node, stream in streams.items() for group in _groups(stream, model_starts.get(node, ()))]
+    if len(streams) > 1:
+        groups.sort(key=lambda group: group[0].order)
+    if parallel == "canonical":
+        for group in groups:
+            if len(group) > 1:
+                group.sort(key=lambda step: (step.call.name or "", step.start_ns, step.span_id, step.position))
+    return [step for group in groups for step in group]
 
 
-def _groups(stream: list[Step], model_starts: list[int]) -> list[list[Step]]:
+def _groups(stream: list[Step], model_starts: Sequence[int]) -> list[list[Step]]:
     """A call joins the group if it starts before the group's earliest end, or with its last call, and no model call between."""
     groups: list[list[Step]] = []
-    earliest_end = 0
+    last, earliest_end = stream[0], 0
     for step in stream:
-        if groups and _joins(step, groups[-1][-1], earliest_end, model_starts):
+        is_together = step.start_ns < earliest_end or step.start_ns == last.start_ns
+        if (
+            groups
+            and is_together
+            and not (step.handoff or last.handoff)
+            and (bisect_right(model_starts, step.start_ns) == bisect_right(model_starts, last.start_ns))
+        ):
             groups[-1].append(step)
             earliest_end = min(earliest_end, step.end_ns)
         else:
             groups.append([step])
             earliest_end = step.end_ns
+        last = step
     return groups
-
-
-def _joins(step: Step, last: Step, earliest_end: int, model_starts: list[int]) -> bool:
-    if step.handoff or last.handoff or (step.start_ns >= earliest_end and step.start_ns != last.start_ns):
-        return False
-    return bisect_right(model_starts, step.start_ns) == bisect_right(model_starts, last.start_ns)
 
 
 # --- Retries and repeats ------------------------------------------------------------------------------------------------
@@ -253,84 +252,56 @@ def marks(steps: Sequence[Step], effects: Sequence[bool]) -> list[Mark]:
     ends the chain. A repeat follows a success, with the same result where results are known, and no other call with an effect
     ended between the starts of the two. The calls of a cycle are neither edits nor effects between its rounds.
     """
-    names = [step.call[0] for step in steps]
-    if len(set(names)) == len(names):
-        return [FIRST] * len(names)
+    calls: list[Same] = [(step.call[0], step.call[2]) for step in steps]
+    if len({name for name, _ in calls}) == len(calls):
+        return [FIRST] * len(calls)
     found: list[Mark] = []
-    ended = _Ended(steps, effects)
+    ends = sorted([(max(step.start_ns, step.end_ns), position) for position, step in enumerate(steps)])
+    latest: dict[Same, int] = {}
+    latest_of_tool: dict[str | None, int] = {}
+    ended = 0
+    effective, edits = _Changes(calls), _Changes(calls)
     in_cycles: set[int] | None = None
-    for position, step in enumerate(steps):
-        ended.by(step.start_ns)
-        earlier = ended.latest(*_same(step))
+    for position, (step, (name, arguments)) in enumerate(zip(steps, calls, strict=True)):
+        started = (step.start_ns, position)
+        while ends[ended] < started:
+            before = ends[ended][1]
+            ended += 1
+            latest[calls[before]] = max(before, latest.get(calls[before], -1))
+            latest_of_tool[calls[before][0]] = max(before, latest_of_tool.get(calls[before][0], -1))
+            if effects[before]:
+                effective.add(ends[ended - 1])
+                if is_edit(calls[before][0] or ""):
+                    edits.add(ends[ended - 1])
+        if arguments is None:
+            earlier = latest_of_tool.get(name, -1)
+        else:
+            earlier = max(latest.get((name, arguments), -1), latest.get((name, None), -1))
         mark = FIRST if earlier < 0 else _compared(step.call, steps[earlier].call, found[earlier][2])
-        if mark is not FIRST and (ended.edits if mark[0] else ended.effects).since(earlier, _same(step)):
-            if in_cycles is None:
-                in_cycles = _in_cycles([_same(step) for step in steps])
+        if mark is not FIRST and (edits if mark[0] else effective).has_other(
+            calls[position], (steps[earlier].start_ns, earlier)
+        ):
+            in_cycles = _in_cycles(calls) if in_cycles is None else in_cycles
             mark = mark if position in in_cycles else FIRST
         found.append(mark)
-        ended.add(position)
     return found
 
 
-class _Ended:
-    """The calls that have ended by some time: the latest of each tool and arguments, those with an effect, and edits of files."""
-
-    def __init__(self, steps: Sequence[Step], effects: Sequence[bool]) -> None:
-        self._steps, self._has_effect = steps, effects
-        self._by_arguments: dict[Same, int] = {}
-        self._by_name: dict[str | None, int] = {}
-        self._running: list[tuple[int, int]] = []
-        self.effects, self.edits = _Changes(steps), _Changes(steps)
-
-    def add(self, position: int) -> None:
-        """Add a call that has started."""
-        heapq.heappush(self._running, (self._steps[position].end_ns, position))
-
-    def by(self, now_ns: int) -> None:
-        """Move the time forward."""
-        while self._running and self._running[0][0] <= now_ns:
-            position = heapq.heappop(self._running)[1]
-            same = _same(self._steps[position])
-            self._by_arguments[same] = max(position, self._by_arguments.get(same, -1))
-            self._by_name[same[0]] = max(position, self._by_name.get(same[0], -1))
-            if self._has_effect[position]:
-                self.effects.add(position)
-                if is_edit(same[0] or ""):
-                    self.edits.add(position)
-
-    def latest(self, name: str | None, arguments: bytes | None) -> int:
-        """Return the latest call of a tool with these arguments, or with unknown ones on either side; -1 where there is none."""
-        if arguments is None:
-            return self._by_name.get(name, -1)
-        return max(self._by_arguments.get((name, arguments), -1), self._by_arguments.get((name, None), -1))
-
-
 class _Changes:
-    """Calls that changed something, in the order of their ends; of several equal calls in a row the last."""
+    """The last two calls to end that changed something and differ from one another, as (end, position)."""
 
-    def __init__(self, steps: Sequence[Step]) -> None:
-        self._steps = steps
-        self._positions: list[int] = []
+    def __init__(self, calls: Sequence[Same]) -> None:
+        self._calls = calls
+        self._last: list[tuple[int, int]] = []
 
-    def add(self, position: int) -> None:
+    def add(self, end: tuple[int, int]) -> None:
         """Add a call that has ended."""
-        if self._positions and _same(self._steps[self._positions[-1]]) == _same(self._steps[position]):
-            self._positions.pop()
-        self._positions.append(position)
+        is_same = self._last and self._calls[self._last[-1][1]] == self._calls[end[1]]
+        self._last = [*(self._last[:-1] if is_same else self._last[-1:]), end]
 
-    def since(self, earlier: int, same: Same) -> bool:
-        """Return whether a call other than the same one ended after a call started."""
-        started = self._steps[earlier].start_ns
-        for position in reversed(self._positions):  # neighbours differ, so two are enough
-            if (self._steps[position].end_ns, position) <= (started, earlier):
-                return False
-            if _same(self._steps[position]) != same:
-                return True
-        return False
-
-
-def _same(step: Step) -> Same:
-    return step.call[0], step.call[2]
+    def has_other(self, call: Same, since: tuple[int, int]) -> bool:
+        """Return whether a call other than this one ended after a call that started at `since`, (start, position)."""
+        return any(end > since and self._calls[end[1]] != call for end in self._last)
 
 
 def _compared(call: Call, earlier: Call, chain: int) -> Mark:
@@ -353,3 +324,148 @@ def _in_cycles(calls: Sequence[Same]) -> set[int]:
                 found.update(range(start, position))
             start = position + 1
     return found
+
+
+# --- Model calls --------------------------------------------------------------------------------------------------------
+
+
+_NEAR = 4
+"""Siblings that a model call is compared with."""
+
+
+def models_once(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
+    """Return each model call once: a model span inside a model span is one call; so are two of different scopes under one
+    parent, of which one lies in time within the other, unless their token counts differ. A log event adds what
+    its span leaves out.
+    """
+    details = tree.details
+    if details:
+        items = [(i, _with_inner(facts, details.get(i, ()))) for i, facts in items]
+    known = {i for i, _ in items}
+    inner: dict[int, list[ModelFacts]] = {}
+    outer: list[ModelSpan] = []
+    for i, facts in items:
+        over = tree.in_model.get(i, NONE)
+        if over in known:
+            while tree.in_model.get(over, NONE) in known:
+                over = tree.in_model[over]
+            inner.setdefault(over, []).append(facts)
+        else:
+            outer.append((i, facts))
+    return _without_siblings(tree, [(i, _with_inner(facts, inner.get(i, ()))) for i, facts in outer])
+
+
+def _with_inner(outer: ModelFacts, inner: Sequence[ModelFacts]) -> ModelFacts:
+    """Field by field the outer's value, else that of the inner ones (tokens: their sum)."""
+    if not inner:
+        return outer
+    merged: list[Any] = list(outer)
+    for one in inner:
+        merged = [own or other for own, other in zip(merged, one, strict=True)]
+    return ModelFacts(*merged)._replace(
+        tokens=Tokens(
+            outer.tokens.input if outer.tokens.input is not None else _sum(facts.tokens.input for facts in inner),
+            outer.tokens.output if outer.tokens.output is not None else _sum(facts.tokens.output for facts in inner),
+        ),
+        calls=outer.calls or tuple([call for facts in inner for call in facts.calls]),
+        cost=next((facts.cost for facts in (outer, *inner) if facts.cost is not None), None),
+    )
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def _without_siblings(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
+    kept: list[ModelSpan] = []
+    by_parent: dict[int, list[int]] = {}
+    for item in items:
+        parent = tree.kept_above(item[0])
+        siblings = by_parent.setdefault(parent, [])
+        same = next((at for at in reversed(siblings[-_NEAR:]) if _is_same_model_call(tree, kept[at], item)), None)
+        if same is None or parent == NONE:
+            siblings.append(len(kept))
+            kept.append(item)
+        else:
+            kept[same] = (kept[same][0], _with_inner(kept[same][1], [item[1]]))
+    return kept
+
+
+def _is_same_model_call(tree: SpanTree, one: ModelSpan, two: ModelSpan) -> bool:
+    first, second = tree.spans[one[0]], tree.spans[two[0]]
+    if first.scope == second.scope or not _within(first, second):
+        return False
+    return all(a is None or b is None or a == b for a, b in zip(one[1].tokens, two[1].tokens, strict=True))
+
+
+def _within(a: AgentSpan, b: AgentSpan) -> bool:
+    return (a.start_ns <= b.start_ns and b.end_ns <= a.end_ns) or (b.start_ns <= a.start_ns and a.end_ns <= b.end_ns)
+
+
+# --- Context windows ----------------------------------------------------------------------------------------------------
+
+
+_DATE: Final = re.compile(r"[-@](\d{4}-?\d{2}-?\d{2}|\d{6,8}|latest)$")
+_MAX_CACHE: Final = 4096
+
+
+class ContextLimits:
+    """Context windows in tokens, by model name; None where unknown: then no pressure is claimed.
+
+    The table of prices is the `prices` extra (genai-prices), read offline; without it, configuration and spans speak alone.
+
+    >>> limits = ContextLimits({"gpt-4o*": 128_000})
+    >>> limits.of(ModelFacts(model="gpt-4o-mini-2024-07-18")), limits.of(ModelFacts(model="house-model-1"))
+    (128000, None)
+    """
+
+    def __init__(self, configured: Mapping[str, int]) -> None:
+        self._configured = tuple(configured.items())
+        self._known: dict[str, int | None] = {}
+
+    def of(self, facts: ModelFacts) -> int | None:
+        """The window of the model that answered, else of the model that was asked for."""
+        return self.named(facts.model, facts.request_model) if facts.context_limit is None else facts.context_limit
+
+    def named(self, *names: str | None) -> int | None:
+        """The window of the first of these models of which one is known."""
+        known = self._known
+        for name in names:
+            if name is not None:
+                limit = known[name] if name in known else self._named(name)
+                if limit is not None:
+                    return limit
+        return None
+
+    def _named(self, name: str) -> int | None:
+        found = next((limit for pattern, limit in self._configured if fnmatch.fnmatchcase(name, pattern)), None)
+        if found is None:
+            found = next((limit for form in spellings(name) if (limit := _from_table(form)) is not None), None)
+        if len(self._known) < _MAX_CACHE:
+            self._known[name] = found
+        return found
+
+
+def spellings(name: str) -> list[str]:
+    """A model's name as tables may spell it: as it is, without the provider's prefix, without a date.
+
+    >>> spellings("openai/gpt-4o-2024-08-06")
+    ['openai/gpt-4o-2024-08-06', 'gpt-4o-2024-08-06', 'gpt-4o']
+    """
+    bare = name.rpartition("/")[2]
+    forms = [name, bare, _DATE.sub("", bare)]
+    return list(dict.fromkeys(forms))
+
+
+def _from_table(name: str) -> int | None:
+    try:
+        from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 (an extra, and 0.2 s to import)
+    except ImportError:
+        return None
+    try:
+        _, model = get_snapshot().find_provider_model(name, None, None, None)
+    except LookupError:
+        return None
+    window = model.context_window
+    return window if isinstance(window, int) and window > 0 else None
