@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import groupby
 from operator import itemgetter
 from typing import Final, TypeAlias
@@ -118,12 +118,12 @@ class ClosedTraces:
 def remember(
     closed: dict[TraceId, ClosedIds],
     spans: Iterable[AgentSpan],
-    runs: Iterable[Run] = (),
+    runs: Collection[Run] = (),
     anchors: Iterable[SpanRef] = (),
     *,
     sealed: bool = False,
 ) -> int:
-    """Remember the spans of final runs, and what stood in for roots of these runs. Returns how many ids are new."""
+    """Remember spans of final runs, and these runs with what stood in for their roots. Returns how many ids are new."""
     before = sum(map(len, closed.values()))
     for trace_id, group in groupby(spans, _TRACE):
         own = list(group)
@@ -131,9 +131,9 @@ def remember(
         known.ids.update(map(_ID, own))
         if sealed:
             known.sealed.update(map(_ID, own))
-        agents = [facts for span in own if span[7] is _AGENT and isinstance(facts := span[9], InvocationFacts)]
-        names = {facts.name for facts in agents if facts.name and not facts.weak}
-        if names:
+        if runs:
+            agents = [facts for span in own if span[7] is _AGENT and isinstance(facts := span[9], InvocationFacts)]
+            names = {facts.name for facts in agents if facts.name and not facts.weak}
             known.agents = frozenset(sorted(known.agents | names)[:_MAX_NAMES])
     for run in runs:
         if not run.implicit:
