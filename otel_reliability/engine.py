@@ -22,10 +22,9 @@ from otel_reliability.change.monitor import Change, Monitor, NewFingerprint
 from otel_reliability.change.observation import Observation
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import Reader
-from otel_reliability.model.attributes import bounded
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
-from otel_reliability.model.span import AgentSpan, Evaluation, RawLog, RawSpan, SpanId, SpanRef, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, RawLog, RawSpan, SpanId, SpanRef, TraceId, bounded
 from otel_reliability.watch import Excess, Watch
 from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
 from otel_reliability.windows.sessions import SessionEvent, Sessions

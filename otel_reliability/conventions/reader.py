@@ -19,23 +19,25 @@ from otel_reliability.conventions.base import NOTHING, Convention, Event, Own, S
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.conventions.mapping import Mapped, OwnSpans, ToolNames
 from otel_reliability.conventions.templates import Template, Templates
-from otel_reliability.model.attributes import LONGEST, LazyAttributes, bounded
 from otel_reliability.model.span import (
     BY_TIME,
     KIND_CONSUMER,
     KIND_PRODUCER,
     KIND_UNSPECIFIED,
+    LONGEST,
     ORIGIN,
     AgentSpan,
     Evaluation,
     InvocationFacts,
     Kind,
+    LazyAttributes,
     Notes,
     RawLog,
     RawSpan,
     Resource,
     Session,
     SpanRef,
+    bounded,
     span_of,
     trace_of,
 )

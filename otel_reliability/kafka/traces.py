@@ -14,10 +14,9 @@ from otel_reliability.assembly.assembler import Assembler
 from otel_reliability.config import Settings
 from otel_reliability.kafka.messages import Outgoing, write
 from otel_reliability.kafka.partition_values import KeyValues, PartitionValues
-from otel_reliability.model.crossing import alone, crossing
 from otel_reliability.model.record import RunRecord, pack_spans, unpack_spans
 from otel_reliability.model.run import RunChange, RunEvent
-from otel_reliability.model.span import AgentSpan, Evaluation, TraceId
+from otel_reliability.model.span import AgentSpan, Evaluation, TraceId, alone, crossing
 from otel_reliability.service.stored_parts import ClosedTraceRecords, OpenTraces
 
 _FINAL: Final = frozenset({RunChange.FINAL, RunChange.WITHDRAWN})

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple, TypeAlias
-
-from otel_reliability.model.attributes import bounded
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 TraceId: TypeAlias = bytes
 SpanId: TypeAlias = bytes
@@ -28,6 +26,27 @@ KIND_SERVER: Final = 2
 KIND_CLIENT: Final = 3
 KIND_PRODUCER: Final = 4
 KIND_CONSUMER: Final = 5
+
+
+LONGEST: Final = 256
+"""Characters of a name or an identifier."""
+_DIGEST: Final = 8
+
+
+def bounded(text: str) -> str:
+    """The text, or as much of it as there is room for, and a digest of all of it: two that differ stay two.
+
+    A member of an enumeration of strings, which a host may give, is its value: what is kept for long is plain.
+
+    >>> bounded("support"), len(bounded("x" * 1_000_000))
+    ('support', 256)
+    >>> bounded("x" * 1_000) == bounded("x" * 1_001)
+    False
+    """
+    if len(text) <= LONGEST:
+        return text if type(text) is str else str.__str__(text)
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).hexdigest()
+    return f"{text[: LONGEST - len(digest) - 1]}…{digest}"
 
 
 class Resource(NamedTuple):
@@ -67,6 +86,51 @@ class Resource(NamedTuple):
     def sender(self, scope_version: str) -> Resource:
         """Return what is kept of it for the spans of one scope: no attributes, as spans wait long and these may be large."""
         return Resource(*self[:4], bounded(scope_version))
+
+
+class Values(Protocol):
+    """The values of undecoded ones: `[raw]` of one that many spans may hold, `once` of one that is a span's own."""
+
+    def __getitem__(self, raw: bytes, /) -> Any: ...
+    def once(self, raw: bytes, /) -> Any: ...
+
+
+class LazyAttributes(Mapping[str, Any]):
+    """The attributes of one span or event: `raw` holds undecoded values by key, `memo` the value of every undecoded one.
+
+    They keep the whole request they came in alive, so a holder of one must copy what it needs. `memo` is shared by
+    the spans of a request: the small values that repeat (an operation, a tool's name) are decoded once. It goes when the
+    request goes, so no content outlives it.
+
+    Code that knows its keys takes them from `raw` and looks them up in `memo`: both are calls in C.
+    """
+
+    __slots__ = ("memo", "raw")
+
+    def __init__(self, raw: Mapping[str, bytes], memo: Values) -> None:
+        self.raw, self.memo = raw, memo
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value, or the default where the key is absent."""
+        raw = self.raw
+        return self.memo[raw[key]] if key in raw else default
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self.raw:
+            raise KeyError(key)
+        return self.memo[self.raw[key]]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.raw
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.raw)
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def __repr__(self) -> str:
+        return f"LazyAttributes({sorted(self.raw)})"
 
 
 class RawEvent(NamedTuple):
@@ -332,6 +396,37 @@ class AgentSpan(NamedTuple):
     link: SpanRef | None = None
     threshold: int | None = None
     extra: tuple[tuple[str, str], ...] = ()
+
+
+# --- Data that belong to two traces -------------------------------------------------------------------------------------
+
+
+LINK: Final = "link"
+RUN_KEY: Final = "run_key"
+_NOT_KEYED: Final = frozenset({Kind.AGENT, Kind.WORKFLOW, Kind.OTHER})
+"""Kinds whose runs go by their own spans, whatever the user's key says."""
+
+
+def crossing(span: AgentSpan) -> tuple[str, ...]:
+    """By what a span may belong to a run of another trace: the link of a messaging hop, or the user's own key.
+
+    >>> from otel_reliability.testing import agent
+    >>> crossing(agent(1)), crossing(agent(1, link=(b"another trace...", b"its span")))
+    ((), ('link',))
+    """
+    link = span.link is not None and span.link[0] != span.trace_id
+    keyed = span.notes is not None and span.notes.run_key is not None and span.kind not in _NOT_KEYED
+    return (LINK,) * link + (RUN_KEY,) * keyed
+
+
+def alone(span: AgentSpan) -> AgentSpan:
+    """The span without what would join it to other traces."""
+    found = crossing(span)
+    if LINK in found:
+        span = span._replace(link=None)
+    if RUN_KEY in found and span.notes is not None:
+        span = span._replace(notes=span.notes._replace(run_key=None))
+    return span
 
 
 # --- Conversations with coding agents: a trace stands for one -----------------------------------------------------------

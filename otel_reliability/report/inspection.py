@@ -19,10 +19,9 @@ from rich.text import Text
 from otel_reliability.config import Settings
 from otel_reliability.conventions import TABLE
 from otel_reliability.conventions.reader import Reader
-from otel_reliability.model.crossing import LINK, RUN_KEY, crossing
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run, Tools
-from otel_reliability.model.span import EVALUATION, Kind, RawLog
+from otel_reliability.model.span import EVALUATION, LINK, RUN_KEY, Kind, RawLog, crossing
 from otel_reliability.model.tools import ToolEffect, ToolRules, classified
 from otel_reliability.report.missing import missing_of
 from otel_reliability.report.proposal import MAX_GROUPS, OTHERS, Proposal, Unknown

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
-from otel_reliability.model.attributes import LazyAttributes
-from otel_reliability.model.span import AgentSpan, Call, RawSpan, Resource, Session, ToolFacts
+from otel_reliability.model.span import AgentSpan, Call, LazyAttributes, RawSpan, Resource, Session, ToolFacts
 from otel_reliability.sources.any_value import Memo, decoded
 from otel_reliability.sources.batch import Malformed, fault, ordered, parent, parent_remote
 from otel_reliability.sources.otlp_protobuf import resource_of, scope_of, unusual

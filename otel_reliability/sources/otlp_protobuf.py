@@ -20,8 +20,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 
 from otel_reliability.errors import UndecodableBody
-from otel_reliability.model.attributes import LazyAttributes
-from otel_reliability.model.span import RawEvent, RawSpan, Resource, SpanRef
+from otel_reliability.model.span import LazyAttributes, RawEvent, RawSpan, Resource, SpanRef
 from otel_reliability.sources.any_value import Memo, attributes, plain
 from otel_reliability.sources.batch import (
     FLAG_REMOTE,

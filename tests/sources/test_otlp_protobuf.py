@@ -15,7 +15,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeL
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
 from otel_reliability.errors import UndecodableBody
-from otel_reliability.model.attributes import LazyAttributes
+from otel_reliability.model.span import LazyAttributes
 from otel_reliability.sources.any_value import Memo
 from otel_reliability.sources.batch import Reason
 from otel_reliability.sources.otlp_protobuf import decode_logs, decode_traces

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from otel_reliability.config import MetricSettings, Settings
-from otel_reliability.model.attributes import bounded
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
+from otel_reliability.model.span import bounded
 from otel_reliability.report.build import AgentSource, agent_view
 from otel_reliability.report.view import AgentView, ScorePoint
 from otel_reliability.testing import call, run
