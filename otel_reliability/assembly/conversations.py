@@ -9,7 +9,7 @@ function of the set of spans, not of their order.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from otel_reliability.assembly.span_tree import REF, latest_versions, parent_ref
@@ -131,7 +131,7 @@ class _Conversations:
                     self._turns.setdefault(conversation, _Turns()).prompts.append(span)
                 else:
                     self._events.append(span)
-            elif span.kind is Kind.AGENT and self._agent_above(span) is None:
+            elif span.kind is Kind.AGENT and self._turn_above(span)[0] == REF(span):
                 self._turns.setdefault(conversation, _Turns()).roots.append(span)
         self._know_prompts()
         for turns in self._turns.values():
@@ -160,29 +160,12 @@ class _Conversations:
         is_last = turns.refs[-1] == stands_for
         return span._replace(parent_id=BY_TIME if is_last else None, parent_remote=False, link=None)
 
-    def _agent_above(self, span: AgentSpan) -> AgentSpan | None:
-        """The topmost agent span of a conversation above a span."""
-        found = None
-        for over in self._above(span):
-            if over.kind is Kind.AGENT and conversation_of(over) is not None:
-                found = over
-        return found
-
     def _is_inner(self, span: AgentSpan) -> bool:
         """Return whether an agent span of a conversation lies in another one of its name: its steps are those of that one."""
         if conversation_of(span) is None:
             return False
-        above = self._agent_above(span)
-        return above is not None and _name(above) == _name(span)
-
-    def _above(self, span: AgentSpan) -> Iterable[AgentSpan]:
-        seen = {REF(span)}
-        ref = parent_ref(span)
-        while ref is not None and ref in self._of and ref not in seen:
-            seen.add(ref)
-            over = self._of[ref]
-            yield over
-            ref = parent_ref(over)
+        turn = self._turn_above(span)[0]
+        return turn is not None and turn != REF(span) and _name(self._of[turn]) == _name(span)
 
     # --- Parents ------------------------------------------------------------------------------------------------------
 
@@ -197,7 +180,7 @@ class _Conversations:
                     if placed is not None:
                         found[REF(top)] = placed
                 self._turn_of[REF(span)] = turn or found.get(REF(top))
-        lanes = self._lanes()
+        lanes = {event.link: event for event in reversed(self._events) if event.link is not None}
         turn_of_event: dict[SpanRef, SpanRef] = {}
         for event in self._events:
             turn = self._turn_of_event(event, lanes)
@@ -209,13 +192,17 @@ class _Conversations:
     def _turn_above(self, span: AgentSpan) -> tuple[SpanRef | None, AgentSpan, TraceId | None]:
         """The topmost agent span above a span, the topmost span, and the conversation; each may be that of the span itself."""
         top, turn, conversation = span, None, None
-        for over in (span, *self._above(span)):
-            top = over
-            own = conversation_of(over)
+        ref: SpanRef | None = REF(span)
+        seen: set[SpanRef] = set()
+        while ref is not None and ref in self._of and ref not in seen:
+            seen.add(ref)
+            top = self._of[ref]
+            own = conversation_of(top)
             if own is not None:
                 conversation = own
-                if over.kind is Kind.AGENT:
-                    turn = REF(over)
+                if top.kind is Kind.AGENT:
+                    turn = ref
+            ref = parent_ref(top)
         return turn, top, conversation
 
     def _by_time(self, conversation: TraceId | None, time_ns: int) -> SpanRef | None:
@@ -226,16 +213,11 @@ class _Conversations:
         turns = self._turns.get(conversation)
         return None if turns is None else turns.at(time_ns)
 
-    def _lanes(self) -> dict[SpanRef, AgentSpan]:
-        """The first event of each span, or subagent, that events say they were written in."""
-        found: dict[SpanRef, AgentSpan] = {}
-        for event in self._events:
-            if event.link is not None:
-                found.setdefault(event.link, event)
-        return found
-
     def _turn_of_event(self, event: AgentSpan, lanes: dict[SpanRef, AgentSpan]) -> SpanRef | None:
-        """By the span that it was written in; else by its prompt; else by its time."""
+        """By the span that it was written in; else by its prompt; else by its time.
+
+        `lanes`: the first event of each span, or subagent, that events were written in.
+        """
         if event.link is not None:
             over = self._of.get(event.link)
             if over is not None:
@@ -302,7 +284,9 @@ class _Conversations:
                 continue
             name = max(one, two, key=lambda name: (len(name), name))
             for span in (event, twin):
-                found[REF(span)] = _renamed(span, name)
+                if isinstance(span.facts, ToolFacts):
+                    calls = (span.facts.calls[0]._replace(name=name),)
+                    found[REF(span)] = span._replace(facts=span.facts._replace(calls=calls))
         return found
 
 
@@ -332,11 +316,6 @@ def _start(span: AgentSpan) -> int:
 
 def _call_name(span: AgentSpan) -> str | None:
     return span.facts.calls[0].name if isinstance(span.facts, ToolFacts) and len(span.facts.calls) == 1 else None
-
-
-def _renamed(span: AgentSpan, name: str) -> AgentSpan:
-    assert isinstance(span.facts, ToolFacts)  # noqa: S101 (what `_call_name` named)
-    return span._replace(facts=span.facts._replace(calls=(span.facts.calls[0]._replace(name=name),)))
 
 
 def _distance(event: AgentSpan, span: AgentSpan) -> int | None:
