@@ -316,7 +316,7 @@ class Assemble:
             span = spans[i]
             if used is not None:
                 tokens_in = used if tokens_in is None else tokens_in + used
-                limit = run_window or (limits.named(model, asked) if window is None else window)
+                limit = run_window or (limits[model, asked] if window is None else window)
                 if limit is not None:
                     share = (used + (wrote or 0)) / limit
                     if pressure is None or share > pressure:

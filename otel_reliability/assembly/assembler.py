@@ -45,6 +45,7 @@ SPAN_BYTES: Final = 900
 """Estimated bytes of an agent span with its facts."""
 _SHARE: Final = 32
 """Above a limit, one 32nd more than needed is closed, so that not every span exceeds it again."""
+_NONE_OPEN: Final[Mapping[TraceId, Mapping[SpanId, SpanId | None]]] = {}
 _OTHER: Final = Kind.OTHER
 _ROOT: Final = CloseReason.ROOT
 _CLOSED, _FINAL = RunChange.CLOSED, RunChange.FINAL
@@ -308,7 +309,8 @@ class Assembler:
         elif not is_growing:
             self._finalize(buffer, now)
         else:
-            built, opened, times = self._assembled(buffer, now), self._opened.of(buffer.traces), self._times
+            built, times = self._assembled(buffer, now), self._times
+            opened = self._opened.of(buffer.traces) if self._opened else _NONE_OPEN
             is_quiet = buffer.last_seen + times.linger <= now
             is_old = bool(buffer.checks) and buffer.born + times.reopen <= now
             if is_quiet and not built.has_gap and not opened and not is_old:
@@ -484,7 +486,8 @@ class Assembler:
 
         Spans of a trace without agents may come to connect others, and its evaluations wait on.
         """
-        evaluations, connecting, own = buffer.evaluations, list[AgentSpan](), buffer.spans
+        connecting: Sequence[AgentSpan] = ()
+        evaluations, own = buffer.evaluations, buffer.spans
         for run in buffer.emitted.values():
             self._emit_final(run)
         if buffer.closed_at is None:
@@ -493,14 +496,14 @@ class Assembler:
             self.accounts[NO_CONVENTION] += unique
             self.accounts[DUPLICATE] += len(buffer.spans) - unique
             connecting, own = latest_versions(own, REF), []
-        elif evaluations and buffer.weight:
-            given = {one for found in self._assembled_as_is(buffer).tree.evaluations.values() for one in found}
-            self.accounts[NO_TARGET] += sum(one not in given for one in evaluations)
-            evaluations = ()
-        if buffer.connecting:
+        elif buffer.connecting:
             connects = [(span[0], span[1]) in buffer.connecting and not is_kept(span) for span in own]
             connecting = latest_versions(list(compress(own, connects)), REF)
             own = [span for span, is_connecting in zip(own, connects, strict=True) if not is_connecting]
+        if evaluations and buffer.weight:
+            given = {one for found in self._assembled_as_is(buffer).tree.evaluations.values() for one in found}
+            self.accounts[NO_TARGET] += sum(one not in given for one in evaluations)
+            evaluations = ()
         closed = buffer.closed = buffer.closed or {}
         self._buffers.closed.ids += remember(closed, own, buffer.emitted.values(), buffer.anchors)
         traces = buffer.traces

@@ -293,8 +293,9 @@ class Buffers:
         """Let a buffer wait for `reopen` until it is final."""
         del self.growing[buffer]
         self.reopenable[buffer] = None
-        self.open_spans -= buffer.weight
-        self.reopenable_spans += buffer.weight
+        weight = buffer.weight
+        self.open_spans -= weight
+        self.reopenable_spans += weight
         buffer.closed_at = now
 
     def remove(self, buffer: TraceBuffer) -> None:

@@ -131,9 +131,7 @@ def remember(
         known.ids.update(map(_ID, own))
         if sealed:
             known.sealed.update(map(_ID, own))
-        if runs:
-            agents = [facts for span in own if span[7] is _AGENT and isinstance(facts := span[9], InvocationFacts)]
-            names = {facts.name for facts in agents if facts.name and not facts.weak}
+        if runs and not (names := _names_of(own)) <= known.agents:
             known.agents = frozenset(sorted(known.agents | names)[:_MAX_NAMES])
     for run in runs:
         if not run.implicit:
@@ -147,6 +145,11 @@ def remember(
             if sealed:
                 known.sealed.add(anchor)
     return sum(map(len, closed.values())) - before
+
+
+def _names_of(spans: Iterable[AgentSpan]) -> set[str]:
+    agents = [facts for span in spans if span[7] is _AGENT and isinstance(facts := span[9], InvocationFacts)]
+    return {facts.name for facts in agents if facts.name and not facts.weak}
 
 
 # --- Recognizing --------------------------------------------------------------------------------------------------------

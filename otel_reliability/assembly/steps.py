@@ -410,8 +410,9 @@ _DATE: Final = re.compile(r"[-@](\d{4}-?\d{2}-?\d{2}|\d{6,8}|latest)$")
 _MAX_CACHE: Final = 4096
 
 
-class ContextLimits:
-    """Context windows in tokens, by model name; None where unknown: then no pressure is claimed.
+class ContextLimits(dict[tuple[str | None, str | None], int | None]):
+    """Context windows in tokens, by the names of the model that answered and of the one that was asked for: that of the first
+    that is known. None where neither is: then no pressure is claimed. It fills itself.
 
     The table of prices is the `prices` extra (genai-prices), read offline; without it, configuration and spans speak alone.
 
@@ -421,30 +422,25 @@ class ContextLimits:
     """
 
     def __init__(self, configured: Mapping[str, int]) -> None:
+        super().__init__()
         self._configured = tuple(configured.items())
-        self._known: dict[str, int | None] = {}
 
     def of(self, facts: ModelFacts) -> int | None:
-        """The window of the model that answered, else of the model that was asked for."""
-        return self.named(facts.model, facts.request_model) if facts.context_limit is None else facts.context_limit
+        """The window of a model call."""
+        return self[facts.model, facts.request_model] if facts.context_limit is None else facts.context_limit
 
-    def named(self, *names: str | None) -> int | None:
-        """The window of the first of these models of which one is known."""
-        known = self._known
-        for name in names:
-            if name is not None:
-                limit = known[name] if name in known else self._named(name)
-                if limit is not None:
-                    return limit
-        return None
+    def __missing__(self, names: tuple[str | None, str | None]) -> int | None:
+        known = (self._named(name) for name in names if name is not None)
+        found = next((limit for limit in known if limit is not None), None)
+        if len(self) < _MAX_CACHE:
+            self[names] = found
+        return found
 
     def _named(self, name: str) -> int | None:
-        found = next((limit for pattern, limit in self._configured if fnmatch.fnmatchcase(name, pattern)), None)
-        if found is None:
-            found = next((limit for form in spellings(name) if (limit := _from_table(form)) is not None), None)
-        if len(self._known) < _MAX_CACHE:
-            self._known[name] = found
-        return found
+        for pattern, limit in self._configured:
+            if fnmatch.fnmatchcase(name, pattern):
+                return limit
+        return next((limit for form in spellings(name) if (limit := _from_table(form)) is not None), None)
 
 
 def spellings(name: str) -> list[str]:
