@@ -1,4 +1,4 @@
-"""What users, evaluators and spans report of a run: its notes, its evaluations, its outcome and the source of that.
+"""Notes and evaluations of a run, and its outcome with the source of that.
 
 An end without an error is `completed`: unknown, not success.
 """

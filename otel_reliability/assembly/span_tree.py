@@ -380,7 +380,7 @@ class SpanTree:
     @property
     def units(self) -> list[int]:
         """The unit of each span, as the index of its first member: spans connected through spans that are more than connections.
-        Topmost spans that are no agent or workflow and hang on the same reference share a unit. `NONE`: in no unit.
+        Topmost spans that are no agent or workflow and have the same reference as parent share a unit. `NONE`: in no unit.
         """
         if self._units is None:
             self._units = self._divide()

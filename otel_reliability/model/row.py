@@ -49,7 +49,7 @@ class Path:
 
     @property
     def steps(self) -> Sequence[str]:
-        """The same, shortened, and comparable as `code` is: a tool's character, and where others have it too its name."""
+        """Its steps, shortened, and comparable as `code` is: a tool's character, and where others have it too its name."""
         spelled = self._spelled
         if not isinstance(spelled, tuple):
             return self.code
