@@ -141,10 +141,6 @@ class Assembler:
 
     # --- Receiving ----------------------------------------------------------------------------------------------------
 
-    def add(self, span: AgentSpan, now: float) -> None:
-        """Receive one span."""
-        self.add_all((span,), now)
-
     def add_all(self, spans: Sequence[AgentSpan], now: float) -> None:  # noqa: C901, PLR0912 (one loop, no call per span)
         """Receive spans."""
         buffers, last = self._buffers, None

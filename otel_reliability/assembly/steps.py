@@ -255,7 +255,7 @@ def marks(steps: Sequence[Step], effects: Sequence[bool]) -> list[Mark]:
     calls: list[Same] = [(step.call[0], step.call[2]) for step in steps]
     if len({name for name, _ in calls}) == len(calls):
         return [FIRST] * len(calls)
-    found: list[Mark] = []
+    found: list[Mark] = [FIRST] * len(calls)
     ends = sorted([(max(step.start_ns, step.end_ns), position) for position, step in enumerate(steps)])
     latest: dict[Same, int] = {}
     latest_of_tool: dict[str | None, int] = {}
@@ -264,15 +264,16 @@ def marks(steps: Sequence[Step], effects: Sequence[bool]) -> list[Mark]:
     in_cycles: set[int] | None = None
     for position, (step, (name, arguments)) in enumerate(zip(steps, calls, strict=True)):
         started = (step.start_ns, position)
-        while ends[ended] < started:
-            before = ends[ended][1]
+        while ended < len(ends) and ends[ended] < started:
+            end = ends[ended]
             ended += 1
-            latest[calls[before]] = max(before, latest.get(calls[before], -1))
-            latest_of_tool[calls[before][0]] = max(before, latest_of_tool.get(calls[before][0], -1))
+            before, call = end[1], calls[end[1]]
+            latest[call] = max(before, latest.get(call, -1))
+            latest_of_tool[call[0]] = max(before, latest_of_tool.get(call[0], -1))
             if effects[before]:
-                effective.add(ends[ended - 1])
-                if is_edit(calls[before][0] or ""):
-                    edits.add(ends[ended - 1])
+                effective.add(end)
+                if is_edit(call[0] or ""):
+                    edits.add(end)
         if arguments is None:
             earlier = latest_of_tool.get(name, -1)
         else:
@@ -283,7 +284,7 @@ def marks(steps: Sequence[Step], effects: Sequence[bool]) -> list[Mark]:
         ):
             in_cycles = _in_cycles(calls) if in_cycles is None else in_cycles
             mark = mark if position in in_cycles else FIRST
-        found.append(mark)
+        found[position] = mark
     return found
 
 

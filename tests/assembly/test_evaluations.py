@@ -37,7 +37,7 @@ def test_one_that_was_refused_is_taken_once_there_is_room() -> None:
     assembler = Assembler(Settings(limits=LimitSettings(evaluations=1)))
     for one in OF_A_TRACE:
         assembler.evaluate(one, 0.0)
-    assembler.add(agent(1, trace=2), 0.0)
+    assembler.add_all((agent(1, trace=2),), 0.0)
     assembler.evaluate(OF_A_TRACE[1], 0.0)
     (told,) = assembler.tick(3.0)
     assert told.run.evaluations == (OF_A_TRACE[1],)
