@@ -18,8 +18,7 @@ from otel_reliability.model.limit import Limit
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
-from otel_reliability.windows.paths import PathTable
-from otel_reliability.windows.rows import row_of
+from otel_reliability.windows.rows import PathTable, row_of
 
 INTERVAL_S: Final = 1.0
 """Seconds between two checks of a trace."""

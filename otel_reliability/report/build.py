@@ -50,7 +50,7 @@ from otel_reliability.report.view import (
     TokenPressure,
 )
 from otel_reliability.statistics.intervals import Interval
-from otel_reliability.windows.session import LAST, RecentSessions, SessionScores
+from otel_reliability.windows.sessions import LAST, RecentSessions, SessionScores
 from otel_reliability.windows.window import AgentWindow
 
 DISPOSITIONS: Final = ("received", "used", "other", "late", "duplicate", "malformed", "refused")

@@ -23,8 +23,7 @@ from otel_reliability.sources.batch import Batch, Malformed
 from otel_reliability.sources.chunks import Progress
 from otel_reliability.sources.mentions import mentions_in
 from otel_reliability.sources.otlp_json import read_file, read_lines
-from otel_reliability.windows.session import SessionScores
-from otel_reliability.windows.sessions import SessionEvent
+from otel_reliability.windows.sessions import SessionEvent, SessionScores
 from otel_reliability.windows.window import AgentWindow
 
 T = TypeVar("T")

@@ -19,8 +19,7 @@ from otel_reliability.report.view import ChangeView, ReportView
 from otel_reliability.ui.agent_list import UNNAMED, top_penalty
 from otel_reliability.ui.live import Histories, headed, live_view, snapshot, versions_compared
 from otel_reliability.ui.runs import MAX_COMPARED, RunChoice, RunStore
-from otel_reliability.windows.agent import AgentState
-from otel_reliability.windows.agents import AgentRegistry
+from otel_reliability.windows.agents import AgentRegistry, AgentState
 
 Object = dict[str, Any]
 

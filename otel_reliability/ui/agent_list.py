@@ -15,7 +15,7 @@ from otel_reliability.model.run import AgentKey
 from otel_reliability.report.text import agent_name, clean, count, listed, percent, place
 from otel_reliability.report.view import AgentView, ReadingView, ScorePoint
 from otel_reliability.ui.charts import Curve, curve
-from otel_reliability.windows.agent import AgentState
+from otel_reliability.windows.agents import AgentState
 
 PER_PAGE: Final = 50
 MAX_SERVICES: Final = 200

@@ -22,8 +22,7 @@ from otel_reliability.report.text import clean, count, seconds
 from otel_reliability.report.view import AgentComparison, AgentView, ChangeView, ScorePoint
 from otel_reliability.ui.runs import made_of, versions_of
 from otel_reliability.windows.agents import AgentRegistry
-from otel_reliability.windows.paths import PathTable
-from otel_reliability.windows.rows import row_of
+from otel_reliability.windows.rows import PathTable, row_of
 from otel_reliability.windows.window import AgentWindow
 
 MAX_EXAMINED: Final = 500

@@ -1,4 +1,4 @@
-"""From a run to the row that windows keep of it."""
+"""From a run to the row that windows keep of it, and to its path, which is made once and shared by its runs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from otel_reliability.metrics.stability.context_growth import slope_of
-from otel_reliability.model.row import Retries, Row
+from otel_reliability.model.row import Path, Retries, Row
 from otel_reliability.model.run import ModelCall, Run, ToolCall
 from otel_reliability.model.span import Evaluation
 from otel_reliability.model.tools import Effect, effects_of
-from otel_reliability.windows.paths import PathTable
 
 CONSTRAINT: Final = "constraint."
 SEVERITIES: Final = frozenset({"low", "medium", "high"})
@@ -145,3 +144,99 @@ def _tokens_of(retries: Sequence[ToolCall], model_calls: Sequence[ModelCall]) ->
 
 def _sum(left: int | None, right: int | None) -> int | None:
     return None if left is None and right is None else (left or 0) + (right or 0)
+
+
+# --- Paths ----------------------------------------------------------------------------------------------------------------
+
+FIRST_CODE: Final = 0x21
+SURROGATES: Final = range(0xD800, 0xE000)
+CODES: Final = 1_000_000
+"""Distinct step names alive at once that have a character of their own: nearly as many as Unicode has."""
+OTHER_CODE: Final = "\U0010ffff"
+OTHER_STEP: Final = "__other__"
+"""The name of all steps beyond that, which share a character."""
+
+
+class PathTable:
+    """Distinct paths, counted by the rows that hold them: what no row holds is forgotten, and its characters used again.
+
+    A path's names are its steps as the run has them: tool names in order, hand-offs as `→agent`. A hand-off is a step like
+    any other, since some frameworks report it as a tool call and some do not.
+
+    Names are not counted: when a new one comes, and as many paths have been forgotten as there are, those of no path are
+    forgotten. Paths that are still in use then keep what their characters stood for.
+
+    >>> table = PathTable()
+    >>> path = table.intern(("search", "read", "search"))
+    >>> path.code, path.counts
+    ('!"!', (('read', 1), ('search', 2)))
+    >>> table.intern(("search", "read", "search")) is path
+    True
+    """
+
+    __slots__ = ("_codes", "_forgotten", "_free", "_limit", "_made", "_names", "_paths")
+
+    def __init__(self, limit: int = CODES) -> None:
+        self._limit = limit
+        self._paths: dict[str, Path] = {}
+        """By their codes."""
+        self._codes: dict[str, str] = {}
+        """The character of each name."""
+        self._names = {OTHER_CODE: OTHER_STEP}
+        """The name of each character."""
+        self._free: list[str] = []
+        self._made = 0
+        self._forgotten = 0
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def intern(self, names: tuple[str, ...]) -> Path:
+        """Return the path of these names, held once more; `release` gives it back."""
+        codes = self._codes
+        try:
+            code = "".join([codes[name] for name in names])
+        except KeyError:
+            code = self._spell(names)
+        path = self._paths.get(code)
+        if path is None:
+            path = self._paths[code] = Path(code, self._names)
+        path.held += 1
+        return path
+
+    def release(self, path: Path) -> None:
+        """Count one holder less."""
+        path.held -= 1
+        if not path.held:
+            del self._paths[path.code]
+            self._forgotten += 1
+
+    def _spell(self, names: tuple[str, ...]) -> str:
+        """Return the code of names of which one is new."""
+        if self._forgotten > len(self._paths):
+            self._forget_names()
+        return "".join([self._code(name) for name in names])
+
+    def _forget_names(self) -> None:
+        """Free the characters of names that no path has."""
+        used = set[str]().union(*self._paths)
+        self._free += [code for code in self._names if code not in used and code != OTHER_CODE]
+        self._codes = {name: code for name, code in self._codes.items() if code in used}
+        self._names = {OTHER_CODE: OTHER_STEP} | {code: name for code, name in self._names.items() if code in used}
+        for path in self._paths.values():
+            path.spell_by(self._names)
+        self._forgotten = 0
+
+    def _code(self, name: str) -> str:
+        code = self._codes.get(name)
+        if code is None:
+            code = self._codes[name] = self._free.pop() if self._free else self._next_code()
+            self._names.setdefault(code, name)
+        return code
+
+    def _next_code(self) -> str:
+        if self._made >= self._limit:
+            return OTHER_CODE
+        point = FIRST_CODE + self._made
+        self._made += 1
+        return chr(point if point < SURROGATES.start else point + len(SURROGATES))

@@ -20,7 +20,7 @@ from otel_reliability.metrics import laws
 from otel_reliability.metrics.examples import row
 from otel_reliability.metrics.stability.failed_call_share import FailedCallShare
 from otel_reliability.telemetry import names
-from otel_reliability.windows.measure import measure
+from otel_reliability.windows.window import measure
 from otel_reliability.testing import call, run
 {reference}
 dice = random.Random(7)

@@ -14,7 +14,7 @@ from otel_reliability.assembly.closed_traces import ClosedTraces
 from otel_reliability.assembly.closing import Closing
 from otel_reliability.model.run import CloseReason, Run
 from otel_reliability.model.span import AgentSpan
-from otel_reliability.windows.agent import AgentState
+from otel_reliability.windows.agents import AgentState
 from tests.laws import laws
 
 Law = Callable[[st.DataObject], None]

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from otel_reliability.config import MetricSettings, Settings
 from otel_reliability.metrics import SPECS, TABLE, laws
-from otel_reliability.metrics._support.outcomes import ENDS_COUNT
-from otel_reliability.metrics._support.profiles import Profile
-from otel_reliability.metrics.base import Metric
+from otel_reliability.metrics.base import ENDS_COUNT, Metric, Profile
 from otel_reliability.metrics.examples import row
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.model.run import Outcome

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.metrics._support.profiles import Profile
+from otel_reliability.metrics.base import Profile
 from otel_reliability.metrics.consistency import (
     confidence_consistency,
     outcome_agreement,
@@ -60,9 +60,9 @@ def test_a_spread_is_exact_whatever_passed_through(stay: list[float], passing: l
     """It is the textbook's deviation over mean in rationals, without the cancellation of sums of squares."""
     spread = Spread()
     for value in (*passing, *stay):
-        spread.add(int(value * 2**80))
+        spread.count(int(value * 2**80))
     for value in passing:
-        spread.evict(int(value * 2**80))
+        spread.count(int(value * 2**80), -1)
     exact = [Fraction(int(value * 2**80)) for value in stay]
     expected = math.sqrt(statistics.variance(exact) / statistics.mean(exact) ** 2)
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.metrics._support.pairs import ONE, LatestPairs, PairSums, edit_units, path_code
+from otel_reliability.metrics._support.groups import ONE, LatestPairs, PairSums, edit_units, path_code
 from otel_reliability.metrics.examples import row
+from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
 from tests.metrics.reference import edits
 
@@ -55,10 +56,10 @@ def test_the_latest_paths_count_at_every_step(steps: list[tuple[int, str, bool]]
     pairs, there = LatestPairs(limit, edit_units, path_code), list[Row]()
     for at, (end, path, leave) in enumerate(steps):
         if leave and there:
-            pairs.evict(there.pop(end % len(there)))
+            pairs.count(there.pop(end % len(there)), -1)
         else:
             there.append(row(path, end_ns=end, run_id=f"{at:02}"))
-            pairs.add(there[-1])
+            pairs.count(there[-1], 1)
         inside = latest(there, limit)
         assert (len(pairs), pairs.left_out) == (len(inside), len(there) - len(inside))
         distances = [float(one.path != other.path) for one, other in combinations(inside, 2)]
@@ -69,8 +70,8 @@ def test_a_run_is_not_its_own_other() -> None:
     """Its distance is to the others; a run from outside has all of them as others."""
     pairs = LatestPairs(10, edit_units, path_code)
     one, other, outside = row("a"), row("b"), row("b")
-    pairs.add(one)
-    assert pairs.distance(one, inside=True) is None
-    pairs.add(other)
-    assert pairs.distance(one, inside=True) == (1.0, 1)
-    assert pairs.distance(outside, inside=False) == (0.5, 2)
+    pairs.count(one, 1)
+    assert pairs.distance(one, inside=True).value is None
+    pairs.count(other, 1)
+    assert pairs.distance(one, inside=True) == Reading(1.0, 1)
+    assert pairs.distance(outside, inside=False) == Reading(0.5, 2)

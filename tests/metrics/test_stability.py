@@ -18,7 +18,7 @@ from otel_reliability.metrics.stability.branch_instability import BranchInstabil
 from otel_reliability.metrics.stability.notable_runs import explosions, fullest, oddest
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
-from otel_reliability.metrics.stability.retry_explosion import RetryExplosion
+from otel_reliability.metrics.stability.repeated_calls import RetryExplosion
 from otel_reliability.metrics.stability.score import PENALTIES, Score
 from otel_reliability.metrics.stability.tables import divergences, first_divergence, task_table, tool_use
 from otel_reliability.model.reading import Reading

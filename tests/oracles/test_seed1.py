@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from otel_reliability.config import MetricSettings, Settings
-from otel_reliability.metrics._support.profiles import Profile
+from otel_reliability.metrics.base import Profile
 from otel_reliability.metrics.consistency import (
     confidence_consistency,
     consistency,

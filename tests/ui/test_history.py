@@ -14,7 +14,7 @@ from otel_reliability.report.view import ScorePoint
 from otel_reliability.testing import FakeClock, run
 from otel_reliability.ui.charts import HEIGHT, WIDTH, curve
 from otel_reliability.ui.live import BURST_POINTS, Histories
-from otel_reliability.windows.measure import measure
+from otel_reliability.windows.window import measure
 
 SETTINGS = Settings(metrics=MetricSettings(min_runs=2), windows=(WindowSettings(last=50),))
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from otel_reliability import testing
 from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.model.run import Outcome
-from otel_reliability.windows.measure import measure
+from otel_reliability.windows.window import measure
 
 
 def test_plain_runs_are_measured_in_any_order() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from otel_reliability.metrics.sessions import SessionScore
 from otel_reliability.model.run import AgentKey
-from otel_reliability.windows.session import LAST, RecentSessions, SessionScores
+from otel_reliability.windows.sessions import LAST, RecentSessions, SessionScores
 
 
 def scored(

@@ -12,8 +12,7 @@ from otel_reliability.metrics.sessions import agent_consistency, agent_reliabili
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.model.span import Evaluation
 from otel_reliability.windows import sessions as module
-from otel_reliability.windows.session import RecentSessions, closed_of
-from otel_reliability.windows.sessions import SessionEvent, Sessions
+from otel_reliability.windows.sessions import RecentSessions, SessionEvent, Sessions, closed_of
 from tests.windows.runs import closed, final, revised, withdrawn
 
 KEY = AgentKey("", "shop", "", "support")

@@ -3,7 +3,7 @@ from __future__ import annotations
 from otel_reliability import testing
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import Evaluation
-from otel_reliability.windows.session import derived_signals, signals_by_name, trace_of
+from otel_reliability.windows.sessions import derived_signals, signals_by_name, trace_of
 
 
 def told(run: Run, *, derive: bool) -> tuple[dict[str, float], tuple[str, ...], tuple[str, ...]]:

@@ -10,7 +10,7 @@ from otel_reliability.metrics import SPECS
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
 from otel_reliability.model.run import Outcome, Run
 from otel_reliability.windows.agents import AgentRegistry
-from otel_reliability.windows.row_range import rule_of
+from otel_reliability.windows.row_store import rule_of
 from otel_reliability.windows.window import AgentWindow
 from tests.windows.runs import KEY, closed, final, run
 

@@ -50,8 +50,7 @@ def decay_curve(outcomes: Sequence[float]) -> tuple[int, ...]:
 class DecayCurve(WorstTask):
     """The end of the decay curve of the worst task of the window, and as a series the points of the curve.
 
-    The point at k is that of the task whose curve is lowest there, for each k that every task has. State: one entry a run.
-    Reading looks through the attempts of the tasks that changed. Where no run names a task, the window is attempts at one.
+    The point at k is that of the task whose curve is lowest there, for each k that every task has.
 
     >>> from otel_reliability.metrics.examples import row
     >>> from otel_reliability.model.run import Outcome
@@ -60,8 +59,6 @@ class DecayCurve(WorstTask):
     ...     metric.add(row(task="refund", outcome=Outcome(outcome)))
     >>> metric.value().value, [(attributes[0][1], reading.value) for attributes, reading in metric.series()]
     (31.0, [('1', 100.0), ('2', 100.0), ('4', 31.0)])
-
-    References: mcptest, *Reliability reporting beyond pass^k*, "Reliability Decay Curve".
     """
 
     __slots__ = ()

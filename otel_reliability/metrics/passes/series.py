@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import comb
 from typing import Final
 
-from otel_reliability.metrics._support.means import mean_of_present
 from otel_reliability.metrics._support.outcomes import Shape, TaskOutcomes, mean_over_tasks, passes
+from otel_reliability.metrics._support.sums import mean_of_present
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 
 LARGEST_K: Final = 8
@@ -17,10 +17,9 @@ EMITTED_K: Final = (1, 2, 4, 8)
 
 
 class PassSeries(TaskOutcomes):
-    """The mean over tasks of an estimate for k attempts, k = 1 … min(least attempts of a task, 8).
+    """The mean over tasks of an estimate for k attempts, k = 1 … min(least attempts of a task, 8): a series of k.
 
-    Where no run names a task, the window is taken as attempts at one. State: two integers a task; reading costs as many steps
-    as tasks have different (attempts, passes), for each k.
+    The plain reading is that at the greatest k. Where no run names a task, the window is taken as attempts at one.
     """
 
     __slots__ = ()
@@ -71,7 +70,7 @@ def pass_at_k(tasks: Iterable[Sequence[float]], k: int) -> float | None:
 
 
 class PassAtK(PassSeries):
-    """pass@k over the window, a series of k; the plain reading is that at the greatest k.
+    """`pass_at_k` over the window.
 
     >>> from otel_reliability.metrics.examples import row
     >>> from otel_reliability.model.run import Outcome
@@ -80,8 +79,6 @@ class PassAtK(PassSeries):
     ...     metric.add(row(task=task, outcome=Outcome(outcome)))
     >>> {k: reading.value for k, reading in metric.by_k().items()}
     {1: 0.25, 2: 0.5}
-
-    References: M. Chen et al., *Evaluating Large Language Models Trained on Code* (2021).
     """
 
     __slots__ = ()
@@ -126,18 +123,7 @@ def pass_hat_k(tasks: Iterable[Sequence[float]], k: int) -> float | None:
 
 
 class PassHatK(PassSeries):
-    """pass^k over the window, a series of k; the plain reading is that at the greatest k.
-
-    >>> from otel_reliability.metrics.examples import row
-    >>> from otel_reliability.model.run import Outcome
-    >>> metric = PassHatK()
-    >>> for task, outcome in (("a", "success"), ("a", "failure"), ("b", "success"), ("b", "success"), ("b", "success")):
-    ...     metric.add(row(task=task, outcome=Outcome(outcome)))
-    >>> {k: reading.value for k, reading in metric.by_k().items()}
-    {1: 0.75, 2: 0.5}
-
-    References: S. Yao et al., *τ-bench: A Benchmark for Tool-Agent-User Interaction in Real-World Domains* (2024).
-    """
+    """`pass_hat_k` over the window."""
 
     __slots__ = ()
 

@@ -21,21 +21,17 @@ TOLERANCE: Final = 1e-9
 
 
 class Flag(Derived):
-    """Warnings: `token_pressure_high` where the mean token budget pressure is above 0.8, `random_steps` where step predictability
-    is at most 0.1, `context_growth` where a session's context window is full in at most 3 turns.
+    """Warnings next to the score, which change nothing: an agent at 0.81 may well be STABLE, "UNSTABLE by token pressure" or not.
 
-    A flag warns and changes nothing: an agent at 0.81 may well be STABLE, and is called "UNSTABLE by token pressure" next to
-    that. As a reading: how many flags are set, their names in `parts`. As emitted: one series for each flag whose metric is
-    emitted, 1 set, 0 not. No value where no flag can be evaluated. State: none.
+    As a reading: how many flags are set, their names in `parts`. As emitted: one series for each flag whose metric is emitted, 1
+    set, 0 not. No value where no flag can be evaluated. The source has one, "Budget pressure above 80% on average is flagged as
+    UNSTABLE"; the others are this project's.
 
     >>> readings = {"token_budget_pressure": Reading(0.81, 20), "step_predictability": Reading(0.1, 20)}
     >>> Flag().derive({**readings, "context_turns_left": NO_EVIDENCE}).parts
     ('token_pressure_high', 'random_steps')
     >>> Flag().derive({**dict.fromkeys(Flag.needs, NO_EVIDENCE), "token_budget_pressure": Reading(0.8, 20)}).value
     0.0
-
-    References: AgentCop, *Reliability Layer*: "Budget pressure above 80% on average is flagged as UNSTABLE." The others: this
-    project.
     """
 
     __slots__ = ("_rules",)
