@@ -10,9 +10,8 @@ import marshal
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Container, MutableSequence
-from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from otel_reliability.config import WindowSettings
 from otel_reliability.model.row import Path, Row
@@ -171,36 +170,11 @@ def run_id_in(record: bytes) -> tuple[str, int]:
 # --- Windows --------------------------------------------------------------------------------------------------------------
 
 
-class Rule(NamedTuple):
-    """The rows a window holds: the n with the greatest (end time, run id); with a period p, those of them in (T − p, T].
-
-    T is the greatest end time of the agent's runs. Time stands still while no run comes: the clock never empties a window.
-    """
-
-    n: int
-    period_ns: int | None = None
-
-    def start(self, rows: RowStore) -> int:
-        """Return the index of the first row in the window."""
-        begin = max(len(rows) - self.n, 0)
-        if self.period_ns is None or not len(rows):
-            return begin
-        return max(begin, rows.after(rows.end_ns(len(rows) - 1) - self.period_ns))
-
-
-@lru_cache
-def rule_of(window: WindowSettings, max_rows: int) -> Rule:
-    """Return the rule of a window, which holds at most `max_rows` runs.
-
-    >>> rule_of(WindowSettings("hour", last=None, period=3600.0), 100_000)
-    Rule(n=100000, period_ns=3600000000000)
-    """
-    last = max_rows if window.last is None else min(window.last, max_rows)
-    return Rule(last, None if window.period is None else round(window.period * 1e9))
-
-
 class RowRange(ABC):
     """The runs of one agent that are in one window now.
+
+    They are the n with the greatest (end time, run id); with a period p, those of them in (T − p, T], T being the greatest end of
+    the agent's runs. Time stands still while no run comes: the clock never empties a window.
 
     The window is the part of the sorted rows from `_start` on. Rows below are spares: they return when a run of the window is
     withdrawn. Only runs in `reopenable` can be withdrawn, so spares are kept until n final rows are above them, and, with a
@@ -211,10 +185,24 @@ class RowRange(ABC):
     appended to `dropped`.
     """
 
-    __slots__ = ("_dropped", "_final_ns", "_forgotten", "_kept", "_open", "_reopenable", "_rule", "_start", "refused")
+    __slots__ = (
+        "_dropped",
+        "_final_ns",
+        "_forgotten",
+        "_kept",
+        "_last",
+        "_open",
+        "_period_ns",
+        "_reopenable",
+        "_start",
+        "refused",
+    )
 
-    def __init__(self, rule: Rule, reopenable: Container[str], dropped: MutableSequence[Row]) -> None:
-        self._rule = rule
+    def __init__(
+        self, window: WindowSettings, max_rows: int, reopenable: Container[str], dropped: MutableSequence[Row]
+    ) -> None:
+        self._last = max_rows if window.last is None else min(window.last, max_rows)
+        self._period_ns = None if window.period is None else round(window.period * 1e9)
         self._reopenable = reopenable
         self._dropped = dropped
         self._kept = RowStore()
@@ -317,8 +305,8 @@ class RowRange(ABC):
         self._drop_spent()
 
     def _move(self) -> int:
-        """Let rows leave or return until the window begins where the rule says; return the number of rows dropped."""
-        kept, begin = self._kept, self._rule.start(self._kept)
+        """Let rows leave or return until the window begins where it should; return the number of rows dropped."""
+        kept, begin = self._kept, self._begin()
         while self._start < begin:
             self.evict(kept.row(self._start))
             self._start += 1
@@ -326,6 +314,14 @@ class RowRange(ABC):
             self._start -= 1
             self.add(kept.row(self._start))
         return self._drop_spent()
+
+    def _begin(self) -> int:
+        """Return the index of the first row that should be in the window."""
+        kept = self._kept
+        begin = max(len(kept) - self._last, 0)
+        if self._period_ns is None or not len(kept):
+            return begin
+        return max(begin, kept.after(kept.end_ns(len(kept) - 1) - self._period_ns))
 
     def _drop_spent(self) -> int:
         """Drop the spares that can never be in the window again; return their number."""
@@ -338,7 +334,7 @@ class RowRange(ABC):
 
     def _spent(self) -> int:
         """Return the number of spares, from the first, above which n final rows are (and, with a period, that are too old)."""
-        kept, most, reopenable, period_ns = self._kept, self._rule.n, self._reopenable, self._rule.period_ns
+        kept, most, reopenable, period_ns = self._kept, self._last, self._reopenable, self._period_ns
         horizon = None if period_ns is None or self._final_ns is None else self._final_ns - period_ns
         final = len(kept) - self._open
         if final < most and horizon is None:

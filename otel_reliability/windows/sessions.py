@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -46,6 +45,20 @@ class Trace(NamedTuple):
     coherence: float | None
     derived: tuple[str, ...]
 
+    @property
+    def scores(self) -> Four:
+        """The score of each of `SIGNALS`."""
+        return self[3:7]
+
+    @property
+    def signals(self) -> dict[str, float]:
+        """The signals that it has.
+
+        >>> Trace(0, "run", 1, 0.5, None, None, 1.0, ()).signals
+        {'confidence': 0.5, 'coherence': 1.0}
+        """
+        return {name: score for name, score in zip(SIGNALS, self.scores, strict=True) if score is not None}
+
 
 def trace_of(run: Run, derive: bool) -> tuple[Trace, tuple[str, ...]]:
     """Return the signals of a run, and the names of the evaluations refused because their score was not from 0 to 1.
@@ -63,20 +76,6 @@ def trace_of(run: Run, derive: bool) -> tuple[Trace, tuple[str, ...]]:
     return Trace(run.start_ns, run.run_id, run.end_ns, confidence, loops, tools, coherence, added), refused
 
 
-def scores_in(trace: Trace) -> Four:
-    """Return the score of each of `SIGNALS`."""
-    return trace[3:7]
-
-
-def signals_by_name(trace: Trace) -> dict[str, float]:
-    """Return the signals that a trace has.
-
-    >>> signals_by_name(Trace(0, "run", 1, 0.5, None, None, 1.0, ()))
-    {'confidence': 0.5, 'coherence': 1.0}
-    """
-    return {name: score for name, score in zip(SIGNALS, scores_in(trace), strict=True) if score is not None}
-
-
 def derived_signals(calls: Sequence[ToolCall] | None) -> tuple[float, float] | None:
     """Return loop_detection = 1 − share of repeats and tool_correctness = 1 − share of failed calls; None without calls.
 
@@ -91,24 +90,17 @@ def derived_signals(calls: Sequence[ToolCall] | None) -> tuple[float, float] | N
 SessionKey: TypeAlias = tuple[AgentKey, str]
 """Agent and id of a session."""
 
-MAX_CACHED_TRACES: Final = 8
-"""Traces of a session up to which its scores are cached by their signals: without evaluations they are often the same."""
-MAX_CACHED: Final = 1_024
-
 
 class ClosedSession(NamedTuple):
-    """The part of a closed session that gauges need; sorted by the end of its last run.
+    """The part of a closed session that gauges need: its scores, and the signals that no evaluation gave.
 
-    `evaluated_reliability` and `evaluated_consistency` count the traces evaluated for a score, `derived` names the signals
-    that no evaluation gave.
+    Sorted by the end of its last run.
     """
 
     end_ns: int
     session_id: str
-    reliability: float | None
-    consistency: float | None
-    evaluated_reliability: int
-    evaluated_consistency: int
+    reliability: Bare
+    consistency: Bare
     derived: tuple[str, ...]
 
 
@@ -130,50 +122,26 @@ class SessionScores(NamedTuple):
 
 def closed_session(session_id: str, traces: Sequence[Trace], weights: tuple[float, ...]) -> ClosedSession:
     """Return the scores of a session of at least one trace. `weights`: of the signals, in their order."""
-    scores = tuple([scores_in(trace) for trace in traces])
-    found = (_cached_scores if len(scores) <= MAX_CACHED_TRACES else _scores)(scores, weights)
-    return ClosedSession(max([trace.end_ns for trace in traces]), session_id, *found, _derived(traces))
+    scores = [trace.scores for trace in traces]
+    bare = bare_reliability(scores, weights), bare_consistency(scores, weights)
+    return ClosedSession(max([trace.end_ns for trace in traces]), session_id, *bare, _derived(traces))
 
 
 def scores_of(key: AgentKey, session_id: str, traces: Sequence[Trace], weights: Mapping[str, float]) -> SessionScores:
     """Return the same with all that explains it; `traces` are sorted."""
     ids = tuple([trace.run_id for trace in traces])
-    found = {trace.run_id: signals_by_name(trace) for trace in traces}
-    signals = {run_id: signals for run_id, signals in found.items() if signals}
+    signals = {trace.run_id: found for trace in traces if (found := trace.signals)}
+    scores = [metric(ids, signals, weights) for metric in (agent_reliability, agent_consistency)]
     return SessionScores(
         key,
         session_id,
         runs=ids,
         start_ns=traces[0].start_ns,
         end_ns=max([trace.end_ns for trace in traces]),
-        reliability=_evaluable(agent_reliability(ids, signals, weights)),
-        consistency=_evaluable(agent_consistency(ids, signals, weights)),
+        reliability=scores[0] if scores[0].evaluated else None,
+        consistency=scores[1] if scores[1].evaluated else None,
         derived=_derived(traces),
     )
-
-
-def closed_of(scores: SessionScores) -> ClosedSession:
-    """Return what gauges need of a scored session."""
-    (reliability, one), (consistency, other) = map(_bare, (scores.reliability, scores.consistency))
-    return ClosedSession(scores.end_ns, scores.session_id, reliability, consistency, one, other, scores.derived)
-
-
-def _bare(score: SessionScore | None) -> Bare:
-    return (None, 0) if score is None else (score.score, score.evaluated)
-
-
-def _scores(scores: tuple[Four, ...], weights: tuple[float, ...]) -> tuple[float | None, float | None, int, int]:
-    reliability, evaluated_reliability = bare_reliability(scores, weights)
-    consistency, evaluated_consistency = bare_consistency(scores, weights)
-    return reliability, consistency, evaluated_reliability, evaluated_consistency
-
-
-_cached_scores = lru_cache(MAX_CACHED)(_scores)
-
-
-def _evaluable(score: SessionScore) -> SessionScore | None:
-    """Return None for the 1.0 that the reference gives to a session without signals: that is no data."""
-    return score if score.evaluated else None
 
 
 def _derived(traces: Iterable[Trace]) -> tuple[str, ...]:
@@ -187,44 +155,40 @@ LAST: Final = 100
 class RecentSessions:
     """The sessions of one agent whose last run ended latest, at most 100, by (end, session id): not by when they closed."""
 
-    __slots__ = ("_closed", "_sorted")
+    __slots__ = ("_sessions",)
 
-    def __init__(self, closed: Iterable[ClosedSession] = ()) -> None:
-        self._closed: dict[str, ClosedSession] = {}
-        self._sorted: list[ClosedSession] = []
-        for session in closed:
-            self.add(session)
+    def __init__(self) -> None:
+        self._sessions: list[ClosedSession] = []
 
     def __len__(self) -> int:
-        return len(self._sorted)
+        return len(self._sessions)
 
     def sessions(self) -> list[ClosedSession]:
         """Return the sessions, the earliest first."""
-        return self._sorted[:]
+        return self._sessions[:]
 
     def add(self, closed: ClosedSession) -> None:
         """Add a session that was scored, for the first time or again."""
         self.drop(closed.session_id)
-        self._closed[closed.session_id] = closed
-        insort(self._sorted, closed)
-        if len(self._sorted) > LAST:
-            del self._closed[self._sorted.pop(0).session_id]
+        insort(self._sessions, closed)
+        del self._sessions[:-LAST]
 
     def put(self, scores: SessionScores) -> None:
         """Add a session with its explained scores."""
-        self.add(closed_of(scores))
+        bare = [
+            (None, 0) if one is None else (one.score, one.evaluated) for one in (scores.reliability, scores.consistency)
+        ]
+        self.add(ClosedSession(scores.end_ns, scores.session_id, bare[0], bare[1], scores.derived))
 
     def drop(self, session_id: str) -> None:
         """Remove a session whose runs turned out to be another's; do nothing without such a session."""
-        closed = self._closed.pop(session_id, None)
-        if closed is not None:
-            self._sorted.remove(closed)
+        self._sessions = [one for one in self._sessions if one.session_id != session_id]
 
     def readings(self) -> dict[str, Reading]:
         """Return the gauges by name; the runs of a reading are the traces that were evaluated."""
         found = (
-            *_gauges([(one.reliability, one.evaluated_reliability, one.derived) for one in self._sorted]),
-            *_gauges([(one.consistency, one.evaluated_consistency, one.derived) for one in self._sorted]),
+            *_gauges([(*one.reliability, one.derived) for one in self._sessions]),
+            *_gauges([(*one.consistency, one.derived) for one in self._sessions]),
         )
         return {spec.name: reading for spec, reading in zip(SPECS, found, strict=True)}
 
@@ -277,12 +241,12 @@ class SessionEvent(NamedTuple):
     @property
     def reliability(self) -> float | None:
         """Its score; None: it had no signal for that."""
-        return self.closed.reliability
+        return self.closed.reliability[0]
 
     @property
     def consistency(self) -> float | None:
         """Its score; None: it had no signal for that."""
-        return self.closed.consistency
+        return self.closed.consistency[0]
 
     @property
     def scores(self) -> SessionScores:

@@ -15,7 +15,7 @@ from otel_reliability.metrics.stability.score import PartCost, Score
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome, Run
-from otel_reliability.windows.row_store import RowRange, rule_of
+from otel_reliability.windows.row_store import RowRange
 from otel_reliability.windows.rows import PathTable, row_of
 
 Attributes: TypeAlias = tuple[tuple[str, str], ...]
@@ -57,9 +57,7 @@ class AgentWindow(RowRange):
         reopenable: Container[str] = (),
         dropped: MutableSequence[Row] | None = None,
     ) -> None:
-        super().__init__(
-            rule_of(window, settings.limits.rows), reopenable, deque(maxlen=0) if dropped is None else dropped
-        )
+        super().__init__(window, settings.limits.rows, reopenable, deque(maxlen=0) if dropped is None else dropped)
         self.name = window.name
         self._settings = settings
         self._made: dict[int, Metric] = {}

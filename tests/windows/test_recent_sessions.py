@@ -78,12 +78,3 @@ def test_a_session_scored_again_counts_once() -> None:
 
     assert [one.session_id for one in found.sessions()] == ["s2", "s1"]
     assert values(found)["min_session_reliability"] == 0.5
-
-
-def test_recent_sessions_are_made_again_of_their_sessions() -> None:
-    """As they were, and apart from the first."""
-    found = recent(scored(1), scored(3), scored(2, None, 0.5))
-    again = RecentSessions(found.sessions())
-    assert (again.sessions(), again.readings()) == (found.sessions(), found.readings())
-    again.drop("s1")
-    assert (len(again), len(found)) == (2, 3)

@@ -12,7 +12,7 @@ from otel_reliability.metrics.sessions import agent_consistency, agent_reliabili
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.model.span import Evaluation
 from otel_reliability.windows import sessions as module
-from otel_reliability.windows.sessions import RecentSessions, SessionEvent, Sessions, closed_of
+from otel_reliability.windows.sessions import RecentSessions, SessionEvent, Sessions
 from tests.windows.runs import closed, final, revised, withdrawn
 
 KEY = AgentKey("", "shop", "", "support")
@@ -358,7 +358,9 @@ def mixed_up(runs: list[Run], others: list[Run], seed: Any, step: float) -> Sess
 def test_scores_are_told_with_and_without_what_explains_them(runs: list[Run]) -> None:
     """What gauges get is what the full scores say."""
     for event in told(*runs).close_all():
-        assert event.closed == closed_of(event.scores)
+        recent = RecentSessions()
+        recent.put(event.scores)
+        assert recent.sessions() == [event.closed]
         assert event.key == event.scores.key
 
 

@@ -3,13 +3,13 @@ from __future__ import annotations
 from otel_reliability import testing
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import Evaluation
-from otel_reliability.windows.sessions import derived_signals, signals_by_name, trace_of
+from otel_reliability.windows.sessions import derived_signals, trace_of
 
 
 def told(run: Run, *, derive: bool) -> tuple[dict[str, float], tuple[str, ...], tuple[str, ...]]:
     """The signals of a run, those that are derived, and those that are refused."""
     trace, refused = trace_of(run, derive)
-    return signals_by_name(trace), trace.derived, refused
+    return trace.signals, trace.derived, refused
 
 
 def test_signals_come_from_evaluations_of_their_names() -> None:
