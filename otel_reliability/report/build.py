@@ -13,8 +13,9 @@ from otel_reliability.config import Settings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.metrics.base import one_sided
 from otel_reliability.metrics.differences import LEVEL, differences
-from otel_reliability.metrics.passes import PassAtK, PassHatK, summaries
 from otel_reliability.metrics.passes.attempts import attempts_of
+from otel_reliability.metrics.passes.series import PassAtK, PassHatK
+from otel_reliability.metrics.passes.summary import summaries
 from otel_reliability.metrics.sessions import SessionScore
 from otel_reliability.metrics.stability.notable_runs import oddest
 from otel_reliability.metrics.stability.tables import task_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from otel_reliability.metrics.passes import confidence_band, recommend_runs
+from otel_reliability.metrics.passes.run_counts import confidence_band, recommend_runs
 from otel_reliability.metrics.uncertainty import SHARES
 from otel_reliability.report.groups import ALL_SPECS
 from otel_reliability.report.target import GateTarget

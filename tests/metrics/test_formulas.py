@@ -13,16 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.metrics.base import Profile
-from otel_reliability.metrics.consistency import (
-    confidence_consistency,
-    outcome_agreement,
-    outcome_consistency,
-    resource_consistency,
-)
-from otel_reliability.metrics.consistency.spread import Spread, variation
-from otel_reliability.metrics.predictability import brier_score, calibration, discrimination, risk_coverage
-from otel_reliability.metrics.predictability.calibration import BINS, EDGES, bin_of
-from otel_reliability.metrics.predictability.risk_coverage import _risks
+from otel_reliability.metrics.consistency.outcome_consistency import outcome_agreement, outcome_consistency
+from otel_reliability.metrics.consistency.spread import Spread, confidence_consistency, resource_consistency, variation
+from otel_reliability.metrics.predictability.brier_score import brier_score
+from otel_reliability.metrics.predictability.calibration import BINS, EDGES, bin_of, calibration
+from otel_reliability.metrics.predictability.discrimination import discrimination
+from otel_reliability.metrics.predictability.risk_coverage import _risks, risk_coverage
 from otel_reliability.metrics.predictability.samples import blocks
 from otel_reliability.metrics.robustness import kept_accuracy
 from otel_reliability.metrics.safety import compliance, harm_severity, safety, weight
