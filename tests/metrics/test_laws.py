@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings
-from otel_reliability.metrics import SPECS, TABLE, laws
+from otel_reliability.metrics import SPECS, TABLE
 from otel_reliability.metrics.base import DEFAULTS, Derived, Metric
 from otel_reliability.metrics.examples import row, rows_of
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
@@ -19,6 +19,7 @@ from otel_reliability.metrics.stability.score import Score
 from otel_reliability.metrics.stability.token_budget_pressure import TokenBudgetPressure
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
+from tests.metrics import laws
 from tests.metrics.reference import NAIVE, naive
 from tests.metrics.strategies import rows
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings
-from otel_reliability.metrics import TABLE, laws, nearest, spec_of
+from otel_reliability.metrics import TABLE, nearest, spec_of
 from otel_reliability.metrics.base import DEFAULTS, Derived, Metric
 from otel_reliability.metrics.examples import path_of, row, rows_of
 from otel_reliability.metrics.stability.branch_instability import BranchInstability
@@ -23,6 +23,7 @@ from otel_reliability.metrics.stability.score import PENALTIES, Score
 from otel_reliability.metrics.stability.tables import divergences, first_divergence, task_table, tool_use
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import OTHER_TASK, Row
+from tests.metrics import laws
 from tests.metrics.reference import NAIVE
 from tests.metrics.strategies import rows
 

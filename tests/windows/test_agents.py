@@ -10,11 +10,11 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings, WindowSettings
-from otel_reliability.metrics import laws
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
 from otel_reliability.windows.row_store import RowRange
 from otel_reliability.windows.rows import PathTable, row_of
+from tests.metrics import laws
 from tests.metrics.reference import NAIVE, naive
 from tests.windows.runs import KEY, closed, final, histories, revised, run, withdrawn
 

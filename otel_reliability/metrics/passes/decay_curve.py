@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
 
+from otel_reliability.metrics.base import Series
 from otel_reliability.metrics.passes.attempts import Numbers, WorstTask, worst_of
 from otel_reliability.metrics.passes.series import EMITTED_K
-from otel_reliability.model.reading import MetricSpec, Reading
+from otel_reliability.model.reading import MetricSpec
 
 LONGEST: Final = 1_000
 """Entries of a curve that are computed; a longer batch keeps its last entry beside the first of these."""
@@ -82,7 +83,7 @@ class DecayCurve(WorstTask):
         points = (entry(passed[k - 1], k) for k in EMITTED_K if k <= len(passed))
         return (entry(passed[-1], len(passed)), *points)
 
-    def series(self) -> tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]:
+    def series(self) -> Series:
         tasks = self.tasks()
         least = min((numbers[0] for numbers in tasks), default=0)
         points = [(at, k) for at, k in enumerate(EMITTED_K, 2) if k <= least]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import comb
-from typing import Final
+from typing import ClassVar, Final
 
 from otel_reliability.metrics._support.outcomes import Shape, TaskOutcomes, mean_over_tasks, passes
 from otel_reliability.metrics._support.sums import mean_of_present
+from otel_reliability.metrics.base import Series
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 
 LARGEST_K: Final = 8
@@ -24,9 +24,8 @@ class PassSeries(TaskOutcomes):
 
     __slots__ = ()
 
-    @abstractmethod
-    def estimate(self, passed: int, runs: int, k: int) -> float:
-        """The estimate of one task."""
+    estimate: ClassVar[Callable[..., float]]
+    """The estimate of one task from its passes, its attempts and k."""
 
     def by_k(self) -> dict[int, Reading]:
         """The reading for each k, from 1 on."""
@@ -40,7 +39,7 @@ class PassSeries(TaskOutcomes):
         k = min((*(runs for runs, _ in shapes), LARGEST_K))
         return self.noted(self._at(shapes, k)._replace(note=f"k = {k}")) if shapes else NO_EVIDENCE
 
-    def series(self) -> tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]:
+    def series(self) -> Series:
         found = self.by_k()
         return tuple(((("k", str(k)),), found[k]) for k in EMITTED_K if k in found)
 
@@ -65,8 +64,7 @@ def pass_at_k(tasks: Iterable[Sequence[float]], k: int) -> float | None:
     >>> pass_at_k([[1, 0, 0, 0], [1, 1, 1, 1]], 2)
     0.75
     """
-    counted = ((passes(outcomes), len(outcomes)) for outcomes in tasks)
-    return mean_of_present(any_of(passed, runs, k) for passed, runs in counted if runs >= k)
+    return mean_of_present(any_of(passes(one), len(one), k) for one in tasks if len(one) >= k)
 
 
 class PassAtK(PassSeries):
@@ -96,8 +94,7 @@ class PassAtK(PassSeries):
         interval="tasks",
     )
 
-    def estimate(self, passed: int, runs: int, k: int) -> float:
-        return any_of(passed, runs, k)
+    estimate = staticmethod(any_of)
 
 
 def all_of(passed: int, runs: int, k: int) -> float:
@@ -118,8 +115,7 @@ def pass_hat_k(tasks: Iterable[Sequence[float]], k: int) -> float | None:
     >>> pass_hat_k([[1, 1, 1, 0], [1, 1, 1, 1]], 2)
     0.75
     """
-    counted = ((passes(outcomes), len(outcomes)) for outcomes in tasks)
-    return mean_of_present(all_of(passed, runs, k) for passed, runs in counted if runs >= k)
+    return mean_of_present(all_of(passes(one), len(one), k) for one in tasks if len(one) >= k)
 
 
 class PassHatK(PassSeries):
@@ -140,5 +136,4 @@ class PassHatK(PassSeries):
         interval="tasks",
     )
 
-    def estimate(self, passed: int, runs: int, k: int) -> float:
-        return all_of(passed, runs, k)
+    estimate = staticmethod(all_of)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics.base import DEFAULTS, Derived
+from otel_reliability.metrics.base import DEFAULTS, Derived, Series
 from otel_reliability.model.reading import NO_EVIDENCE, MetricSpec, Reading
 
 TOKEN_PRESSURE_HIGH: Final = "token_pressure_high"  # noqa: S105 - the name of a flag, no password
@@ -66,7 +66,7 @@ class Flag(Derived):
         names = tuple([flag for flag, (is_set, _) in found.items() if is_set])
         return Reading(float(len(names)), max(runs for _, runs in found.values()), names) if found else NO_EVIDENCE
 
-    def series(self, readings: Mapping[str, Reading]) -> tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]:
+    def series(self, readings: Mapping[str, Reading]) -> Series:
         found = self._evaluated(readings)
         return tuple([((("flag", flag),), Reading(float(is_set), runs)) for flag, (is_set, runs) in found.items()])
 

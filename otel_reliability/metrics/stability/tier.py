@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from otel_reliability.metrics.base import Derived
+from otel_reliability.metrics.base import Derived, Series
 from otel_reliability.model.reading import MetricSpec, Reading
 
 PLACES: Final = 9
@@ -113,7 +113,7 @@ class TierGrade(Derived):
         tier = tier_of(score.value)
         return Reading(GRADES[tier.name], score.runs, note=tier.name)
 
-    def series(self, readings: Mapping[str, Reading]) -> tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]:
+    def series(self, readings: Mapping[str, Reading]) -> Series:
         reading = self.derive(readings)
         if reading.value is None:
             return ()

@@ -1,11 +1,4 @@
-"""The laws that every metric keeps, as checks that tests can call on any metric of the table, or on one of yours.
-
-    for make in metrics of the table:
-        laws.evict_undoes_add(make, rows, passing)
-        laws.agrees(make, reference, rows, passing)
-
-Each raises `LawBroken`, which says what was read and what should have been.
-"""
+"""The laws that every metric keeps, as checks of any metric. Each raises `LawBroken`, which says what was read and expected."""
 
 from __future__ import annotations
 
