@@ -222,9 +222,8 @@ class AgentState:
         """Forget the rows that the windows dropped, unless another window keeps them."""
         dropped = self._dropped
         if len(self.windows) > 1:
-            rows = {order_of(row.end_ns, row.run_id): row for row in dropped}
-            kept = [order for order in rows if any(window.keeps(order) for window in self.windows.values())]
-            dropped = [row for order, row in rows.items() if order not in kept]
+            rows, windows = {order_of(row.end_ns, row.run_id): row for row in dropped}, self.windows.values()
+            dropped = [row for order, row in rows.items() if not any(window.keeps(order) for window in windows)]
         for row in dropped:
             self._forget(row)
         self._dropped.clear()

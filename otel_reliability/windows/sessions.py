@@ -303,9 +303,8 @@ class Sessions:
     def closed(self, key: AgentKey, session_id: str) -> SessionScores | None:
         """Return a session of an agent that has closed and is still remembered, with metadata."""
         session = self._closed.get((key, session_id))
-        return (
-            None if session is None else scores_of(key, session_id, session.sorted(), self._settings.sessions.weights)
-        )
+        weights = self._settings.sessions.weights
+        return None if session is None else scores_of(key, session_id, session.sorted(), weights)
 
     def remembers_closed(self, key: AgentKey, session_id: str) -> bool:
         """Return whether such a session is remembered."""
@@ -379,7 +378,8 @@ class Sessions:
             self.traces += len(session.traces)
             (self._closed if closed else self._open)[key, session_id] = session
             if closed:
-                self._keep_recent(key, closed_session(session_id, session.sorted(), self._weights))
+                found = closed_session(session_id, session.sorted(), self._weights)
+                self._recent.setdefault(key, RecentSessions()).add(found)
 
     # --- Runs in and out ----------------------------------------------------------------------------------------------
 
@@ -447,13 +447,8 @@ class Sessions:
         self._touched.add(key)
         traces = tuple(session.sorted())
         closed = closed_session(session_id, traces, self._weights)
-        self._keep_recent(agent, closed)
+        self._recent.setdefault(agent, RecentSessions()).add(closed)
         return SessionEvent(agent, closed, first, traces, self._settings.sessions.weights)
-
-    def _keep_recent(self, agent: AgentKey, closed: ClosedSession) -> None:
-        if agent not in self._recent:
-            self._recent[agent] = RecentSessions()
-        self._recent[agent].add(closed)
 
     # --- Limits -------------------------------------------------------------------------------------------------------
 
