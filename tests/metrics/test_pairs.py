@@ -8,36 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.metrics._support.groups import ONE, LatestPairs, PairSums, edit_units, path_code
+from otel_reliability.metrics._support.groups import LatestPairs, edit_units, path_code
 from otel_reliability.metrics.examples import row
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
-from tests.metrics.reference import edits
-
-CODES = st.text("abcd", max_size=6)
-
-
-@given(CODES, st.lists(CODES, max_size=20))
-def test_edit_units_are_those_of_the_textbook(code: str, others: list[str]) -> None:
-    """The distances are those of the textbook's table, in units of 2^-52."""
-    expected = [edits(code, other) * ONE // max(len(code), len(other), 1) for other in others]
-    assert edit_units(code, others) == expected
-
-
-@given(st.lists(st.tuples(CODES, st.integers(0, 5)), max_size=25))
-def test_sums_are_over_all_pairs_whoever_leaves(steps: list[tuple[str, int]]) -> None:
-    """Whether the oldest leaves or one from the middle, the total is that of all pairs that remain."""
-    sums, there = PairSums(edit_units), dict[str, str]()
-    for at, (code, leaving) in enumerate(steps):
-        sums.add(code)
-        there[str(at)] = code
-        if leaving < min(3, len(there)):
-            gone = list(there)[0 if leaving == 0 else -leaving]
-            sums.remove(there.pop(gone))
-        assert sums.total == sum(edit_units(one, [other])[0] for one, other in combinations(there.values(), 2))
-        assert sums.distance("ab") == sum(edit_units("ab", list(there.values())))
-        assert (len(sums), sums.distinct) == (len(there), len(set(there.values())))
-        assert all(code in sums for code in there.values())
 
 
 def latest(rows: list[Row], limit: int) -> list[Row]:
