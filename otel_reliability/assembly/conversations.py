@@ -9,7 +9,7 @@ function of the set of spans, not of their order.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
 from otel_reliability.assembly.span_tree import REF, latest_versions, parent_ref
@@ -35,6 +35,8 @@ MAX_GAP_NS: Final = 1_000_000_000
 MAX_NEAR: Final = 16
 """Spans that began before an event, and as many that began after it, that are compared with it."""
 _CALLS: Final = frozenset({Kind.TOOL, Kind.MODEL})
+_TWINS: Final = _CALLS | {Kind.COMPRESSION}
+"""Kinds that a span and an event may both report."""
 
 
 def put_together(spans: Sequence[AgentSpan]) -> list[AgentSpan]:
@@ -85,6 +87,11 @@ class _Turns:
         """Return what stands for the prompt that was current at a time."""
         at = bisect_right(self.starts, time_ns) - 1
         return None if at < 0 else self.refs[at]
+
+    def after(self, time_ns: int, having: Container[SpanRef]) -> SpanRef | None:
+        """Return what stands for the first of these prompts after a time, else for the last one before it."""
+        at = bisect_right(self.starts, time_ns)
+        return next((ref for ref in (*self.refs[at:], *self.refs[:at][::-1]) if ref in having), None)
 
 
 class _Conversations:
@@ -200,9 +207,10 @@ class _Conversations:
         lanes = self._lanes()
         turn_of_event: dict[SpanRef, SpanRef] = {}
         for event in self._events:
-            turn = self._turn_of_event(event, lanes)
+            turn = None if event.kind is Kind.COMPRESSION else self._turn_of_event(event, lanes)
             if turn is not None:
                 turn_of_event[REF(event)] = found[REF(event)] = turn
+        self._add_compressions(found, turn_of_event, lanes)
         found.update(self._twins(turn_of_event))
         return found
 
@@ -248,6 +256,33 @@ class _Conversations:
             return None if turns is None else turns.by_id.get(event.parent_id) or turns.within(event.end_ns)
         return self._by_time(event.trace_id, event.end_ns)
 
+    def _add_compressions(
+        self, found: dict[SpanRef, SpanRef], turn_of_event: dict[SpanRef, SpanRef], lanes: dict[SpanRef, AgentSpan]
+    ) -> None:
+        """A compression belongs to the prompt whose work goes on after it, else to the next one of its conversation with work,
+        else to the last.
+        """
+        compressions = [span for span in self._spans if span.kind is Kind.COMPRESSION]
+        if not compressions:
+            return
+        ends = {REF(root): root.end_ns for turns in self._turns.values() for root in turns.roots}
+        for ref, turn in found.items():
+            ends[turn] = max(ends.get(turn, 0), self._of[ref].end_ns)
+        for span in compressions:
+            turn, top, conversation = self._turn_above(span)
+            if is_conversation(span.trace_id):
+                turn, top = self._turn_of_event(span, lanes), span
+            elif turn is not None:
+                self._turn_of[REF(span)] = turn
+                continue
+            else:
+                turn = self._by_time(conversation, span.end_ns)
+            turns = None if conversation is None else self._turns.get(conversation)
+            if turns is not None and (turn is None or (turn[1] != ORIGIN and ends.get(turn, 0) < span.end_ns)):
+                turn = turns.after(span.end_ns, ends)
+            if turn is not None:
+                found[REF(top)] = self._turn_of[REF(span)] = turn_of_event[REF(span)] = turn
+
     # --- One call in a span and an event ------------------------------------------------------------------------------
 
     def _twins(self, turn_of_event: dict[SpanRef, SpanRef]) -> dict[SpanRef, SpanRef]:
@@ -255,7 +290,7 @@ class _Conversations:
         by_id: dict[str, SpanRef] = {}
         others: dict[tuple[SpanRef | None, Kind, str | None], list[AgentSpan]] = {}
         for span in self._spans:
-            if span.kind in _CALLS and not is_conversation(span.trace_id):
+            if span.kind in _TWINS and not is_conversation(span.trace_id):
                 own_id = _id_of(span)
                 if own_id is not None:
                     by_id.setdefault(own_id, REF(span))

@@ -205,9 +205,13 @@ def _top_level_runs(tree: SpanTree, invocations: list[Invocation]) -> Iterator[t
         if at is None:
             continue
         if node.is_agent or any(spans[i].kind in WORK or spans[i].kind is Kind.AGENT for i in at):
-            timed = [i for i in at if spans[i].kind is not Kind.OTHER]
+            timed = [i for i in at if spans[i].kind not in _UNTIMED]
             start, end = min(spans[i].start_ns for i in timed), max(spans[i].end_ns for i in timed)
             yield tree.units[node.at], start, end, node.at
+
+
+_UNTIMED: Final = frozenset({Kind.OTHER, Kind.COMPRESSION})
+"""Kinds that a run does not begin or end with."""
 
 
 class _Enclosing:

@@ -13,10 +13,11 @@ from otel_reliability.assembly.orphans import ImplicitRun
 from otel_reliability.assembly.span_tree import NONE, Invocation, SpanTree, is_kept
 from otel_reliability.assembly.tool_calls import Parallel, Step, calls_once, in_path_order, marks
 from otel_reliability.config import Settings
-from otel_reliability.model.run import AgentKey, CloseReason, ModelCall, Run, ToolCall, Tools
+from otel_reliability.model.run import AgentKey, CloseReason, Compression, ModelCall, Run, ToolCall, Tools
 from otel_reliability.model.span import (
     AgentSpan,
     Call,
+    CompressionFacts,
     Evaluation,
     HandoffFacts,
     InvocationFacts,
@@ -35,6 +36,7 @@ Fingerprints: TypeAlias = tuple[tuple[str, str], ...]
 UNKNOWN_AGENT: Final = "unknown"
 _UNNAMED_SERVICE: Final = "unknown_service"
 _AGENT, _MODEL, _TOOL, _HANDOFF, _OTHER = Kind.AGENT, Kind.MODEL, Kind.TOOL, Kind.HANDOFF, Kind.OTHER
+_COMPRESSION: Final = Kind.COMPRESSION
 _NO_MODEL: Final = ModelFacts()
 _NO_TOKENS: Final = Tokens()
 _NO_RANK: Final = 1_000
@@ -84,11 +86,15 @@ class RunBuilder:
         scope, scopes = None, 0
         rank, session = (_NO_RANK, None) if root is None else first[12] or (_NO_RANK, None)
         annotated: list[int] = []
+        compressed: list[int] = []
         rejected = set[int]()
         has_tool_spans = asked_silently = unnamed = calls_itself = False
         for i in members:
             (_, span_id, _, _, since, until, _, kind, failed, facts, own_scope, _, session_here, notes, evaluations,
              _, _, _) = spans[i]  # fmt: skip
+            if kind is _COMPRESSION:
+                compressed.append(i)
+                continue
             if kind is not _OTHER:
                 start = min(start, since)
                 end = max(end, until)
@@ -105,6 +111,8 @@ class RunBuilder:
                 models.append((i, facts))
                 if facts[9]:
                     asked_silently = True
+                if facts[12]:
+                    compressed.append(i)
             elif kind is _TOOL:
                 if type(facts) is ToolFacts:
                     has_tool_spans = True
@@ -128,6 +136,8 @@ class RunBuilder:
             elif type(facts) is InvocationFacts:
                 asked_silently = asked_silently or facts.emits_no_tools
                 calls_itself = calls_itself or facts.call is not None
+                if facts.compressions:
+                    compressed.append(i)
             elif type(facts) is ToolFacts:
                 has_tool_spans = True
         if rejected:
@@ -177,6 +187,7 @@ class RunBuilder:
             notes.cost if notes.cost is not None else cost, notes.violations, evaluations,
             weight(first[16], trace_id) if first[16] else 1, len(members), CloseReason.ROOT,
             self._fingerprints([spans[i] for i in members], called_models),
+            _compressions(tree, compressed, actors) if compressed else (),
         ))  # fmt: skip
 
     def _key(self, agent: str | None, span: AgentSpan) -> AgentKey:
@@ -199,7 +210,7 @@ class RunBuilder:
         found = {("model", model) for model, _, _, failed, *_ in model_calls if model is not None and not failed}
         senders = set[tuple[str, str, str]]()
         for span in spans:
-            if span[7] is _OTHER:
+            if span[7] is _OTHER or span[7] is _COMPRESSION:
                 continue
             facts, resource = span[9], span[11]
             senders.add((span[10], resource[3], resource[4]))
@@ -225,7 +236,7 @@ class RunBuilder:
         spans, nodes, limits = tree.spans, tree.nodes, self._limits
         tokens_in = tokens_out = pressure = cost = None
         calls: list[ModelCall] = []
-        for i, (model, asked, (used, wrote), _, _, _, own_limit, dollars, _, _, _, _) in models:
+        for i, (model, asked, (used, wrote), _, _, _, own_limit, dollars, _, _, _, _, _) in models:
             span = spans[i]
             if used is not None:
                 tokens_in = used if tokens_in is None else tokens_in + used
@@ -341,6 +352,28 @@ def _evaluations_of(
             units = {tree.units[i] for i in (members if root is None else (root.at,))}
             found += [evaluation for unit in units for evaluation in tree.evaluations.get(~unit, ())]
     return latest(found)
+
+
+def _compressions(tree: SpanTree, at: Sequence[int], actors: _Actors) -> tuple[Compression, ...]:
+    """The compressions of a run: spans of their own, and events of other spans. One inside another is the same."""
+    invocations = {node.at: node for node in tree.invocations}
+    found: list[Compression] = []
+    for i in at:
+        span, over = tree.spans[i], tree.parent[i]
+        if span.kind is _COMPRESSION and over != NONE and tree.spans[over].kind is _COMPRESSION:
+            continue
+        facts, agent = span.facts, actors[invocations.get(i, tree.nodes[i])]
+        if isinstance(facts, CompressionFacts):
+            facts = facts._replace(failed=span.failed, start_ns=span.start_ns, end_ns=span.end_ns)
+            found.append(_compression(facts, agent))
+        elif isinstance(facts, InvocationFacts | ModelFacts):
+            found += [_compression(each, agent) for each in facts.compressions]
+    return tuple(sorted(found, key=lambda one: (one.end_ns, one.start_ns)))
+
+
+def _compression(facts: CompressionFacts, agent: str) -> Compression:
+    before, after, trigger, failed, start_ns, end_ns = facts
+    return Compression(not failed, agent, start_ns, end_ns, before, after, trigger)
 
 
 def _calls_of_agents(tree: SpanTree, root: Invocation) -> list[Step]:

@@ -101,9 +101,7 @@ class Templates:
 
     def model(self, parts: Parts) -> ModelFacts:
         """Facts of a model call."""
-        model, request_model, given, output, asked, messages, calls, limit, cost, response, no_tools, prompt, tools = (
-            parts
-        )
+        model, request_model, given, output, asked, messages, calls, limit, cost, response, *marks = parts
         if type(given) is Tokens:
             given, output = given
         if calls:
@@ -115,7 +113,7 @@ class Templates:
             ModelFacts,
             (
                 model, request_model, _tuple(Tokens, (given, output)), asked, messages, calls or (), limit, cost, response,
-                no_tools, prompt, tools,
+                *marks,
             ),
         )  # fmt: skip
 

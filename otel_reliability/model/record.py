@@ -20,6 +20,7 @@ from otel_reliability.model.attributes import LONGEST
 from otel_reliability.model.run import AgentKey, ModelCall, Run, RunChange, ToolCall
 from otel_reliability.model.span import (
     AgentSpan,
+    CompressionFacts,
     HandoffFacts,
     InvocationFacts,
     ModelFacts,
@@ -35,7 +36,9 @@ MAX_INTEGER: Final = 2**63 - 1
 T = TypeVar("T")
 _CHECKSUM_BYTES: Final = 4
 _ID_BYTES: Final = {"trace_id": 16, "root_span_id": 8}
-_FACTS: Final[tuple[Any, ...]] = (None, InvocationFacts, ToolFacts, ModelFacts, HandoffFacts, RejectionFacts)
+_FACTS: Final[tuple[Any, ...]] = (
+    None, InvocationFacts, ToolFacts, ModelFacts, HandoffFacts, RejectionFacts, CompressionFacts,
+)  # fmt: skip
 _RESOURCE_AT: Final = AgentSpan._fields.index("resource")
 _FACTS_AT: Final = AgentSpan._fields.index("facts")
 _INDEX: Final = re.compile(r"\[(\d+)\]")

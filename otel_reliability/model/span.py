@@ -125,6 +125,7 @@ class Kind(enum.Enum):
     TOOL = "tool"
     HANDOFF = "handoff"
     RETRIEVAL = "retrieval"
+    COMPRESSION = "compression"
     EVALUATION = "evaluation"
     OTHER = "other"
 
@@ -151,6 +152,20 @@ class Tokens(NamedTuple):
     output: int | None = None
 
 
+class CompressionFacts(NamedTuple):
+    """A compression of the context: tokens before and after it, and what triggered it; None where not reported.
+
+    `failed`, `start_ns` and `end_ns` are set where it is an event of another span; a span of its own has them itself.
+    """
+
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    trigger: str | None = None
+    failed: bool = False
+    start_ns: int = 0
+    end_ns: int = 0
+
+
 class InvocationFacts(NamedTuple):
     """The facts of an agent, workflow or chain span beyond its times.
 
@@ -167,6 +182,7 @@ class InvocationFacts(NamedTuple):
     - `hides_failure`: its scope ends agent spans OK although the run failed.
     - `manages`: names of the agents it can call; `called_as`: the name under which it was called, where its own is only a class.
     - `version`: the agent's version. `prompt`, `tools`: keyed hashes of its system prompt and of the definitions of its tools.
+    - `compressions`: those of the context that are events of its span.
     """
 
     name: str | None = None
@@ -184,6 +200,7 @@ class InvocationFacts(NamedTuple):
     version: str | None = None
     prompt: str | None = None
     tools: str | None = None
+    compressions: tuple[CompressionFacts, ...] = ()
 
 
 class ToolFacts(NamedTuple):
@@ -202,7 +219,8 @@ class RejectionFacts(NamedTuple):
 class ModelFacts(NamedTuple):
     """The facts of a model call. `calls` are the tool calls its messages asked for, where they are captured (`messages`).
 
-    `prompt` and `tools` are keyed hashes of the system prompt and of the definitions of the tools.
+    `prompt` and `tools` are keyed hashes of the system prompt and of the definitions of the tools. `compressions` of the context
+    are events of its span.
     """
 
     model: str | None = None
@@ -217,6 +235,7 @@ class ModelFacts(NamedTuple):
     emits_no_tools: bool = False
     prompt: str | None = None
     tools: str | None = None
+    compressions: tuple[CompressionFacts, ...] = ()
 
 
 class HandoffFacts(NamedTuple):
@@ -225,7 +244,7 @@ class HandoffFacts(NamedTuple):
     target: str | None = None
 
 
-Facts: TypeAlias = InvocationFacts | ToolFacts | ModelFacts | HandoffFacts | RejectionFacts
+Facts: TypeAlias = InvocationFacts | ToolFacts | ModelFacts | HandoffFacts | RejectionFacts | CompressionFacts
 
 
 EVALUATION: Final = "gen_ai.evaluation.result"

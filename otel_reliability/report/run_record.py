@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from otel_reliability.model.run import Run, ToolCall
+from otel_reliability.model.run import Compression, Run, ToolCall
 from otel_reliability.report.json import key_object
 from otel_reliability.report.text import instant
 
@@ -40,6 +40,7 @@ def record(run: Run) -> dict[str, Any]:
         "path": None if run.path is None else list(run.path),
         "tools": run.tools.value,
         "tool_calls": None if run.tool_calls is None else [_call(call) for call in run.tool_calls],
+        "compressions": [_compression(one) for one in run.compressions],
         "model_calls": len(run.model_calls),
         "tokens": {"input": run.input_tokens, "output": run.output_tokens},
         "token_pressure": run.token_pressure,
@@ -61,3 +62,14 @@ def _fingerprints(run: Run) -> dict[str, list[str]]:
 
 def _call(call: ToolCall) -> dict[str, Any]:
     return {"name": call.name, "ok": call.ok, "retry": call.retry, "repeat": call.repeat, "agent": call.agent}
+
+
+def _compression(one: Compression) -> dict[str, Any]:
+    return {
+        "time": instant(one.end_ns),
+        "ok": one.ok,
+        "tokens_before": one.tokens_before,
+        "tokens_after": one.tokens_after,
+        "trigger": one.trigger,
+        "agent": one.agent,
+    }

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from otel_reliability.config import MetricSettings
 from otel_reliability.engine import Engine
-from otel_reliability.model.run import FINGERPRINTS, AgentKey, ModelCall, Outcome, Run, ToolCall
+from otel_reliability.model.run import FINGERPRINTS, AgentKey, Compression, ModelCall, Outcome, Run, ToolCall
 from otel_reliability.report.text import clean, instant, number, percent, seconds, trace_of
 from otel_reliability.report.view import AgentView
 from otel_reliability.ui.flow import COMMON, Steps, common_path
@@ -309,7 +309,7 @@ def _recent(agents: AgentRegistry, key: AgentKey) -> list[Run]:
 
 
 class StepLine(NamedTuple):
-    """A call of a run: when it began after the run did, how long it took, what it was, and how it went."""
+    """A step of a run: when it began after the run did, how long it took, what it was, and how it went."""
 
     after: str
     lasted: str
@@ -321,7 +321,7 @@ class StepLine(NamedTuple):
 
 
 def steps_of(run: Run) -> list[StepLine]:
-    """Return every tool call and model call of a run, in the order in which they began.
+    """Return every tool call, model call and compression of a run, in the order in which they began.
 
     >>> from otel_reliability.testing import call, run
     >>> [(step.name, step.result) for step in steps_of(run(["pay"], tool_calls=(call("pay", ok=False),)))]
@@ -342,10 +342,19 @@ def steps_of(run: Run) -> list[StepLine]:
         )
         for call in run.model_calls
     ]
+    found += [(one.start_ns, _compressed(run, one)) for one in run.compressions]
     return [step for _, step in sorted(found, key=lambda pair: pair[0])]
 
 
-def _step(run: Run, call: ToolCall | ModelCall, kind: str, name: str, result: str, tokens: str) -> StepLine:
+def _compressed(run: Run, one: Compression) -> StepLine:
+    sizes = (f"{size:,}" for size in (one.tokens_before, one.tokens_after) if size is not None)
+    name = "context compression" + (f" ({one.trigger})" if one.trigger else "")
+    return _step(run, one, "compression", name, "ok" if one.ok else "failed", " → ".join(sizes))
+
+
+def _step(
+    run: Run, call: ToolCall | ModelCall | Compression, kind: str, name: str, result: str, tokens: str
+) -> StepLine:
     after, lasted = (call.start_ns - run.start_ns) / 1e9, (call.end_ns - call.start_ns) / 1e9
     agent = "" if call.agent == run.key.agent else clean(call.agent)
     return StepLine(f"+{seconds(after)}", seconds(lasted), kind, clean(name), agent, result, tokens)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from otel_reliability.conventions import values
-from otel_reliability.conventions.adapters import genai
+from otel_reliability.conventions.adapters import gemini_cli, genai
 from otel_reliability.conventions.base import NOTHING, Answer, Convention, Event, SpanView, own, reported_call
 from otel_reliability.model.span import InvocationFacts, Kind, ModelFacts, RawLog, RejectionFacts, Tokens, ToolFacts
 
@@ -58,6 +58,8 @@ class QwenCode(Convention):
         """Read by event name."""
         given = log.attributes
         session, prompt_id = values.identifier(given.get("session.id")), values.text(given.get("prompt_id"))
+        if session is not None and log.name == f"{PREFIX}chat_compression":
+            return gemini_cli.chat_compression(given, session)
         if session is None or prompt_id is None:
             return None
         prompt, subagent = _prompt(session, prompt_id)
