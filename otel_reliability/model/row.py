@@ -90,6 +90,29 @@ class Retries(NamedTuple):
     repeat_ns: int = 0
 
 
+class CallTotals(NamedTuple):
+    """The tool calls of a part of a run: how many, how many failed, were retries, were repeats."""
+
+    calls: int
+    failed: int
+    retries: int
+    repeats: int
+
+
+class Compressions(NamedTuple):
+    """The compressions of the context in one run: those that succeeded, those that failed, and the calls around the first.
+
+    `tokens_before` and `tokens_after` are sums over those that succeeded and report both.
+    """
+
+    number: int
+    failed: int
+    tokens_before: int
+    tokens_after: int
+    before: CallTotals
+    after: CallTotals
+
+
 class Row(NamedTuple):
     """One run as a window keeps it. None means: no evidence.
 
@@ -100,6 +123,7 @@ class Row(NamedTuple):
     - `latency_ns`: mean duration of its model calls.
     - `models`: the names of the models that it called, sorted.
     - `step_growth`: the rise of the share of the context window from one model call of its agent to the next.
+    - `compressions`: those of the context; None where there is none.
     - `by_status`: its success is no more than an end without error (`outcome.fallback: status`).
     """
 
@@ -130,6 +154,7 @@ class Row(NamedTuple):
     by_status: bool = False
     models: tuple[str, ...] = ()
     step_growth: float | None = None
+    compressions: Compressions | None = None
 
     @property
     def success(self) -> bool | None:

@@ -24,6 +24,7 @@ from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Outcome, Run
 from otel_reliability.report.caveats import caveats_of
+from otel_reliability.report.compression import compression_of
 from otel_reliability.report.findings import findings_of
 from otel_reliability.report.groups import ALL_SPECS, EVALUATION_FAMILIES
 from otel_reliability.report.history import recorded_history
@@ -201,6 +202,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     score, outcomes = metrics["score"].value, Counter(row.outcome for row in baseline)
     known = outcomes[Outcome.SUCCESS] + outcomes[Outcome.FAILURE]
     tasks = task_table(sample, settings)
+    compression = compression_of([row for row in sample if row.baseline])
     distances = oddest(sample, source.window.path_distance, len(sample))
     view = AgentView(
         key=source.key,
@@ -222,10 +224,11 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         passes=_passes(source.window, sample),
         sessions=Lazy(source.sessions, _session),
         tasks=tasks,
-        findings=findings_of(sample, metrics, distances, settings, has_tasks=bool(tasks)),
+        findings=findings_of(sample, metrics, distances, settings, compression, has_tasks=bool(tasks)),
         missing=missing_of(source.rows),
         caveats=(),
         change=source.change,
+        compression=compression,
         task_count=len({row.task for row in source.rows if row.task is not None}),
         one_sided=one_sided(len(baseline), known, outcomes[Outcome.SUCCESS]),
         task_outcomes=_task_outcomes(baseline),

@@ -12,9 +12,11 @@ from otel_reliability.metrics.stability.score import PENALTIES, Score
 from otel_reliability.metrics.stability.tables import decision_table, divergences, tasks_by_disagreement, tool_use
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.row import Row
+from otel_reliability.report.compression import compression_reasons
 from otel_reliability.report.reasons import reasons_of
 from otel_reliability.report.text import trace_of
 from otel_reliability.report.view import (
+    CompressionView,
     Cost,
     ExplodingRun,
     Findings,
@@ -32,6 +34,7 @@ def findings_of(
     metrics: Mapping[str, ReadingView],
     distances: Sequence[Notable],
     settings: Settings,
+    compression: CompressionView | None,
     *,
     has_tasks: bool,
 ) -> Findings:
@@ -50,7 +53,8 @@ def findings_of(
         runs_unlike_others=_unusual(rows, distances),
         tasks_by_effects=tuple(tasks_by_disagreement(rows, settings)),
     )
-    return replace(found, reasons=tuple(reasons_of(found, metrics, has_tasks=has_tasks)))
+    reasons = [*reasons_of(found, metrics, has_tasks=has_tasks), *compression_reasons(compression)]
+    return replace(found, reasons=tuple(reasons))
 
 
 def ranked_costs(metrics: Mapping[str, ReadingView], settings: Settings) -> tuple[Cost, ...]:

@@ -176,6 +176,43 @@ class Gap:
     of: int
 
 
+# --- Compression of the context ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionEffect:
+    """Number of the calls before a compression, and of those after it, that failed, were retries or were repeats.
+
+    `p` is the probability of so large a difference by chance, adjusted for the number of differences (Holm).
+    """
+
+    name: str
+    before: int
+    calls_before: int
+    after: int
+    calls_after: int
+    p: float
+    more_than_chance: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionView:
+    """The compressions of an agent's context: those that succeeded, in how many `runs` of how many, and those that failed.
+
+    Tokens are sums over those that report both. `compared` runs have calls before and after their first compression; `effects`
+    compare these, and are absent for fewer than 5 runs.
+    """
+
+    compressions: int
+    failed: int
+    runs: int
+    of: int
+    tokens_before: int
+    tokens_after: int
+    compared: int
+    effects: tuple[CompressionEffect, ...]
+
+
 # --- Change of behaviour ----------------------------------------------------------------------------------------------
 
 
@@ -272,6 +309,7 @@ class AgentView:
     missing: Sequence[Gap]
     caveats: Sequence[str]
     change: ChangeView | None = None
+    compression: CompressionView | None = None
 
     task_count: int = field(metadata=HIDDEN)
     one_sided: bool = field(metadata=HIDDEN)

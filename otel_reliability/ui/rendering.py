@@ -28,6 +28,7 @@ from otel_reliability.metrics.stability.tier import rounded
 from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import AgentKey, Outcome, Run
 from otel_reliability.report import groups, words
+from otel_reliability.report.compression import COMPRESSION
 from otel_reliability.report.history import MIN_RUNS
 from otel_reliability.report.reasons import UNUSUAL, WASTE, splits
 from otel_reliability.report.terminal import ordered_tasks
@@ -259,6 +260,7 @@ def templates() -> Environment:
     known.update(
         about=words.about,
         common_from=COMMON,
+        compression=COMPRESSION,
         coverage=words.coverage,
         curve=curve,
         degrees=DEGREES,

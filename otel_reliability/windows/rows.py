@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from otel_reliability.metrics.stability.context_growth import slope_of
-from otel_reliability.model.row import Retries, Row
+from otel_reliability.model.row import CallTotals, Compressions, Retries, Row
 from otel_reliability.model.run import ModelCall, Run, ToolCall
 from otel_reliability.model.span import Evaluation
 from otel_reliability.model.tools import Effect, effects_of
@@ -59,6 +59,7 @@ def row_of(run: Run, paths: PathTable) -> Row:
         by_status=run.outcome_source == BY_STATUS,
         models=tuple(sorted({call.model for call in models if call.model is not None})),
         step_growth=None if run.token_pressure is None else step_growth_of(run),
+        compressions=compressions_of(run) if run.compressions else None,
     )
 
 
@@ -99,6 +100,35 @@ def retries_of(calls: Sequence[ToolCall], model_calls: Sequence[ModelCall]) -> R
         repeats=len(repeats),
         repeat_tokens=_tokens_of(repeats, model_calls),
         repeat_ns=sum([call.end_ns - call.start_ns for call in repeats]),
+    )
+
+
+def compressions_of(run: Run) -> Compressions:
+    """Return the compressions of a run that has any.
+
+    The calls are those of the agent whose context was compressed first. A call that began before the end of that compression is
+    one before it.
+    """
+    done = [one for one in run.compressions if one.ok]
+    sizes = [(one.tokens_before, one.tokens_after) for one in done]
+    known = [(before, after) for before, after in sizes if before is not None and after is not None]
+    calls = [call for call in run.tool_calls or () if call.agent == done[0].agent] if done else []
+    return Compressions(
+        number=len(done),
+        failed=len(run.compressions) - len(done),
+        tokens_before=sum(before for before, _ in known),
+        tokens_after=sum(after for _, after in known),
+        before=_totals_of([call for call in calls if call.start_ns < done[0].end_ns]),
+        after=_totals_of([call for call in calls if call.start_ns >= done[0].end_ns]),
+    )
+
+
+def _totals_of(calls: Sequence[ToolCall]) -> CallTotals:
+    return CallTotals(
+        len(calls),
+        sum(not call.ok for call in calls),
+        sum(call.retry for call in calls),
+        sum(call.repeat for call in calls),
     )
 
 
