@@ -39,13 +39,12 @@ class TraceBuffer:
       trace. `checks`: when it was assembled before, where it did not end there.
     - `anchors`: trace and span ids that stand in for roots of its runs. `counted`: how its spans are accounted for.
     - `closed`: by trace, what is remembered of its final runs. `full_at`: number of spans at which the span limit is checked.
-    - `evaluations`: those that arrived apart from spans. `watched`: its weight when its open runs were read last, `watched_runs`:
-      their ids.
+    - `evaluations`: those that arrived apart from spans.
     """
 
     __slots__ = ("anchors", "born", "check_interval", "checks", "closed", "closed_at", "counted", "due", "emitted",
                  "emitted_at", "evaluations", "full_at", "joined", "last_seen", "marks", "next_check", "others", "spans",
-                 "traces", "watched", "watched_runs")  # fmt: skip
+                 "traces")  # fmt: skip
 
     def __init__(self, trace_id: TraceId, now: float, full_at: int) -> None:
         self.traces: tuple[TraceId, ...] = (trace_id,)
@@ -65,7 +64,6 @@ class TraceBuffer:
         self.closed: dict[TraceId, ClosedIds] | None = None
         self.full_at = full_at
         self.joined = False
-        self.watched, self.watched_runs = 0, tuple[str, ...]()
         self.evaluations: tuple[Evaluation, ...] = ()
 
     @property
